@@ -1,0 +1,181 @@
+//! The user's configuration: one TOML text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::ask::AsksMode;
+use crate::limits::Limits;
+use crate::policy::PolicyMode;
+
+/// The user's configuration. Every key may be left out.
+///
+/// It comes from the user alone: nothing in a workspace is ever read as configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Config {
+    /// The model of new sessions, as `PROVIDER/NAME` or `PROVIDER`. Without it: the first provider whose key
+    /// is set, else `rehearsal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What tools of new sessions may do unasked: `ask`, `edits`, `all` or `readonly`.
+    pub policy: PolicyMode,
+    /// Who answers the asks of new sessions: `wait`, `deny` or `approve`. Without it: `wait` on a terminal,
+    /// else `deny`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks: Option<AsksMode>,
+    /// The most steps (model requests) one turn may take; 0 for no limit.
+    pub max_steps: u32,
+    /// Providers of models, by name: `openai`.
+    pub providers: BTreeMap<String, Provider>,
+    /// Bounds of the runtime and its sessions.
+    pub limits: Limits,
+}
+
+/// How a provider of models is reached. What is not set here is read from the environment.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Provider {
+    /// The key. Without it: the provider's own variable, for example `OPENAI_API_KEY`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// Where it is, for example `http://localhost:8080/v1`. Without it: the provider's own variable, for
+    /// example `OPENAI_BASE_URL`, else the provider's public address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.api_key.as_ref().map(|_| "***");
+        f.debug_struct("Provider").field("api_key", &key).field("base_url", &self.base_url).finish()
+    }
+}
+
+/// What is wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// It is no TOML, or a value is of the wrong kind.
+    #[error("{message}")]
+    Invalid {
+        /// What and where, over several lines.
+        message: String,
+    },
+    /// It has a key that means nothing.
+    #[error("unknown key `{key}`{}", nearest.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default())]
+    UnknownKey {
+        /// The key with its tables: `limits.grace`.
+        key: String,
+        /// The key that was probably meant.
+        nearest: Option<String>,
+    },
+    /// A model's name is not of the form `PROVIDER/NAME`.
+    #[error("`{text}` names no model (PROVIDER/NAME, for example openai/gpt-5 or rehearsal)")]
+    Model {
+        /// What was given.
+        text: String,
+    },
+}
+
+impl Config {
+    /// Reads a configuration from TOML.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the text is no TOML, a value is of the wrong kind, or a key means nothing.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let invalid = |error: toml::de::Error| ConfigError::Invalid { message: error.to_string().trim_end().to_owned() };
+        let mut unknown = None;
+        let config: Self = serde_ignored::deserialize(toml::Deserializer::parse(text).map_err(invalid)?, |path| {
+            unknown.get_or_insert_with(|| path.to_string());
+        })
+        .map_err(invalid)?;
+        match unknown {
+            Some(key) => Err(ConfigError::UnknownKey { nearest: nearest_key(&key), key }),
+            None => Ok(config),
+        }
+    }
+
+    /// The JSON Schema of the configuration, every key documented.
+    #[must_use]
+    pub fn schema() -> serde_json::Value {
+        schemars::schema_for!(Self).to_value()
+    }
+}
+
+/// The known key most like `key`, in the same table.
+fn nearest_key(key: &str) -> Option<String> {
+    let schema = Config::schema();
+    let mut table = &schema;
+    let (tables, last) = key.rsplit_once('.').map_or((vec![], key), |(tables, last)| (tables.split('.').collect(), last));
+    for name in &tables {
+        let property = table["properties"].get(*name).unwrap_or(&table["additionalProperties"]);
+        let property = property.get("$ref").map_or(property, |_| property);
+        let target = property["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#')));
+        table = target.unwrap_or(property);
+    }
+    let known = table["properties"].as_object()?;
+    let near = known
+        .keys()
+        .map(|name| (strsim::jaro_winkler(name, last), name))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|left, right| left.0.total_cmp(&right.0))?;
+    Some(tables.into_iter().chain([near.1.as_str()]).collect::<Vec<_>>().join("."))
+}
+
+/// A model, as `PROVIDER/NAME`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ModelName {
+    /// Who serves it.
+    pub provider: String,
+    /// Which of theirs; without it, the provider's documented default.
+    pub name: Option<String>,
+}
+
+impl FromStr for ModelName {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let (provider, name) = text.split_once('/').map_or((text, None), |(provider, name)| (provider, Some(name)));
+        if provider.trim().is_empty() || name.is_some_and(|name| name.trim().is_empty()) {
+            return Err(ConfigError::Model { text: text.to_owned() });
+        }
+        Ok(Self { provider: provider.to_owned(), name: name.map(str::to_owned) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_key_names_the_nearest() {
+        let near = |text: &str| match Config::parse(text) {
+            Err(ConfigError::UnknownKey { key, nearest }) => (key, nearest.unwrap_or_default()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(near("modle = 'x'"), ("modle".into(), "model".into()));
+        assert_eq!(near("[limits]\ngrace_msec = 1"), ("limits.grace_msec".into(), "limits.grace_ms".into()));
+        assert_eq!(
+            near("[providers.openai]\napi_kee = 'x'\n"),
+            ("providers.openai.api_kee".into(), "providers.openai.api_key".into())
+        );
+        assert_eq!(near("zzzz = 1"), ("zzzz".into(), String::new()));
+    }
+
+    #[test]
+    fn a_wrong_value_says_where() {
+        let error = Config::parse("max_steps = 'many'").unwrap_err().to_string();
+        assert!(error.contains("line 1") && error.contains("max_steps"), "{error}");
+    }
+
+    #[test]
+    fn a_key_is_never_shown() {
+        let config = Config::parse("[providers.openai]\napi_key = 'sk-secret'").unwrap();
+        assert!(!format!("{config:?}").contains("sk-secret"));
+    }
+}

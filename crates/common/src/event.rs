@@ -1,0 +1,298 @@
+//! Events: everything that happens to a session, numbered.
+//!
+//! A [`Fact`] is logged; folding the facts gives the session's state. A [`Delta`] is not: it is a piece of
+//! something whose whole a later fact carries, or news about the stream itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ask::{Answer, AnsweredBy, Ask, AskCloseCause};
+use crate::client::Who;
+use crate::hold::Hold;
+use crate::id::{AskId, CallId, ItemId, PromptId, TurnId};
+use crate::message::{AssistantMessage, BlockKind, ToolResult};
+use crate::output::Kept;
+use crate::session::SessionSettings;
+use crate::status::SessionStatus;
+use crate::time::Timestamp;
+use crate::turn::{CutCause, Outcome, Receipt};
+use crate::usage::Usage;
+
+/// Something that happened to a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// Its number: rising, never repeated, not always by one.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The turn it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// The step of the turn, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// What happened.
+    pub body: Body,
+}
+
+impl Event {
+    /// The fact, if it is one.
+    #[must_use]
+    pub fn fact(&self) -> Option<&Fact> {
+        match &self.body {
+            Body::Fact(fact) => Some(fact),
+            Body::Delta(_) => None,
+        }
+    }
+
+    /// The delta, if it is one.
+    #[must_use]
+    pub fn delta(&self) -> Option<&Delta> {
+        match &self.body {
+            Body::Delta(delta) => Some(delta),
+            Body::Fact(_) => None,
+        }
+    }
+
+    /// About how much memory the event takes, in bytes: what the output buffer counts.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match &self.body {
+                Body::Delta(Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. }) => {
+                    text.len()
+                }
+                Body::Delta(Delta::ItemSoFar { so_far, .. }) => so_far.head.len() + so_far.tail.len(),
+                Body::Delta(_) => 0,
+                Body::Fact(fact) => fact.weight(),
+            }
+    }
+}
+
+/// What an [`Event`] says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Body {
+    /// Logged.
+    Fact(Fact),
+    /// Not logged.
+    Delta(Delta),
+}
+
+/// An event that is logged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Fact {
+    /// The session began. The first fact of every log.
+    SessionOpened {
+        /// With what settings.
+        settings: SessionSettings,
+    },
+    /// The session was rebuilt from its log.
+    SessionRestored {
+        /// What had ended it.
+        cause: CutCause,
+    },
+    /// The session ended.
+    SessionClosed {
+        /// Who closed it.
+        by: Who,
+    },
+    /// A prompt was accepted and waits for its turn.
+    PromptAccepted {
+        /// Its name.
+        prompt: PromptId,
+        /// Its words.
+        text: String,
+        /// Whose it is.
+        by: Who,
+    },
+    /// A queued prompt was handed back instead of run.
+    PromptReturned {
+        /// Its name.
+        prompt: PromptId,
+        /// Its words, so that nothing typed is lost.
+        text: String,
+    },
+    /// A prompt's turn began.
+    TurnStarted {
+        /// The turn.
+        turn: TurnId,
+        /// The prompt it works on.
+        prompt: PromptId,
+    },
+    /// A model request is about to be sent.
+    StepStarted,
+    /// A model answered.
+    AssistantMessage(AssistantMessage),
+    /// A tool call is about to run.
+    ToolStarted {
+        /// The call.
+        call: CallId,
+    },
+    /// A tool call ended, or will never run.
+    ToolFinished(ToolResult),
+    /// A step ended.
+    StepFinished {
+        /// What it used.
+        usage: Usage,
+    },
+    /// A tool or the policy asks the user.
+    AskRaised {
+        /// What a client needs to show it.
+        ask: Ask,
+    },
+    /// An ask was answered.
+    AskAnswered {
+        /// The ask.
+        ask: AskId,
+        /// The answer.
+        answer: Answer,
+        /// Whose it was.
+        by: AnsweredBy,
+    },
+    /// An ask closed without an answer.
+    AskClosed {
+        /// The ask.
+        ask: AskId,
+        /// Why.
+        cause: AskCloseCause,
+    },
+    /// A hold was requested, stands, or is off.
+    HoldChanged {
+        /// What it is now.
+        hold: Hold,
+    },
+    /// The turn was cut: nothing of it starts any more.
+    TurnCut {
+        /// Why.
+        cause: CutCause,
+    },
+    /// The turn ended. Always its last event.
+    TurnFinished {
+        /// How.
+        outcome: Outcome,
+        /// What went wrong, in words, where something did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// Why it was cut, if it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<CutCause>,
+        /// What the cut found and ended, if it was cut.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        receipt: Option<Receipt>,
+        /// What the whole turn used.
+        usage: Usage,
+    },
+}
+
+impl Fact {
+    fn weight(&self) -> usize {
+        match self {
+            Self::PromptAccepted { text, .. } | Self::PromptReturned { text, .. } => text.len(),
+            Self::AssistantMessage(message) => {
+                let blocks: usize = message.blocks.iter().map(|block| size_of_val(block) + block.text.len()).sum();
+                let calls: usize = message.calls.iter().map(|call| size_of_val(call) + json_weight(&call.input)).sum();
+                blocks + calls
+            }
+            Self::ToolFinished(result) => {
+                result.output.head.len() + result.output.tail.len() + result.result.len()
+            }
+            Self::AskRaised { ask } => match &ask.request {
+                crate::ask::AskRequest::Pause(pause) => {
+                    pause.message.len() + pause.details.as_ref().map_or(0, String::len)
+                }
+                crate::ask::AskRequest::Question(request) => {
+                    request.questions.iter().map(|question| size_of_val(question) + question.question.len()).sum()
+                }
+            },
+            _ => 0,
+        }
+    }
+}
+
+fn json_weight(value: &serde_json::Value) -> usize {
+    size_of_val(value)
+        + match value {
+            serde_json::Value::String(text) => text.len(),
+            serde_json::Value::Array(values) => values.iter().map(json_weight).sum(),
+            serde_json::Value::Object(map) => map.iter().map(|(key, value)| key.len() + json_weight(value)).sum(),
+            _ => 0,
+        }
+}
+
+/// An event that is not logged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Delta {
+    /// A piece of a model's text.
+    Text {
+        /// The item it adds to.
+        item: ItemId,
+        /// At most 4 KiB.
+        text: String,
+    },
+    /// A piece of a model's thought.
+    Thought {
+        /// The item it adds to.
+        item: ItemId,
+        /// At most 4 KiB.
+        text: String,
+    },
+    /// A piece of a tool's output.
+    Output {
+        /// The item it adds to: the call's.
+        item: ItemId,
+        /// At most 32 KiB.
+        text: String,
+    },
+    /// The session's status changed.
+    Status {
+        /// To this.
+        status: SessionStatus,
+    },
+    /// What an item had come to at this number: replaces all its earlier deltas.
+    ItemSoFar {
+        /// The item.
+        item: ItemId,
+        /// What it is.
+        kind: ItemKind,
+        /// Its text so far: whole for text and thoughts, head and tail for output.
+        so_far: Kept,
+    },
+    /// Facts from `from` to `to` can't be read.
+    Gap {
+        /// The first missing number.
+        from: u64,
+        /// The last missing number.
+        to: u64,
+    },
+    /// What happens is not being saved; the session goes on.
+    NotSaved {
+        /// Why.
+        reason: String,
+    },
+    /// Saving works again, and everything up to here is saved.
+    SavedAgain,
+}
+
+/// What an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ItemKind {
+    /// A model's text.
+    Text,
+    /// A model's thought.
+    Thought,
+    /// A tool's output.
+    Output,
+}
+
+impl From<BlockKind> for ItemKind {
+    fn from(kind: BlockKind) -> Self {
+        match kind {
+            BlockKind::Text => Self::Text,
+            BlockKind::Thought => Self::Thought,
+        }
+    }
+}

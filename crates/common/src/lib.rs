@@ -1,0 +1,65 @@
+//! The vocabulary of Holdpoint, for everyone who speaks of sessions: runtimes, clients, tools, bindings.
+//!
+//! Plain data and nothing that does input or output. What a client sees is serialised with camelCase names
+//! that are stable.
+//!
+//! ```
+//! use holdpoint_common::{Answer, AnswerError, AskRequest, PauseKind, PauseRequest, SessionStatus};
+//!
+//! let request = AskRequest::Pause(PauseRequest {
+//!     kind: PauseKind::Confirm,
+//!     tool_name: "shell".into(),
+//!     message: "Run this command?".into(),
+//!     details: Some("rm -r build".into()),
+//! });
+//! assert!(request.accepts(&Answer::Approve { always: false }).is_ok());
+//! assert!(matches!(request.accepts(&Answer::Resume), Err(AnswerError::KindMismatch { .. })));
+//! assert_eq!(SessionStatus::Paused as u8, 3);
+//! ```
+
+mod ask;
+mod client;
+mod config;
+mod error;
+mod event;
+mod hold;
+mod id;
+pub mod limits;
+mod message;
+mod output;
+mod policy;
+mod session;
+mod status;
+mod time;
+mod turn;
+mod usage;
+
+// Names and times.
+pub use id::{AskId, CallId, ItemId, MAX_SESSION_ID, PromptId, SessionId, TurnId};
+pub use time::Timestamp;
+
+// Sessions.
+pub use client::Who;
+pub use hold::{Hold, HoldCause, HoldShown};
+pub use session::{LastTurn, QueuedPrompt, SessionSettings, SessionSummary, Snapshot};
+pub use status::SessionStatus;
+pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, StopHow, StoppedTool};
+pub use usage::Usage;
+
+// Asks.
+pub use ask::{
+    Answer, AnsweredBy, Ask, AskCloseCause, AskOrigin, AskRequest, AsksMode, PauseKind, PauseRequest, PauseResponse,
+    PauseState, Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse,
+};
+
+// Events and what they carry.
+pub use event::{Body, Delta, Event, Fact, ItemKind};
+pub use message::{AssistantMessage, Block, BlockKind, FileMark, ToolCall, ToolResult, ToolStatus};
+pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
+
+// Settings.
+pub use config::{Config, ConfigError, ModelName, Provider};
+pub use limits::Limits;
+pub use policy::{PolicyClass, PolicyMode, Verdict};
+
+pub use error::{AnswerError, IdError};

@@ -1,0 +1,147 @@
+//! What models and tools say: the parts that facts are made of.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{CallId, ItemId};
+use crate::output::Kept;
+
+/// One whole answer of a model: what a step's request brought.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssistantMessage {
+    /// Text and thoughts, in the order they came.
+    pub blocks: Vec<Block>,
+    /// The tools it wants called, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
+    /// The answer was cut before its end: this is what had come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+}
+
+impl AssistantMessage {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.calls.is_empty()
+    }
+
+    /// Its text without its thoughts.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.blocks.iter().filter(|block| block.kind == BlockKind::Text).map(|block| block.text.as_str()).collect()
+    }
+}
+
+/// What a block of an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BlockKind {
+    /// Said to the user.
+    Text,
+    /// Thought aloud.
+    Thought,
+}
+
+/// One stretch of text or thought: an item, and what its deltas add up to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Block {
+    /// The item its deltas name.
+    pub item: ItemId,
+    /// Text or thought.
+    pub kind: BlockKind,
+    /// All of it.
+    pub text: String,
+    /// What the provider wants back unchanged with a thought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// A tool that a model wants called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    /// Our own name for the call; providers are sent this one too, so it is never missing or doubled.
+    pub id: CallId,
+    /// The tool.
+    pub name: String,
+    /// Its arguments: an object.
+    pub input: Value,
+    /// What the provider wants back unchanged with the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+}
+
+/// How a tool call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolStatus {
+    /// It did what it was called for.
+    Ok,
+    /// It could not; the result says why.
+    Error,
+    /// It was not allowed to begin.
+    Denied,
+    /// The turn was cut before it came back.
+    Interrupted,
+    /// It panicked.
+    Panicked,
+}
+
+/// The end of a tool call: what the model reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// The call.
+    pub call: CallId,
+    /// How it ended.
+    pub status: ToolStatus,
+    /// What is kept of what it streamed: the call's finished item.
+    #[serde(default, skip_serializing_if = "Kept::is_empty")]
+    pub output: Kept,
+    /// What it said at its end.
+    pub result: String,
+    /// Files it read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<FileMark>,
+    /// Files it wrote.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrote: Vec<FileMark>,
+}
+
+impl ToolResult {
+    /// A result without output, for a call that did not run.
+    pub fn unrun(call: CallId, status: ToolStatus, result: impl Into<String>) -> Self {
+        Self { call, status, output: Kept::default(), result: result.into(), read: vec![], wrote: vec![] }
+    }
+
+    /// The whole as the model reads it: the output, then what the tool said.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        if self.output.is_empty() {
+            return self.result.clone();
+        }
+        let mut text = self.output.to_text();
+        if !self.result.is_empty() {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&self.result);
+        }
+        text
+    }
+}
+
+/// A file as a tool left it: enough to notice that someone else changed it since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileMark {
+    /// Its path, relative to the workspace where it lies inside.
+    pub path: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When it was last changed, in nanoseconds since 1970.
+    pub modified: u64,
+}

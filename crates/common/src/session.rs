@@ -1,0 +1,140 @@
+//! A session as clients see it: its settings, its snapshot, its line in a list.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ask::{Ask, AsksMode};
+use crate::hold::Hold;
+use crate::id::{PromptId, SessionId, TurnId};
+use crate::policy::PolicyMode;
+use crate::status::SessionStatus;
+use crate::time::Timestamp;
+use crate::turn::{CutCause, Outcome};
+use crate::usage::Usage;
+
+/// What a session is opened with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionSettings {
+    /// The session.
+    pub id: SessionId,
+    /// What people call it; unique among live sessions.
+    pub name: String,
+    /// The folder it works in: absolute.
+    pub workspace: String,
+    /// The model, as `provider/name`.
+    pub model: String,
+    /// Who answers its asks.
+    pub asks: AsksMode,
+    /// What its tools may do unasked.
+    pub policy: PolicyMode,
+    /// The most steps one turn may take; 0 for no limit.
+    pub max_steps: u32,
+}
+
+/// A session at one moment. Everything in it follows from the events up to `seq`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// What it was opened with.
+    pub settings: SessionSettings,
+    /// The first line of its first prompt, or its name.
+    pub title: String,
+    /// The number of the last event.
+    pub seq: u64,
+    /// What it is doing.
+    pub status: SessionStatus,
+    /// Since when.
+    pub since: Timestamp,
+    /// The open turn.
+    pub turn: Option<TurnId>,
+    /// Its step, counted from 1.
+    pub step: Option<u32>,
+    /// Its open asks; the first is the one to show.
+    pub asks: Vec<Ask>,
+    /// Whether it is held.
+    pub hold: Hold,
+    /// Prompts that wait.
+    pub queue: Vec<QueuedPrompt>,
+    /// How the last turn ended.
+    pub last_turn: Option<LastTurn>,
+    /// What all turns used.
+    pub usage: Usage,
+    /// Files its tools changed.
+    pub files_modified: Vec<String>,
+    /// How many clients are attached.
+    pub clients: usize,
+    /// Everything up to `seq` is saved.
+    pub saved: bool,
+}
+
+/// A prompt that waits for its turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedPrompt {
+    /// Its name.
+    pub prompt: PromptId,
+    /// Its words.
+    pub text: String,
+}
+
+/// How a session's last turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastTurn {
+    /// The turn.
+    pub turn: TurnId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it was cut, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<CutCause>,
+    /// What went wrong, where something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A session's line in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionSummary {
+    /// The session.
+    pub id: SessionId,
+    /// Its name.
+    pub name: String,
+    /// The first line of its first prompt, or its name.
+    pub title: String,
+    /// It has an actor now.
+    pub live: bool,
+    /// What it is doing.
+    pub status: SessionStatus,
+    /// Since when.
+    pub since: Timestamp,
+    /// How its last turn ended.
+    pub last_turn: Option<LastTurn>,
+    /// Its first open ask.
+    pub waits_for: Option<Ask>,
+    /// Whether it is held.
+    pub hold: Hold,
+    /// Its model.
+    pub model: String,
+    /// Its folder.
+    pub workspace: String,
+}
+
+impl From<&Snapshot> for SessionSummary {
+    fn from(snapshot: &Snapshot) -> Self {
+        Self {
+            id: snapshot.settings.id.clone(),
+            name: snapshot.settings.name.clone(),
+            title: snapshot.title.clone(),
+            live: true,
+            status: snapshot.status,
+            since: snapshot.since,
+            last_turn: snapshot.last_turn.clone(),
+            waits_for: snapshot.asks.first().cloned(),
+            hold: snapshot.hold.clone(),
+            model: snapshot.settings.model.clone(),
+            workspace: snapshot.settings.workspace.clone(),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a session is doing, in one word.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::IdError;
+
+/// What a session is doing. Computed from its state, never stored.
+///
+/// The numbers and the words are stable: clients in other languages rely on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum SessionStatus {
+    /// Nothing runs and nothing waits.
+    #[default]
+    Idle = 0,
+    /// A turn is open.
+    Running = 1,
+    /// A turn was cut and not everything of it is down yet.
+    Interrupted = 2,
+    /// An ask is open or a hold stands.
+    Paused = 3,
+}
+
+impl SessionStatus {
+    /// Every status, in the order of its number.
+    pub const ALL: [Self; 4] = [Self::Idle, Self::Running, Self::Interrupted, Self::Paused];
+
+    /// The status as its stable word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Paused => "paused",
+        }
+    }
+}
+
+impl fmt::Display for SessionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for SessionStatus {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or_else(|| IdError::Status { text: text.to_owned() })
+    }
+}
+
+impl TryFrom<u8> for SessionStatus {
+    type Error = IdError;
+
+    fn try_from(number: u8) -> Result<Self, IdError> {
+        Self::ALL
+            .into_iter()
+            .find(|status| *status as u8 == number)
+            .ok_or_else(|| IdError::Status { text: number.to_string() })
+    }
+}

@@ -1,0 +1,98 @@
+//! How a tool asks the user: by a message to its session's actor, blocking until the answer comes.
+//!
+//! The one place of the workspace where a thread blocks on a channel.
+
+use actix::prelude::{Message, WeakRecipient};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use holdpoint_common::{
+    AskRequest, CallId, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TurnId,
+};
+
+/// What a tool sends to its session's actor.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+#[non_exhaustive]
+pub enum ToolRequest {
+    /// A tool asks the user and blocks until `answering` is used or dropped.
+    Ask {
+        /// The turn it runs in.
+        turn: TurnId,
+        /// The call it serves.
+        call: CallId,
+        /// What it asks.
+        request: AskRequest,
+        /// The answering end. Dropped without an answer, it reads as *Interrupted*.
+        answering: Answering,
+    },
+}
+
+/// The end of an ask that answers: held by the session's actor alone.
+#[derive(Debug)]
+pub struct Answering(Sender<AskReply>);
+
+impl Answering {
+    /// Answers. The tool wakes; if it is gone, nothing happens.
+    pub fn answer(self, reply: AskReply) {
+        // The channel has room for exactly this one reply.
+        let _ = self.0.try_send(reply);
+    }
+}
+
+/// What an ask is answered with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AskReply {
+    /// The answer to a pause.
+    Pause(PauseResponse),
+    /// The answer to a question.
+    Question(QuestionResponse),
+    /// Not answered: the turn was cut, or the session closed.
+    Interrupted,
+}
+
+/// The way from one tool call to its session's actor.
+///
+/// Weak: a tool that waits never keeps a dead session alive.
+#[derive(Clone)]
+pub struct Asker {
+    session: WeakRecipient<ToolRequest>,
+    turn: TurnId,
+    call: CallId,
+}
+
+impl Asker {
+    /// The way for this call.
+    #[must_use]
+    pub fn new(session: WeakRecipient<ToolRequest>, turn: TurnId, call: CallId) -> Self {
+        Self { session, turn, call }
+    }
+
+    pub(crate) fn pause(&self, request: PauseRequest) -> PauseResponse {
+        match self.ask(AskRequest::Pause(request)) {
+            AskReply::Pause(response) => response,
+            AskReply::Question(_) | AskReply::Interrupted => PauseResponse::Interrupted,
+        }
+    }
+
+    pub(crate) fn question(&self, request: QuestionRequest) -> QuestionResponse {
+        match self.ask(AskRequest::Question(request)) {
+            AskReply::Question(response) => response,
+            AskReply::Pause(_) | AskReply::Interrupted => QuestionResponse::Interrupted,
+        }
+    }
+
+    fn ask(&self, request: AskRequest) -> AskReply {
+        let (answering, answer): (_, Receiver<AskReply>) = bounded(1);
+        let Some(session) = self.session.upgrade() else { return AskReply::Interrupted };
+        // Bounded by construction: a call has one thread, and that thread waits here.
+        session.do_send(ToolRequest::Ask {
+            turn: self.turn,
+            call: self.call,
+            request,
+            answering: Answering(answering),
+        });
+        // Before waiting: a strong recipient here would keep a dead session's actor alive.
+        drop(session);
+        answer.recv().unwrap_or(AskReply::Interrupted)
+    }
+}

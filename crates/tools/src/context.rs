@@ -1,0 +1,105 @@
+//! What a tool call is given: its workspace, its way to the user, its sink, its processes, its cancel token.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdpoint_common::{PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse};
+use tokio_util::sync::CancellationToken;
+
+use crate::ask::Asker;
+use crate::process::Processes;
+
+/// Where a call's output goes while it runs.
+pub trait Sink: Send + Sync {
+    /// Takes a piece of output, in order. May block while the session is behind; returns at once when the
+    /// turn is over.
+    fn output(&self, text: &str);
+
+    /// Returns when the session has seen every piece so far.
+    fn flush(&self);
+}
+
+/// The folder a session works in, and the environment its tools are started with.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// The folder: absolute, links resolved.
+    pub root: PathBuf,
+    /// The environment of processes that tools start: this and nothing else.
+    pub env: Vec<(String, String)>,
+}
+
+/// What one tool call may use. Given to it explicitly; there is no ambient state.
+pub struct ToolContext {
+    pub(crate) tool_name: String,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) asker: Asker,
+    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) processes: Processes,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl ToolContext {
+    /// A context for one call.
+    pub fn new(
+        tool_name: impl Into<String>,
+        workspace: Arc<Workspace>,
+        asker: Asker,
+        sink: Arc<dyn Sink>,
+        processes: Processes,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self { tool_name: tool_name.into(), workspace, asker, sink, processes, cancel }
+    }
+
+    /// The folder the session works in: absolute, links resolved.
+    #[must_use]
+    pub fn workspace(&self) -> &Path {
+        &self.workspace.root
+    }
+
+    /// The environment for processes.
+    #[must_use]
+    pub fn env(&self) -> &[(String, String)] {
+        &self.workspace.env
+    }
+
+    /// Streams a piece of output to whoever watches. Its head and tail become part of the result.
+    pub fn output(&self, text: &str) {
+        self.sink.output(text);
+    }
+
+    /// The processes of this call. They end with it, and with the turn.
+    #[must_use]
+    pub fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
+    /// Whether the turn was cut: a tool that works for long looks now and then, and returns
+    /// [`ToolError::Interrupted`](crate::ToolError::Interrupted).
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// The token behind [`is_cancelled`](Self::is_cancelled), for tools that wait on several things.
+    #[must_use]
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Stops until the user goes on, or approves or denies, however long that takes.
+    ///
+    /// On [`PauseResponse::Interrupted`] the tool ends at once.
+    pub fn pause(&self, kind: PauseKind, message: impl Into<String>, details: Option<String>) -> PauseResponse {
+        self.sink.flush();
+        self.asker.pause(PauseRequest { kind, tool_name: self.tool_name.clone(), message: message.into(), details })
+    }
+
+    /// Stops until the user has replied to the questions or declined.
+    ///
+    /// On [`QuestionResponse::Interrupted`] the tool ends at once.
+    pub fn ask(&self, request: QuestionRequest) -> QuestionResponse {
+        self.sink.flush();
+        self.asker.question(request)
+    }
+}
