@@ -1,0 +1,108 @@
+//! What a model is: given a conversation and tools, a stream of what it says and wants called.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::Stream;
+use holdpoint_common::{AssistantMessage, ToolResult, Usage};
+use holdpoint_tools::ToolSpec;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A model. Dropping the stream ends the request and closes its connection.
+pub trait Model: Send + Sync + 'static {
+    /// Its name, as `provider/name`.
+    fn name(&self) -> &str;
+
+    /// Sends a request.
+    fn stream(&self, request: ModelRequest) -> ModelStream;
+}
+
+/// What a model streams back. Ends after the last event, or with an error.
+pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
+
+/// One request to a model.
+#[derive(Debug, Clone, Default)]
+pub struct ModelRequest {
+    /// What it is told about itself.
+    pub system: Arc<str>,
+    /// The conversation, oldest first. Every call in it has a result.
+    pub messages: Vec<Message>,
+    /// The tools it may call.
+    pub tools: Arc<[ToolSpec]>,
+}
+
+/// One part of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// The user's words.
+    User(String),
+    /// A model's answer.
+    Assistant(AssistantMessage),
+    /// What a call of the answer before brought.
+    Tool(ToolResult),
+}
+
+/// One thing a model streams.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelEvent {
+    /// A piece of text.
+    Text(String),
+    /// A piece of thought.
+    Thought(String),
+    /// What the provider wants back unchanged with the thought before.
+    ThoughtSignature(String),
+    /// A whole tool call.
+    Call {
+        /// The tool.
+        name: String,
+        /// Its arguments: JSON text as the model wrote it, not checked.
+        arguments: String,
+        /// What the provider wants back unchanged with the call.
+        signature: Option<String>,
+    },
+    /// What the request used.
+    Usage(Usage),
+}
+
+/// Why a model's stream ended early.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// It can't be used as it is set up: no such provider, no key.
+    #[error("{message}")]
+    Setup {
+        /// What is missing.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The provider refused the request.
+    #[error("the model's provider refused the request (HTTP {status}): {message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What the provider said.
+        message: String,
+        /// When to come back, where it said so.
+        retry_after: Option<Duration>,
+    },
+    /// The provider could not be reached, or the connection broke.
+    #[error("the connection to the model failed: {message}")]
+    Connection {
+        /// What happened.
+        message: String,
+    },
+    /// What came is no answer.
+    #[error("the model's answer can't be read: {message}")]
+    Malformed {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The provider said that it failed.
+    #[error("the model failed: {message}")]
+    Failed {
+        /// What it said.
+        message: String,
+    },
+}
