@@ -2,11 +2,10 @@
 //!
 //! The one place of the workspace where a thread blocks on a channel.
 
-use actix::prelude::{Message, WeakRecipient};
+use actix::WeakRecipient;
+use actix::prelude::Message;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use holdpoint_common::{
-    AskRequest, CallId, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TurnId,
-};
+use holdpoint_common::{AskRequest, CallId, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TurnId};
 
 /// What a tool sends to its session's actor.
 #[derive(Debug, Message)]

@@ -1,1 +1,88 @@
-//! x
+//! Tools for coding agents that stop and ask.
+//!
+//! For whoever writes a tool, and for runtimes that call tools. A [`Tool`] runs on a thread of its own and is
+//! given a [`ToolContext`]: the workspace, a way to stop and ask the user, a sink for its output, and
+//! [`Processes`], which end with the call whatever they do. Who answers is not known here: an ask is a
+//! message to any actix actor that handles [`ToolRequest`].
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use actix::prelude::*;
+//! use holdpoint_common::{CallId, PauseKind, PauseResponse, TurnId};
+//! use holdpoint_tools::{AskReply, Asker, Processes, Sink, Supervisor, ToolContext, ToolRequest, Workspace};
+//!
+//! /// Stands for a session: approves whatever is asked.
+//! struct Session;
+//!
+//! impl Actor for Session {
+//!     type Context = Context<Self>;
+//! }
+//!
+//! impl Handler<ToolRequest> for Session {
+//!     type Result = ();
+//!
+//!     fn handle(&mut self, request: ToolRequest, _: &mut Context<Self>) {
+//!         if let ToolRequest::Ask { answering, .. } = request {
+//!             answering.answer(AskReply::Pause(PauseResponse::Approved));
+//!         }
+//!     }
+//! }
+//!
+//! struct Nowhere;
+//!
+//! impl Sink for Nowhere {
+//!     fn output(&self, _: &str) {}
+//!     fn flush(&self) {}
+//! }
+//!
+//! # actix::System::new().block_on(async {
+//! let session = Session.start();
+//! let context = ToolContext::new(
+//!     "deploy",
+//!     Arc::new(Workspace { root: "/".into(), env: Vec::new() }),
+//!     Asker::new(session.downgrade().recipient(), TurnId(1), CallId(1)),
+//!     Arc::new(Nowhere),
+//!     Processes::new(Supervisor::None, std::time::Duration::from_millis(500)),
+//!     Default::default(),
+//! );
+//! // A tool blocks, so it runs on a thread of its own.
+//! let tool = std::thread::spawn(move || context.pause(PauseKind::Confirm, "Deploy now?", None));
+//! while !tool.is_finished() {
+//!     actix::clock::sleep(std::time::Duration::from_millis(1)).await;
+//! }
+//! assert_eq!(tool.join().unwrap(), PauseResponse::Approved);
+//! # });
+//! ```
+//!
+//! A program that starts processes through this crate calls [`supervise_if_asked`] first in `main`, so that
+//! it can serve as its own [`Supervisor`]. The feature `test-support` adds `testing`: a harness that calls
+//! any tool without a session.
+
+mod ask;
+mod context;
+pub mod environment;
+mod input;
+mod process;
+mod read_file;
+mod shell;
+#[cfg(feature = "test-support")]
+pub mod testing;
+mod tool;
+mod write_file;
+
+// Writing a tool.
+pub use context::{Sink, ToolContext, Workspace};
+pub use input::{parse, schema_of};
+pub use tool::{Intent, Tool, ToolError, ToolOutcome, ToolSpec, Toolbox};
+
+// Asking.
+pub use ask::{Answering, AskReply, Asker, ToolRequest};
+
+// Processes.
+pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor, supervise_if_asked};
+
+// Built-in tools.
+pub use read_file::ReadFile;
+pub use shell::Shell;
+pub use write_file::WriteFile;

@@ -1,0 +1,68 @@
+//! The environment that tools are started with: an allow-list.
+
+/// Names that pass, besides those that begin with one of [`PREFIXES`].
+const NAMES: [&str; 31] = [
+    // Where programs and the user are.
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TMPDIR",
+    "PWD",
+    // Language, time and terminal.
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    // Where tool chains live.
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "CARGO_TARGET_DIR",
+    "GOPATH",
+    "GOROOT",
+    "GOBIN",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "VIRTUAL_ENV",
+    "PYENV_ROOT",
+    "CONDA_PREFIX",
+    "GEM_HOME",
+    // Certificates and package configuration.
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "PKG_CONFIG_PATH",
+    "NIX_PROFILES",
+];
+
+/// Beginnings of names that pass.
+const PREFIXES: [&str; 2] = ["LC_", "XDG_"];
+
+/// Parts of names that never pass, in any case of letters, whatever else holds.
+const SECRETS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
+
+/// Those of `vars` that tools may see.
+///
+/// They are: `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `TMPDIR`, `PWD`; `LANG`, `LANGUAGE`, `LC_*`, `TZ`,
+/// `TERM`, `COLORTERM`, `NO_COLOR`; `XDG_*`; `CARGO_HOME`, `RUSTUP_HOME`, `RUSTUP_TOOLCHAIN`,
+/// `CARGO_TARGET_DIR`, `GOPATH`, `GOROOT`, `GOBIN`, `JAVA_HOME`, `NVM_DIR`, `PNPM_HOME`, `VIRTUAL_ENV`,
+/// `PYENV_ROOT`, `CONDA_PREFIX`, `GEM_HOME`; `SSL_CERT_FILE`, `SSL_CERT_DIR`, `PKG_CONFIG_PATH`,
+/// `NIX_PROFILES`. A name that contains `KEY`, `TOKEN`, `SECRET` or `PASSWORD` never passes.
+///
+/// ```
+/// let vars = [("PATH", "/bin"), ("OPENAI_API_KEY", "sk"), ("XDG_TOKEN", "t")].map(|(n, v)| (n.into(), v.into()));
+/// assert_eq!(holdpoint_tools::environment::allowed(vars), [("PATH".into(), "/bin".into())]);
+/// ```
+pub fn allowed(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+    vars.into_iter().filter(|(name, _)| is_allowed(name)).collect()
+}
+
+fn is_allowed(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    (NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+        && !SECRETS.iter().any(|part| upper.contains(part))
+}

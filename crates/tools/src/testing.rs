@@ -1,0 +1,1 @@
+//! Trying a tool without a session.
