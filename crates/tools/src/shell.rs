@@ -1,15 +1,43 @@
-//! The tool `shell`.
+//! The tool `shell`: runs a command with bash.
 
-use holdpoint_common::PolicyClass;
-use serde_json::{Value, json};
+mod utf8;
+
+use std::time::{Duration, Instant};
+
+use holdpoint_common::limits::OUTPUT_DELTA;
+use holdpoint_common::{EndedProcesses, PolicyClass};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::context::{ToolContext, Workspace};
+use crate::input::{parse, schema_of};
+use crate::process::{Exit, ProcessSpec, Read};
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use utf8::Lossy;
 
-/// The tool `shell`.
+/// How long a command may take unless the call says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long a command may take at most.
+const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// The tool `shell`: runs a command with `bash -c` in the workspace's folder and streams its output.
+///
+/// Standard input is empty. A command may take 120 s unless the call says otherwise, and an hour at most.
+/// What a command leaves running is ended when it ends.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Shell;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The command, as bash reads it.
+    command: String,
+    /// Milliseconds it may take: 120000 if not given, at most 3600000.
+    timeout_ms: Option<u64>,
+}
 
 impl Shell {
     /// The tool.
@@ -17,22 +45,115 @@ impl Shell {
     pub fn new() -> Self {
         Self
     }
+
+    fn input(input: &Value) -> Result<(String, Duration), ToolError> {
+        let input: Input = parse(input)?;
+        if input.command.contains('\0') {
+            return Err(ToolError::input("the command contains a zero byte, which bash can't be given"));
+        }
+        if input.command.trim().is_empty() {
+            return Err(ToolError::input("the command is empty"));
+        }
+        let timeout = input.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
+        if timeout.is_zero() || timeout > MAX_TIMEOUT {
+            return Err(ToolError::input("timeout_ms is from 1 to 3600000"));
+        }
+        Ok((input.command, timeout))
+    }
 }
 
 impl Tool for Shell {
     fn name(&self) -> &str {
         "shell"
     }
+
     fn description(&self) -> &str {
-        ""
+        "Runs a command with bash in the workspace folder and returns its output, standard error included, and \
+         its exit code. Standard input is empty: commands that ask something fail or get nothing. Processes \
+         that the command leaves running are ended when it ends. A command may take 120 s unless timeout_ms \
+         says otherwise. Of long output, the beginning and the end are kept."
     }
+
     fn schema(&self) -> Value {
-        json!({"type": "object"})
+        schema_of::<Input>()
     }
-    fn intent(&self, _: &Value, _: &Workspace) -> Result<Intent, ToolError> {
-        Ok(Intent::new(PolicyClass::Run, ""))
+
+    fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
+        let (command, _) = Self::input(input)?;
+        let folder = workspace.root.display();
+        Ok(Intent {
+            details: Some(format!("{command}\n\nin {folder}")),
+            always: Some(format!("shell in {folder}: {command}")),
+            ..Intent::new(PolicyClass::Run, "Run this command?")
+        })
     }
-    fn call(&mut self, _: Value, _: &ToolContext) -> Result<ToolOutcome, ToolError> {
-        Err(ToolError::failed("not yet"))
+
+    fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let (command, timeout) = Self::input(&input)?;
+        let deadline = Instant::now() + timeout;
+        let spec = ProcessSpec {
+            program: "bash".into(),
+            args: vec!["-c".into(), command.into()],
+            cwd: context.workspace().to_owned(),
+            env: context.env().to_vec(),
+        };
+        let mut process = context.processes().spawn(spec).map_err(|error| match context.is_cancelled() {
+            true => ToolError::Interrupted,
+            false => ToolError::failed(format!("bash could not be started: {error}")),
+        })?;
+
+        let mut timed_out = false;
+        let mut text = Lossy::default();
+        let mut buffer = vec![0; OUTPUT_DELTA];
+        loop {
+            // Once its time is out it is ended, which ends its output.
+            match process.read_by(&mut buffer, (!timed_out).then_some(deadline)) {
+                Ok(Read::Bytes(bytes)) => stream(&text.push(&buffer[..bytes]), context),
+                Ok(Read::Ended) => break,
+                Ok(Read::TimedOut) => {
+                    timed_out = true;
+                    process.end();
+                }
+                Err(error) => return Err(ToolError::failed(format!("the output could not be read: {error}"))),
+            }
+        }
+        stream(&text.finish(), context);
+        // It may go on after it has closed its output.
+        if !timed_out && process.wait_by(Some(deadline)).is_none() {
+            timed_out = true;
+        }
+        let (exit, ended) = process.finish();
+        if context.is_cancelled() {
+            return Err(ToolError::Interrupted);
+        }
+        let output = summary(exit, &ended, timed_out.then_some(timeout));
+        Ok(ToolOutcome { failed: timed_out || !exit.is_success(), ..ToolOutcome::text(output) })
     }
+}
+
+fn stream(text: &str, context: &ToolContext) {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, later) = rest.split_at(rest.floor_char_boundary(OUTPUT_DELTA));
+        context.output(piece);
+        rest = later;
+    }
+}
+
+fn summary(exit: Exit, ended: &EndedProcesses, timed_out: Option<Duration>) -> String {
+    let mut words = match timed_out {
+        Some(timeout) => format!("[timed out after {} ms", timeout.as_millis()),
+        None => format!("[{exit}"),
+    };
+    match ended.total() {
+        0 => {}
+        1 => words.push_str("; 1 process was still running and was ended"),
+        many => words.push_str(&format!("; {many} processes were still running and were ended")),
+    }
+    if !ended.left.is_empty() {
+        let pids: Vec<_> = ended.left.iter().map(u32::to_string).collect();
+        words.push_str(&format!("; could not end pid {}", pids.join(", ")));
+    }
+    words.push(']');
+    words
 }

@@ -1,1 +1,221 @@
-//! Trying a tool without a session.
+//! Trying a tool without a session: a real [`ToolContext`], scripted answers, recorded output.
+//!
+//! A test program that uses [`Bench`] can serve as its own supervisor: before its `main`,
+//! [`supervise_if_asked`](crate::supervise_if_asked) is called for it.
+//!
+//! ```
+//! use holdpoint_common::PauseResponse;
+//! use holdpoint_tools::testing::Bench;
+//! use holdpoint_tools::{AskReply, Shell};
+//! use serde_json::json;
+//!
+//! let bench = Bench::new().answer(AskReply::Pause(PauseResponse::Approved));
+//! let called = bench.call(Shell::new(), json!({"command": "echo $((6 * 7))"}));
+//! assert_eq!(called.output, "42\n");
+//! assert!(!called.result.unwrap().failed);
+//! ```
+
+mod before_main;
+mod session;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use holdpoint_common::{AskRequest, CallId, EndedProcesses, TurnId};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::ask::{AskReply, Asker};
+use crate::context::{Sink, ToolContext, Workspace};
+use crate::process::{Processes, Supervisor};
+use crate::tool::{Tool, ToolError, ToolOutcome};
+use session::Session;
+
+/// A place to try tools: a folder, an environment, processes, and somebody who answers.
+pub struct Bench {
+    /// Removed with the bench.
+    folder: Option<TempDir>,
+    workspace: Workspace,
+    supervisor: Supervisor,
+    grace: Duration,
+    answers: Vec<AskReply>,
+}
+
+/// A call that ended.
+#[derive(Debug)]
+pub struct Called {
+    /// What it came to.
+    pub result: Result<ToolOutcome, ToolError>,
+    /// All it streamed.
+    pub output: String,
+    /// The size of each piece it streamed.
+    pub pieces: Vec<usize>,
+    /// What it asked, in order.
+    pub asked: Vec<AskRequest>,
+    /// The processes that were ended, and those that could not be.
+    pub processes: EndedProcesses,
+}
+
+/// A call that runs.
+pub struct Calling {
+    thread: thread::JoinHandle<Result<ToolOutcome, ToolError>>,
+    session: Session,
+    record: Arc<Record>,
+    /// Its processes: what a session's turn would end at a cut.
+    pub processes: Processes,
+    /// Its cancel token: what a session's turn would cancel at a cut.
+    pub cancel: CancellationToken,
+}
+
+impl Bench {
+    /// A bench with an empty folder of its own, the allowed part of this program's environment, a
+    /// supervisor, a grace of 500 ms, and nobody who answers: an ask reads as *Interrupted*.
+    ///
+    /// # Panics
+    /// If no folder can be made.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    pub fn new() -> Self {
+        before_main::keep();
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let root = folder.path().canonicalize().expect("the folder was just made");
+        let mut bench = Self::within(root);
+        bench.folder = Some(folder);
+        bench
+    }
+
+    /// The same in a folder that exists: absolute, links resolved.
+    pub fn within(root: impl Into<PathBuf>) -> Self {
+        before_main::keep();
+        let vars =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Self {
+            folder: None,
+            workspace: Workspace { root: root.into(), env: crate::environment::allowed(vars) },
+            supervisor: Supervisor::ThisProgram,
+            grace: Duration::from_millis(500),
+            answers: Vec::new(),
+        }
+    }
+
+    /// Answers the next ask without an answer with `reply`.
+    #[must_use]
+    pub fn answer(mut self, reply: AskReply) -> Self {
+        self.answers.push(reply);
+        self
+    }
+
+    /// Adds a variable to the environment of processes.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.workspace.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets who supervises processes.
+    #[must_use]
+    pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
+        self.supervisor = supervisor;
+        self
+    }
+
+    /// Sets the time between TERM and KILL.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// The workspace's folder.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.workspace.root
+    }
+
+    /// The workspace.
+    #[must_use]
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// Calls a tool and waits until it is done and its processes are gone.
+    ///
+    /// # Panics
+    /// If the tool does.
+    pub fn call(&self, tool: impl Tool + 'static, input: Value) -> Called {
+        self.start(tool, input).wait()
+    }
+
+    /// Calls a tool, on a thread of its own.
+    pub fn start(&self, mut tool: impl Tool + 'static, input: Value) -> Calling {
+        let session = Session::start(self.answers.clone());
+        let record = Arc::new(Record::default());
+        let processes = Processes::new(self.supervisor.clone(), self.grace);
+        let cancel = CancellationToken::new();
+        let context = ToolContext::new(
+            tool.name(),
+            Arc::new(self.workspace.clone()),
+            Asker::new(session.recipient(), TurnId(1), CallId(1)),
+            Arc::clone(&record) as Arc<dyn Sink>,
+            processes.clone(),
+            cancel.clone(),
+        );
+        let thread = thread::spawn(move || tool.call(input, &context));
+        Calling { thread, session, record, processes, cancel }
+    }
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Calling {
+    /// What it has streamed so far.
+    #[must_use]
+    pub fn output(&self) -> String {
+        self.record.lock().0.clone()
+    }
+
+    /// Cuts it, as an interrupt does: the token, the open ask, the processes.
+    pub fn cut(&self) {
+        self.cancel.cancel();
+        self.session.drop_asks();
+        self.processes.end();
+    }
+
+    /// Waits until the tool is done and its processes are gone.
+    ///
+    /// # Panics
+    /// If the tool does.
+    #[must_use]
+    pub fn wait(self) -> Called {
+        let result = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let processes = self.processes.finish();
+        let (output, pieces) = self.record.lock().clone();
+        Called { result, output, pieces, asked: self.session.stop(), processes }
+    }
+}
+
+#[derive(Default)]
+struct Record(Mutex<(String, Vec<usize>)>);
+
+impl Record {
+    fn lock(&self) -> std::sync::MutexGuard<'_, (String, Vec<usize>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sink for Record {
+    fn output(&self, text: &str) {
+        let mut record = self.lock();
+        record.0.push_str(text);
+        record.1.push(text.len());
+    }
+
+    fn flush(&self) {}
+}

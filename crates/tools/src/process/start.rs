@@ -1,0 +1,107 @@
+//! Starting a program under its supervisor, or in a process group of its own.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::running::Root;
+use super::wire::{Order, Report};
+use super::{ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
+
+/// How long a supervisor may take until the program runs. One that is none would never answer.
+const START_WITHIN: Duration = Duration::from_secs(10);
+
+/// A program that runs.
+pub(super) struct Started {
+    /// Its supervisor, to be reaped; none where that is a thread of ours.
+    pub(super) supervisor: Option<Child>,
+    pub(super) reports: BufReader<UnixStream>,
+    pub(super) control: UnixStream,
+    pub(super) output: io::PipeReader,
+    pub(super) leader: u32,
+    pub(super) root: Root,
+}
+
+pub(super) fn start(supervisor: &Supervisor, spec: &ProcessSpec, grace: Duration) -> io::Result<Started> {
+    let path = match supervisor {
+        // Also right when the file was replaced or removed by an upgrade since.
+        Supervisor::ThisProgram => Path::new("/proc/self/exe"),
+        Supervisor::Program(path) => path,
+        Supervisor::None => return group::start(spec, grace),
+    };
+    if !cfg!(target_os = "linux") {
+        return group::start(spec, grace);
+    }
+    let order = Order::encode(grace, &spec.program, &spec.args)?;
+    let (ours, theirs) = UnixStream::pair()?;
+    let (output, to_output) = io::pipe()?;
+    let mut command = Command::new(path);
+    command
+        .arg0(SUPERVISOR_NAME)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&spec.cwd)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::from(to_output.try_clone()?))
+        .stderr(Stdio::from(to_output));
+    let mut child = command.spawn().map_err(|error| in_folder(error, spec))?;
+    // Closes our copies of the far ends: what is left of them is the supervisor's.
+    drop(command);
+    match begin(&ours, &order) {
+        Ok((leader, reports)) => {
+            let root = Root::Below(child.id());
+            Ok(Started { supervisor: Some(child), reports, control: ours, output, leader, root })
+        }
+        Err(error) => {
+            // It has started nothing, or is ending what it has started since its socket is closed.
+            drop(ours);
+            if error.kind() == io::ErrorKind::TimedOut {
+                let _ = child.kill();
+            }
+            let _ = child.wait();
+            Err(error)
+        }
+    }
+}
+
+fn begin(control: &UnixStream, order: &[u8]) -> io::Result<(u32, BufReader<UnixStream>)> {
+    control.set_write_timeout(Some(START_WITHIN))?;
+    control.set_read_timeout(Some(START_WITHIN))?;
+    let late = |error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the supervisor does not answer: its program has to call supervise_if_asked() first in main",
+        ),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => no_supervisor(),
+        _ => error,
+    };
+    (&*control).write_all(order).map_err(late)?;
+    let mut reports = BufReader::with_capacity(256, control.try_clone()?);
+    let mut line = String::new();
+    reports.read_line(&mut line).map_err(late)?;
+    control.set_read_timeout(None)?;
+    match Report::parse(&line) {
+        Some(Report::Started { pid }) => Ok((pid, reports)),
+        Some(Report::Refused { errno }) => Err(io::Error::from_raw_os_error(errno)),
+        _ => Err(no_supervisor()),
+    }
+}
+
+fn no_supervisor() -> io::Error {
+    io::Error::other(
+        "the supervisor ended before the program ran: it was killed, or its program does not call \
+         supervise_if_asked() first in main",
+    )
+}
+
+/// Says whether it is the folder that is missing: the system's error is the same as for a program.
+pub(super) fn in_folder(error: io::Error, spec: &ProcessSpec) -> io::Error {
+    if spec.cwd.is_dir() {
+        return error;
+    }
+    io::Error::new(error.kind(), format!("can't work in {}: {error}", spec.cwd.display()))
+}

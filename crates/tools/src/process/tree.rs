@@ -1,0 +1,138 @@
+//! The tree of processes below one, read from `/proc`.
+
+use std::collections::HashSet;
+use std::fs;
+
+use rustix::process::Pid;
+
+/// Who lives below `root`, parents before their children. Zombies are not among them.
+///
+/// A snapshot: what is started meanwhile may be missing. Whoever needs all of them walks until nothing new is
+/// found, and waits for its children to be gone.
+pub(super) fn descendants(root: Pid) -> Vec<Pid> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::from([root]);
+    let mut level = vec![root];
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for parent in level {
+            let Some(children) = children(parent) else { return scan_descendants(root) };
+            next.extend(children.into_iter().filter(|child| seen.insert(*child)));
+        }
+        // A zombie has no children: they went to their reaper.
+        next.retain(|pid| is_alive(*pid));
+        found.extend(&next);
+        level = next;
+    }
+    found
+}
+
+/// Who has `parent` as parent now, zombies included. `None` if this kernel does not list them.
+pub(super) fn children(parent: Pid) -> Option<Vec<Pid>> {
+    let parent = parent.as_raw_pid();
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Some(Vec::new()) };
+    let mut found = Vec::new();
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => found.extend(list.split_whitespace().filter_map(pid)),
+            // The thread is gone, or the file never was there.
+            Err(_) if thread.path().exists() => return None,
+            Err(_) => {}
+        }
+    }
+    Some(found)
+}
+
+/// It is there and not a zombie.
+pub(super) fn is_alive(pid: Pid) -> bool {
+    stat(pid).is_some_and(|stat| stat.alive)
+}
+
+/// Who is in the session of that id, zombies not among them.
+pub(super) fn session(id: Pid) -> Vec<Pid> {
+    everyone().filter(|(_, stat)| stat.alive && stat.session == id.as_raw_pid()).map(|(pid, _)| pid).collect()
+}
+
+/// Who is in the process group of that id, zombies not among them.
+pub(super) fn group(id: Pid) -> Vec<Pid> {
+    everyone().filter(|(_, stat)| stat.alive && stat.group == id.as_raw_pid()).map(|(pid, _)| pid).collect()
+}
+
+fn scan_descendants(root: Pid) -> Vec<Pid> {
+    let all: Vec<_> = everyone().filter(|(_, stat)| stat.alive).collect();
+    let mut found = Vec::new();
+    let mut level = vec![root];
+    while !level.is_empty() {
+        let below = |stat: &Stat| level.iter().any(|parent| parent.as_raw_pid() == stat.parent);
+        let next: Vec<Pid> = all.iter().filter(|(_, stat)| below(stat)).map(|(pid, _)| *pid).collect();
+        found.extend(&next);
+        level = next;
+    }
+    found
+}
+
+struct Stat {
+    alive: bool,
+    parent: i32,
+    group: i32,
+    session: i32,
+}
+
+fn everyone() -> impl Iterator<Item = (Pid, Stat)> {
+    let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
+    folders.filter_map(|folder| pid(folder.file_name().to_str()?)).filter_map(|pid| Some((pid, stat(pid)?)))
+}
+
+fn stat(pid: Pid) -> Option<Stat> {
+    parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
+}
+
+/// `pid (name) state parent group session …`; the name may hold anything, parentheses too.
+fn parse(stat: &str) -> Option<Stat> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    let mut number = || fields.next()?.parse().ok();
+    Some(Stat { alive: !matches!(state, "Z" | "X"), parent: number()?, group: number()?, session: number()? })
+}
+
+fn pid(text: &str) -> Option<Pid> {
+    Pid::from_raw(text.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_can_not_disguise_a_state() {
+        let stat = parse("17 (a) Z 1 (b) S 4 5 6 0 -1").unwrap();
+        assert!(stat.alive);
+        assert_eq!((stat.parent, stat.group, stat.session), (4, 5, 6));
+        assert!(!parse("17 (bash) Z 4 5 6").unwrap().alive);
+        assert!(parse("17").is_none());
+    }
+
+    #[test]
+    fn both_ways_of_walking_agree() {
+        let mut child = std::process::Command::new("bash")
+            .args(["-c", "sleep 60 & (sleep 60 & wait) & echo; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Read::read(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let root = Pid::from_child(&child);
+        let mut walked = descendants(root);
+        while walked.len() < 3 {
+            walked = descendants(root);
+        }
+        let mut scanned = scan_descendants(root);
+        for pid in &walked {
+            rustix::process::kill_process(*pid, rustix::process::Signal::KILL).unwrap();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        walked.sort();
+        scanned.sort();
+        assert_eq!(walked, scanned);
+    }
+}

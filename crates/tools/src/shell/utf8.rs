@@ -1,0 +1,64 @@
+//! Text from bytes that arrive in pieces, characters cut between two pieces included.
+
+/// Decodes UTF-8; what is none becomes U+FFFD. Pieces do not matter: the same bytes give the same text.
+#[derive(Debug, Default)]
+pub(super) struct Lossy {
+    /// The beginning of a character whose rest has not come: at most three bytes.
+    begun: Vec<u8>,
+}
+
+impl Lossy {
+    /// The text of `bytes`, after what was begun before.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+        let joined;
+        let mut rest = match self.begun.is_empty() {
+            true => bytes,
+            false => {
+                joined = [&std::mem::take(&mut self.begun), bytes].concat();
+                &joined
+            }
+        };
+        let mut text = String::with_capacity(rest.len());
+        loop {
+            match str::from_utf8(rest) {
+                Ok(valid) => {
+                    text.push_str(valid);
+                    return text;
+                }
+                Err(error) => {
+                    let (valid, invalid) = rest.split_at(error.valid_up_to());
+                    text.push_str(str::from_utf8(valid).unwrap_or_default());
+                    let Some(length) = error.error_len() else {
+                        self.begun = invalid.to_vec();
+                        return text;
+                    };
+                    text.push(char::REPLACEMENT_CHARACTER);
+                    rest = &invalid[length..];
+                }
+            }
+        }
+    }
+
+    /// What is left when nothing more comes.
+    pub(super) fn finish(&mut self) -> String {
+        let begun = std::mem::take(&mut self.begun);
+        String::from_utf8_lossy(&begun).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_do_not_matter() {
+        let bytes = [b"a\xc3\xa9\xe6\xbc\xa2\xf0\x9f\xa6\x80\xff\xc3(\xe6\xbc".as_slice(), b"z\xf0\x9f"].concat();
+        let whole = String::from_utf8_lossy(&bytes);
+        for size in 1..bytes.len() {
+            let mut lossy = Lossy::default();
+            let mut text: String = bytes.chunks(size).map(|piece| lossy.push(piece)).collect();
+            text.push_str(&lossy.finish());
+            assert_eq!(text, whole, "in pieces of {size}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Stands for a session: a real actor that answers by script.
+
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use actix::prelude::*;
+use actix::{Addr, WeakRecipient};
+use holdpoint_common::AskRequest;
+
+use crate::ask::{Answering, AskReply, ToolRequest};
+
+/// A session's stand-in, on a thread of its own.
+pub(super) struct Session {
+    actor: Addr<Answerer>,
+    thread: JoinHandle<()>,
+}
+
+impl Session {
+    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    pub(super) fn start(answers: Vec<AskReply>) -> Self {
+        let (tell, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let system = System::new();
+            system.block_on(async move {
+                let answerer = Answerer { answers: answers.into(), asked: Vec::new(), open: Vec::new() };
+                let _ = tell.send(answerer.start());
+            });
+            let _ = system.run();
+        });
+        Self { actor: told.recv().expect("the actor starts"), thread }
+    }
+
+    pub(super) fn recipient(&self) -> WeakRecipient<ToolRequest> {
+        self.actor.downgrade().recipient()
+    }
+
+    /// Lets all open asks read as interrupted.
+    pub(super) fn drop_asks(&self) {
+        self.actor.do_send(DropAsks);
+    }
+
+    /// Ends it and says what was asked.
+    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    pub(super) fn stop(self) -> Vec<AskRequest> {
+        let (tell, told) = mpsc::channel();
+        self.actor.do_send(Stop(tell));
+        let asked = told.recv().expect("the actor lives until it is told to stop");
+        drop(self.actor);
+        let _ = self.thread.join();
+        asked
+    }
+}
+
+struct Answerer {
+    answers: VecDeque<AskReply>,
+    asked: Vec<AskRequest>,
+    /// Asks nobody answers, kept until a cut.
+    open: Vec<Answering>,
+}
+
+impl Actor for Answerer {
+    type Context = Context<Self>;
+}
+
+impl Handler<ToolRequest> for Answerer {
+    type Result = ();
+
+    fn handle(&mut self, message: ToolRequest, _: &mut Context<Self>) {
+        let ToolRequest::Ask { request, answering, .. } = message;
+        self.asked.push(request);
+        match self.answers.pop_front() {
+            Some(reply) => answering.answer(reply),
+            None => self.open.push(answering),
+        }
+    }
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct DropAsks;
+
+impl Handler<DropAsks> for Answerer {
+    type Result = ();
+
+    fn handle(&mut self, _: DropAsks, _: &mut Context<Self>) {
+        self.open.clear();
+    }
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Stop(mpsc::Sender<Vec<AskRequest>>);
+
+impl Handler<Stop> for Answerer {
+    type Result = ();
+
+    fn handle(&mut self, Stop(tell): Stop, _: &mut Context<Self>) {
+        let _ = tell.send(std::mem::take(&mut self.asked));
+        System::current().stop();
+    }
+}
