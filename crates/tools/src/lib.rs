@@ -63,6 +63,7 @@ mod ask;
 mod context;
 pub mod environment;
 mod input;
+mod paths;
 mod process;
 mod read_file;
 mod shell;

@@ -5,6 +5,8 @@
 //! the supervisor; and when we are gone, even by SIGKILL, the supervisor reads the end of the socket and ends
 //! the tree all the same.
 
+#[cfg(target_os = "linux")]
+mod abandoned;
 mod exit;
 mod group;
 mod running;

@@ -16,17 +16,22 @@
 //! ```
 
 mod before_main;
+#[cfg(target_os = "linux")]
+mod census;
 mod session;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{AskRequest, CallId, EndedProcesses, TurnId};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+
+#[cfg(target_os = "linux")]
+pub use census::Census;
 
 use crate::ask::{AskReply, Asker};
 use crate::context::{Sink, ToolContext, Workspace};
@@ -49,10 +54,12 @@ pub struct Bench {
 pub struct Called {
     /// What it came to.
     pub result: Result<ToolOutcome, ToolError>,
-    /// All it streamed.
+    /// What it streamed: the first 4 MiB.
     pub output: String,
-    /// The size of each piece it streamed.
-    pub pieces: Vec<usize>,
+    /// All bytes it streamed.
+    pub streamed: u64,
+    /// The bytes of its largest piece.
+    pub largest_piece: usize,
     /// What it asked, in order.
     pub asked: Vec<AskRequest>,
     /// The processes that were ended, and those that could not be.
@@ -178,7 +185,24 @@ impl Calling {
     /// What it has streamed so far.
     #[must_use]
     pub fn output(&self) -> String {
-        self.record.lock().0.clone()
+        self.record.lock().output.clone()
+    }
+
+    /// Waits until it has streamed `text`.
+    ///
+    /// # Panics
+    /// If it has not within 10 s.
+    #[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
+    pub fn wait_for(&self, text: &str) {
+        let by = Instant::now() + Duration::from_secs(10);
+        let mut record = self.record.lock();
+        while !record.output.contains(text) {
+            let left = by.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                panic!("{text:?} was not streamed, but {:?}", record.output);
+            }
+            record = self.record.1.wait_timeout(record, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Cuts it, as an interrupt does: the token, the open ask, the processes.
@@ -196,16 +220,26 @@ impl Calling {
     pub fn wait(self) -> Called {
         let result = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let processes = self.processes.finish();
-        let (output, pieces) = self.record.lock().clone();
-        Called { result, output, pieces, asked: self.session.stop(), processes }
+        let Recorded { output, streamed, largest_piece } = self.record.lock().clone();
+        Called { result, output, streamed, largest_piece, asked: self.session.stop(), processes }
     }
 }
 
+/// Bytes of output that are recorded, so that a flood can be tried in bounded memory.
+const RECORDED: usize = 4 * 1024 * 1024;
+
 #[derive(Default)]
-struct Record(Mutex<(String, Vec<usize>)>);
+struct Record(Mutex<Recorded>, Condvar);
+
+#[derive(Default, Clone)]
+struct Recorded {
+    output: String,
+    streamed: u64,
+    largest_piece: usize,
+}
 
 impl Record {
-    fn lock(&self) -> std::sync::MutexGuard<'_, (String, Vec<usize>)> {
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -213,8 +247,11 @@ impl Record {
 impl Sink for Record {
     fn output(&self, text: &str) {
         let mut record = self.lock();
-        record.0.push_str(text);
-        record.1.push(text.len());
+        let room = RECORDED - record.output.len();
+        record.output.push_str(&text[..text.floor_char_boundary(room)]);
+        record.streamed += text.len() as u64;
+        record.largest_piece = record.largest_piece.max(text.len());
+        self.1.notify_all();
     }
 
     fn flush(&self) {}

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use holdpoint_common::EndedProcesses;
+
 use super::running::Root;
 use super::wire::{Order, Report};
 use super::{ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
@@ -57,11 +59,12 @@ pub(super) fn start(supervisor: &Supervisor, spec: &ProcessSpec, grace: Duration
             Ok(Started { supervisor: Some(child), reports, control: ours, output, leader, root })
         }
         Err(error) => {
-            // It has started nothing, or is ending what it has started since its socket is closed.
-            drop(ours);
-            if error.kind() == io::ErrorKind::TimedOut {
+            if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::Other) {
+                // No supervisor, or one that was killed, perhaps by what it had just started.
                 let _ = child.kill();
+                end_abandoned(child.id());
             }
+            drop(ours);
             let _ = child.wait();
             Err(error)
         }
@@ -104,4 +107,13 @@ pub(super) fn in_folder(error: io::Error, spec: &ProcessSpec) -> io::Error {
         return error;
     }
     io::Error::new(error.kind(), format!("can't work in {}: {error}", spec.cwd.display()))
+}
+
+/// Ends what a supervisor that was killed has left.
+pub(super) fn end_abandoned(supervisor: u32) -> EndedProcesses {
+    #[cfg(target_os = "linux")]
+    return super::abandoned::end_abandoned(supervisor);
+    // There are no supervisors.
+    #[cfg(not(target_os = "linux"))]
+    return EndedProcesses { left: vec![supervisor], ..EndedProcesses::default() };
 }

@@ -5,10 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-use holdpoint_common::EndedProcesses;
-
 use super::running::Running;
-use super::start::Started;
+use super::start::{self, Started};
 use super::wire::Report;
 
 /// Bytes of the thread's stack: it reads lines and, at worst, `/proc`.
@@ -46,7 +44,9 @@ pub(super) fn watch(started: Started, running: Arc<Running>) -> io::Result<(Pipe
             line.clear();
         }
         if !ended {
-            running.set_ended(abandoned(supervisor.as_ref().map(std::process::Child::id)));
+            running.set_ended(
+                supervisor.as_ref().map(|supervisor| start::end_abandoned(supervisor.id())).unwrap_or_default(),
+            );
         }
         drop(tell_over);
         if let Some(supervisor) = &mut supervisor {
@@ -61,49 +61,4 @@ pub(super) fn watch(started: Started, running: Arc<Running>) -> io::Result<(Pipe
         return Err(error);
     }
     Ok((output, over))
-}
-
-/// Ends what a killed supervisor has left: all of its session. What has left the session can't be found.
-#[cfg(target_os = "linux")]
-fn abandoned(supervisor: Option<u32>) -> EndedProcesses {
-    use rustix::process::{Pid, Signal, kill_process};
-
-    use super::tree;
-
-    let Some(session) = supervisor.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) else {
-        return EndedProcesses::default();
-    };
-    tracing::warn!(supervisor = session.as_raw_pid(), "a supervisor was killed; what left its session can't be found");
-    let mut frozen: Vec<Pid> = Vec::new();
-    loop {
-        let fresh: Vec<Pid> = tree::session(session).into_iter().filter(|pid| !frozen.contains(pid)).collect();
-        if fresh.is_empty() {
-            break;
-        }
-        for pid in fresh {
-            let _ = kill_process(pid, Signal::STOP);
-            frozen.push(pid);
-        }
-    }
-    let ends: Vec<_> = frozen
-        .iter()
-        .filter_map(|pid| rustix::process::pidfd_open(*pid, rustix::process::PidfdFlags::empty()).ok())
-        .collect();
-    for pid in &frozen {
-        let _ = kill_process(*pid, Signal::KILL);
-    }
-    let by = std::time::Instant::now() + holdpoint_common::limits::LEAVE_AFTER / 2;
-    for end in ends {
-        use rustix::event::{PollFd, PollFlags, poll};
-        let left = super::timespec(by.saturating_duration_since(std::time::Instant::now()));
-        let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&left));
-    }
-    let left: Vec<u32> = tree::session(session).into_iter().map(|pid| pid.as_raw_pid().unsigned_abs()).collect();
-    let killed = u32::try_from(frozen.len().saturating_sub(left.len())).unwrap_or(u32::MAX);
-    EndedProcesses { terminated: 0, killed, left }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn abandoned(_: Option<u32>) -> EndedProcesses {
-    EndedProcesses::default()
 }

@@ -1,0 +1,283 @@
+//! Nothing that a command starts lives on: ended at a cut, at its time-out, at its own end, with its owner.
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use holdpoint_tools::testing::{Bench, Census};
+use holdpoint_tools::{Shell, Supervisor, ToolError};
+use serde_json::json;
+
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Time for a busy machine with two cores; what is claimed of speed is measured by the benchmark.
+const SLACK: Duration = Duration::from_millis(700);
+
+/// What a command leaves running, and how many processes that are at least.
+const TREES: [(&str, &str, usize); 13] = [
+    ("plain", "sleep 1000 & sleep 1000 &", 2),
+    ("setsid", "setsid sleep 1000 & setsid --fork sleep 1000", 2),
+    ("double fork", "( ( sleep 1000 & ) & )", 1),
+    ("nohup", "nohup sleep 1000 >/dev/null 2>&1 &", 1),
+    ("disown", "sleep 1000 & disown -a; set -m; sleep 1000 & disown -a", 2),
+    ("daemon", "(setsid bash -c 'cd /; exec <&- >/dev/null 2>&1; (setsid sleep 1000 &) & exit' &)", 1),
+    ("TERM-ignoring", "(trap '' TERM HUP INT; sleep 1000) & (trap '' TERM; setsid sleep 1000) &", 2),
+    ("stopped", "sleep 1000 & kill -STOP $!", 1),
+    ("stopped and TERM-ignoring", "(trap '' TERM; exec sleep 1000) & sleep 0.01; kill -STOP $!", 1),
+    ("pipeline", "sleep 1000 | cat | cat | cat | cat | cat | cat | cat | cat | cat &", 10),
+    ("loop", "while :; do /bin/true; done &", 1),
+    ("respawning", "(trap 'setsid sleep 1000 & setsid sleep 1000 & wait' TERM; while :; do sleep 0.01; done) &", 1),
+    ("without environment", "env -i $(type -p setsid) $(type -p sleep) 1000 $MARK_AS_ARGUMENT &", 1),
+];
+
+fn bench(census: &Census) -> Bench {
+    Bench::new().grace(GRACE).env("HOLDPOINT_TEST", census.mark())
+}
+
+/// The script of a tree. `sleep` refuses an argument that is no number, so a mark there needs another program.
+fn script(tree: &str, census: &Census) -> String {
+    let marked = format!("$(type -p bash) -c 'sleep 1000; :' {}", census.mark());
+    tree.replace("$(type -p sleep) 1000 $MARK_AS_ARGUMENT", &marked)
+}
+
+#[test]
+fn t_p2_nothing_is_left_after_a_cut() {
+    for (name, tree, count) in TREES {
+        let census = Census::new();
+        let bench = bench(&census);
+        let command = format!("{}\necho ready; sleep 1000", script(tree, &census));
+        let calling = bench.start(Shell::new(), json!({ "command": command }));
+        calling.wait_for("ready");
+        // The supervisor and the last sleep, which bash has become, as well.
+        census.wait_living(count + 2);
+        let since = Instant::now();
+        calling.cut();
+        let called = calling.wait();
+        let took = since.elapsed();
+        assert_eq!(census.living(), [], "{name}");
+        assert!(matches!(called.result, Err(ToolError::Interrupted)), "{name}: {:?}", called.result);
+        assert!(called.processes.left.is_empty(), "{name}: {:?}", called.processes);
+        assert!(called.processes.total() as usize >= count, "{name}: {:?}", called.processes);
+        assert!(took < GRACE + SLACK, "{name}: {took:?}");
+    }
+}
+
+#[test]
+fn t_p2_nothing_is_left_after_a_time_out() {
+    for (name, tree, count) in TREES {
+        let census = Census::new();
+        let bench = bench(&census);
+        let command = format!("{}\nsleep 1000", script(tree, &census));
+        let called = bench.call(Shell::new(), json!({ "command": command, "timeout_ms": 150 }));
+        assert_eq!(census.living(), [], "{name}");
+        let outcome = called.result.unwrap();
+        assert!(outcome.failed);
+        assert!(outcome.output.starts_with("[timed out after 150 ms; "), "{name}: {}", outcome.output);
+        assert!(called.processes.total() as usize > count, "{name}: {:?}", called.processes);
+    }
+}
+
+#[test]
+fn t_p2_nothing_is_left_after_the_end_of_the_command() {
+    for (name, tree, count) in TREES {
+        let census = Census::new();
+        let bench = bench(&census);
+        let since = Instant::now();
+        let called = bench.call(Shell::new(), json!({ "command": format!("{}\nexit 0", script(tree, &census)) }));
+        let took = since.elapsed();
+        assert_eq!(census.living(), [], "{name}");
+        assert!(!called.result.as_ref().unwrap().failed, "{name}: {:?}", called.result);
+        assert!(called.processes.total() as usize >= count, "{name}: {:?}", called.processes);
+        // t-P4, with whatever holds the output open.
+        assert!(took < Duration::from_secs(2), "{name}: {took:?}");
+    }
+}
+
+#[test]
+fn t_p2_what_ends_by_itself_is_let_end() {
+    let bench = Bench::new();
+    let called = bench.call(Shell::new(), json!({"command": "echo kept > >(sleep 0.01; cat > log)"}));
+    assert_eq!(std::fs::read_to_string(bench.root().join("log")).unwrap(), "kept\n");
+    assert_eq!(called.processes.total(), 0, "{:?}", called.processes);
+    assert_eq!(called.result.unwrap().output, "[exit code 0]");
+}
+
+#[test]
+fn t_p2_nothing_is_left_when_the_owner_is_killed() {
+    for (name, tree, count) in TREES {
+        let census = Census::new();
+        let command = format!("{}\nsleep 1000", script(tree, &census));
+        let mut owner = owner(&census, &command);
+        census.wait_living(count + 2);
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        let took = census.wait_none(GRACE + SLACK);
+        println!("{name}: gone after {took:?}");
+    }
+}
+
+#[test]
+fn t_p2_nothing_is_left_when_the_owner_is_killed_at_any_moment() {
+    let rounds = if full() { 100 } else { 15 };
+    let all: Vec<_> = TREES.iter().map(|(_, tree, _)| *tree).collect();
+    for round in 0..rounds {
+        let census = Census::new();
+        let mut owner = owner(&census, &format!("{}\nsleep 1000", script(&all.join("\n"), &census)));
+        // A moment, not a wait: spread over the time that all of it takes to start.
+        std::thread::sleep(Duration::from_micros((round * 7_919) % 60_000));
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        census.wait_none(GRACE + SLACK);
+    }
+}
+
+/// Another process that runs `command` with the shell tool, until it is killed.
+fn owner(census: &Census, command: &str) -> Child {
+    let mut owner = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "owned", "--ignored", "--nocapture"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let order = json!({ "mark": census.mark(), "command": command });
+    writeln!(owner.stdin.as_mut().unwrap(), "{order}").unwrap();
+    owner
+}
+
+#[test]
+#[ignore = "started by the tests that kill it"]
+fn owned() {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).unwrap();
+    let Ok(order) = serde_json::from_str::<serde_json::Value>(&line) else { return };
+    let bench = Bench::within("/").grace(GRACE).env("HOLDPOINT_TEST", order["mark"].as_str().unwrap());
+    bench.call(Shell::new(), json!({ "command": order["command"] }));
+}
+
+#[test]
+fn t_p1_every_command_is_gone_after_a_cut() {
+    let rounds = if full() { 100 } else { 10 };
+    let commands = ["sleep 1000", "while :; do :; done", "while :; do sleep 0.001; done", TREES[9].1];
+    for _ in 0..rounds {
+        for command in commands {
+            let census = Census::new();
+            let bench = bench(&census);
+            let calling = bench.start(Shell::new(), json!({ "command": format!("echo ready; {command} wait") }));
+            calling.wait_for("ready");
+            calling.cut();
+            let called = calling.wait();
+            assert_eq!(census.living(), []);
+            assert!(called.processes.left.is_empty());
+        }
+    }
+}
+
+#[test]
+fn t_p3_a_command_has_the_grace_to_end_by_itself() {
+    let bench = Bench::new().grace(Duration::from_secs(20));
+    let command = "trap 'echo told; sleep 0.1; echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
+    let calling = bench.start(Shell::new(), json!({ "command": command }));
+    calling.wait_for("ready");
+    calling.processes.end();
+    let called = calling.wait();
+    assert!(called.output.ends_with("told\nbye\n"), "{}", called.output);
+    assert_eq!(called.processes.killed, 0);
+    assert!(called.processes.terminated >= 1);
+}
+
+#[test]
+fn t_p3_after_the_grace_it_is_killed() {
+    let census = Census::new();
+    let bench = bench(&census);
+    let calling = bench
+        .start(Shell::new(), json!({"command": "trap 'echo told' TERM; echo ready; while :; do sleep 0.01; done"}));
+    calling.wait_for("ready");
+    let since = Instant::now();
+    calling.processes.end();
+    let called = calling.wait();
+    let took = since.elapsed();
+    assert!(called.output.contains("told"), "TERM comes first: {}", called.output);
+    assert!(took >= GRACE && took < GRACE + SLACK, "{took:?}");
+    assert!(called.processes.killed >= 1, "{:?}", called.processes);
+    assert_eq!(census.living(), []);
+}
+
+#[test]
+fn t_p10_another_call_of_the_same_program_is_untouched() {
+    let other = Census::new();
+    let untouched = bench(&other);
+    let untouched = untouched.start(Shell::new(), json!({"command": "setsid sleep 1000.5 & echo ready; sleep 1000.5"}));
+    untouched.wait_for("ready");
+    other.wait_living(3);
+    let before = pids(&other);
+    for _ in 0..if full() { 100 } else { 20 } {
+        let census = Census::new();
+        let bench = bench(&census);
+        let calling = bench.start(Shell::new(), json!({"command": "setsid sleep 1000.5 & echo ready; sleep 1000.5"}));
+        calling.wait_for("ready");
+        calling.cut();
+        drop(calling.wait());
+        assert_eq!(census.living(), []);
+        assert_eq!(pids(&other), before);
+    }
+    untouched.cut();
+    drop(untouched.wait());
+    assert_eq!(other.living(), []);
+}
+
+#[test]
+fn a_killed_supervisor_is_stood_in_for() {
+    let census = Census::new();
+    let bench = bench(&census);
+    let command = "set -m; sleep 1000 & sleep 1000 & sleep 0.1; kill -KILL $PPID; sleep 1000";
+    let called = bench.call(Shell::new(), json!({ "command": command }));
+    census.wait_none(SLACK);
+    let outcome = called.result.unwrap();
+    assert!(outcome.failed && outcome.output.contains("its supervisor was killed"), "{}", outcome.output);
+    assert!(called.processes.killed >= 2, "{:?}", called.processes);
+}
+
+#[test]
+fn a_supervisor_killed_at_once_is_stood_in_for() {
+    for _ in 0..20 {
+        let census = Census::new();
+        let called = bench(&census).call(Shell::new(), json!({"command": "kill -KILL $PPID; sleep 1000"}));
+        census.wait_none(SLACK);
+        assert!(called.result.is_err() || called.result.unwrap().failed);
+    }
+}
+
+#[test]
+fn a_supervisor_that_is_asked_to_end_ends_all() {
+    let census = Census::new();
+    let called =
+        bench(&census).call(Shell::new(), json!({"command": "setsid sleep 1000 & kill -TERM $PPID; sleep 1000"}));
+    assert_eq!(census.living(), []);
+    assert!(called.result.unwrap().failed);
+}
+
+#[test]
+fn without_a_supervisor_the_group_is_ended() {
+    for (name, tree, count) in [TREES[0], TREES[6], TREES[7], TREES[9]] {
+        let census = Census::new();
+        let bench = bench(&census).supervisor(Supervisor::None);
+        let tree = tree.replace("setsid", "");
+        let command = format!("{tree}\necho ready; sleep 1000");
+        let calling = bench.start(Shell::new(), json!({ "command": command }));
+        calling.wait_for("ready");
+        census.wait_living(count + 1);
+        calling.cut();
+        let called = calling.wait();
+        assert_eq!(census.living(), [], "{name}");
+        assert!(called.processes.total() as usize > count, "{name}: {:?}", called.processes);
+    }
+}
+
+fn pids(census: &Census) -> Vec<u32> {
+    census.living().into_iter().map(|(pid, _)| pid).collect()
+}
+
+fn full() -> bool {
+    std::env::var_os("HOLDPOINT_FULL").is_some()
+}

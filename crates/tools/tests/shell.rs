@@ -1,0 +1,219 @@
+//! The shell tool: its output, its end, its environment, and what it refuses.
+#![cfg(unix)]
+
+use std::time::{Duration, Instant};
+
+use holdpoint_common::PolicyClass;
+use holdpoint_common::limits::OUTPUT_DELTA;
+use holdpoint_tools::testing::{Bench, Called};
+use holdpoint_tools::{ProcessSpec, Processes, Shell, Supervisor, Tool, ToolError, environment};
+use serde_json::json;
+
+const SUPERVISORS: [Supervisor; 2] = [Supervisor::ThisProgram, Supervisor::None];
+
+fn run(bench: &Bench, command: &str) -> Called {
+    bench.call(Shell::new(), json!({ "command": command }))
+}
+
+fn said(called: &Called) -> &str {
+    &called.result.as_ref().unwrap().output
+}
+
+#[test]
+fn both_outputs_are_one_in_order() {
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new().supervisor(supervisor);
+        let called = run(&bench, "for i in 1 2 3; do echo out$i; echo err$i >&2; done; pwd");
+        assert_eq!(called.output, format!("out1\nerr1\nout2\nerr2\nout3\nerr3\n{}\n", bench.root().display()));
+        assert_eq!(said(&called), "[exit code 0]");
+    }
+}
+
+#[test]
+fn the_end_is_told() {
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new().supervisor(supervisor);
+        for (command, told) in [
+            ("exit 3", "[exit code 3]"),
+            ("kill -SEGV $$", "[ended by signal 11 (SIGSEGV)]"),
+            ("no-such-program", "[exit code 127]"),
+            ("exec >&- 2>&-; sleep 0.05; exit 4", "[exit code 4]"),
+        ] {
+            let called = run(&bench, command);
+            assert_eq!(said(&called), told, "{command}");
+            assert!(called.result.unwrap().failed);
+        }
+    }
+}
+
+#[test]
+fn a_time_out_is_told_and_output_before_it_kept() {
+    let bench = Bench::new();
+    let called = bench.call(Shell::new(), json!({"command": "echo early; exec sleep 1000", "timeout_ms": 50}));
+    assert_eq!(called.output, "early\n");
+    assert_eq!(said(&called), "[timed out after 50 ms; 1 process was still running and was ended]");
+    let called = bench.call(Shell::new(), json!({"command": "exec >&- 2>&-; sleep 1000", "timeout_ms": 50}));
+    assert!(said(&called).starts_with("[timed out"), "{}", said(&called));
+}
+
+#[test]
+fn text_is_whole_across_pieces() {
+    let bench = Bench::new();
+    let called = run(&bench, r"printf '\xe6'; sleep 0.02; printf '\xbc\xa2\xff\xc3'");
+    assert_eq!(called.output, "漢\u{fffd}\u{fffd}");
+    let called = run(&bench, "for ((i = 0; i < 20000; i++)); do echo 漢漢漢漢; done");
+    assert_eq!(called.output, "漢漢漢漢\n".repeat(20_000));
+    assert!(called.largest_piece <= OUTPUT_DELTA);
+}
+
+/// Also t-P4 in its worst form: without a supervisor, by something that has left the group.
+#[test]
+fn t_p4_who_holds_the_output_open_does_not_hold_the_call() {
+    for (supervisor, command) in [
+        (Supervisor::ThisProgram, "setsid sleep 1000 & echo $!"),
+        (Supervisor::ThisProgram, "(trap '' TERM; exec setsid sleep 1000) & echo $!"),
+        (Supervisor::None, "setsid sleep 20 & echo $!; sleep 0.1"),
+        (
+            Supervisor::None,
+            "setsid bash -c 'trap \"\" PIPE; while sleep 0.01; do echo more; done' & echo $!; sleep 0.1",
+        ),
+    ] {
+        let bench = Bench::new().supervisor(supervisor);
+        let since = Instant::now();
+        let called = run(&bench, command);
+        assert!(since.elapsed() < Duration::from_secs(2), "{command}: {:?}", since.elapsed());
+        assert!(said(&called).starts_with("[exit code 0"), "{command}: {}", said(&called));
+        let pid = called.output.lines().next().unwrap().parse().unwrap();
+        // What is documented that it can't end.
+        let _ =
+            rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL);
+    }
+}
+
+#[test]
+fn t_p9_nothing_comes_from_the_users_keyboard() {
+    let bench = Bench::new();
+    let called = run(&bench, "read line; echo \"$? [$line]\"; (echo x > /dev/tty) 2>&1; ps -o tty= -p $$");
+    let lines: Vec<_> = called.output.lines().collect();
+    assert_eq!(lines[0], "1 []");
+    assert!(lines[1].contains("/dev/tty: No such device or address"), "{lines:?}");
+    assert_eq!(lines[2], "?");
+}
+
+#[test]
+fn t_h2_the_environment_is_the_allowed_one() {
+    let vars = [
+        ("PATH", "/usr/bin:/bin"),
+        ("LC_ALL", "C"),
+        ("XDG_DATA_HOME", "/d"),
+        ("TZ", "UTC"),
+        ("OPENAI_API_KEY", "1"),
+        ("GITHUB_TOKEN", "2"),
+        ("XDG_SECRET", "3"),
+        ("LC_password", "4"),
+        ("LD_PRELOAD", "/x.so"),
+        ("BASH_ENV", "/x"),
+        ("HOLDPOINT_LOG", "debug"),
+    ];
+    let allowed = environment::allowed(vars.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let names: Vec<_> = allowed.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["PATH", "LC_ALL", "XDG_DATA_HOME", "TZ"]);
+
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new().supervisor(supervisor).env("MINE", "yes");
+        let called = run(&bench, "env -0 | tr '\\0\\n' '\\n '");
+        for line in called.output.lines() {
+            let (name, value) = line.split_once('=').unwrap();
+            let ours = bench.workspace().env.iter().any(|(known, given)| known == name && given == value);
+            // What bash itself sets.
+            assert!(ours || ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name), "{line}");
+        }
+        assert!(called.output.contains("MINE=yes"));
+    }
+}
+
+#[test]
+fn no_descriptor_of_ours_is_inherited() {
+    let bench = Bench::new();
+    let called = run(&bench, "ls -l /proc/self/fd | grep -vE '^total|/dev/null|pipe:|/proc/[0-9]+/fd'");
+    assert_eq!(called.output, "");
+}
+
+#[test]
+fn signals_are_as_a_shell_expects_them() {
+    let bench = Bench::new();
+    let called = run(&bench, "grep -E 'Sig(Ign|Blk)' /proc/$$/status; yes | head -1; echo ${PIPESTATUS[0]}");
+    assert_eq!(called.output, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\ny\n141\n");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let bench = Bench::new();
+    for (input, told) in [
+        (json!({"command": "a\u{0}b"}), "zero byte"),
+        (json!({"command": "  "}), "empty"),
+        (json!({"cmd": "ls"}), "unknown field `cmd`"),
+        (json!({}), "missing field `command`"),
+        (json!({"command": "ls", "timeout_ms": 0}), "timeout_ms"),
+        (json!({"command": "ls", "timeout_ms": 3_600_001}), "timeout_ms"),
+        (json!("ls"), "invalid type"),
+    ] {
+        for error in [
+            Shell::new().intent(&input, bench.workspace()).unwrap_err(),
+            bench.call(Shell::new(), input.clone()).result.unwrap_err(),
+        ] {
+            assert!(matches!(&error, ToolError::Input { message } if message.contains(told)), "{input}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_intent_shows_exactly_what_runs() {
+    let bench = Bench::new();
+    let intent = |command: &str| Shell::new().intent(&json!({ "command": command }), bench.workspace()).unwrap();
+    let shown = intent(" rm -r  build\n");
+    assert_eq!(shown.class, PolicyClass::Run);
+    assert_eq!(shown.details.unwrap(), format!(" rm -r  build\n\n\nin {}", bench.root().display()));
+    assert_ne!(shown.always, intent("rm -r build").always);
+}
+
+#[test]
+fn a_program_that_can_not_start_is_an_error() {
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new();
+        let processes = Processes::new(supervisor, Duration::from_millis(100));
+        let spec = |program: &str, cwd: &std::path::Path| ProcessSpec {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: cwd.to_owned(),
+            env: bench.workspace().env.clone(),
+        };
+        let error = processes.spawn(spec("no-such-program", bench.root())).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+        let missing = bench.root().join("missing");
+        let error = processes.spawn(spec("bash", &missing)).unwrap_err();
+        assert!(error.to_string().contains(missing.to_str().unwrap()), "{error}");
+        assert_eq!(processes.finish().total(), 0);
+        let error = processes.spawn(spec("bash", bench.root())).unwrap_err();
+        assert!(error.to_string().contains("the call is over"), "{error}");
+    }
+}
+
+#[test]
+fn a_supervisor_that_is_none_is_an_error() {
+    let bench = Bench::new().supervisor(Supervisor::Program("/bin/true".into()));
+    let error = run(&bench, "echo").result.unwrap_err().to_string();
+    assert!(error.contains("supervise_if_asked"), "{error}");
+    let bench = Bench::new().supervisor(Supervisor::Program("/no/such/file".into()));
+    assert!(run(&bench, "echo").result.is_err());
+}
+
+#[test]
+fn a_long_command_arrives_whole() {
+    let bench = Bench::new();
+    let long = "x".repeat(100_000);
+    assert_eq!(run(&bench, &format!("echo {long}")).output, format!("{long}\n"));
+    // Longer than the system lets one argument be.
+    let error = run(&bench, &format!("echo {}", "x".repeat(200_000))).result.unwrap_err().to_string();
+    assert!(error.contains("Argument list too long"), "{error}");
+}
