@@ -87,3 +87,8 @@ pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, 
 pub use read_file::ReadFile;
 pub use shell::Shell;
 pub use write_file::WriteFile;
+
+/// The example of the README, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -18,7 +18,7 @@ const MAX_LINKS: u32 = 40;
 
 /// Folders and files whose name, anywhere in a path, makes it protected: they start programs or configure
 /// what does, or hold what lets people in.
-const PROTECTED: [&str; 35] = [
+const PROTECTED: [&str; 34] = [
     // Version control and its hooks, ourselves and other agents.
     ".git",
     ".gitconfig",
@@ -33,7 +33,6 @@ const PROTECTED: [&str; 35] = [
     ".codex",
     ".cursor",
     ".mcp.json",
-    "AGENTS.md",
     // Shells.
     ".bashrc",
     ".bash_profile",

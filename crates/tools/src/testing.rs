@@ -39,6 +39,12 @@ use crate::process::{Processes, Supervisor};
 use crate::tool::{Tool, ToolError, ToolOutcome};
 use session::Session;
 
+/// Lets this test program serve as its own supervisor. To be called from any code the program runs: that
+/// it is linked is what matters.
+pub fn serve_as_supervisor() {
+    before_main::keep();
+}
+
 /// A place to try tools: a folder, an environment, processes, and somebody who answers.
 pub struct Bench {
     /// Removed with the bench.

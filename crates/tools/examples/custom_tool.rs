@@ -1,0 +1,77 @@
+//! A tool of another project, written and tried with this crate alone: `cargo run --example custom_tool`.
+
+use holdpoint_common::{PauseKind, PauseResponse, PolicyClass};
+use holdpoint_tools::testing::Bench;
+use holdpoint_tools::{AskReply, Intent, ProcessSpec, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Counts the lines of files, and asks before it counts more than a few.
+struct CountLines;
+
+#[derive(Deserialize, JsonSchema)]
+struct Input {
+    /// The files, relative to the workspace.
+    files: Vec<String>,
+}
+
+impl Tool for CountLines {
+    fn name(&self) -> &str {
+        "count_lines"
+    }
+
+    fn description(&self) -> &str {
+        "Counts the lines of files."
+    }
+
+    fn schema(&self) -> Value {
+        holdpoint_tools::schema_of::<Input>()
+    }
+
+    fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
+        let input: Input = holdpoint_tools::parse(input)?;
+        // What the policy judges, and what a user who is asked sees.
+        Ok(Intent { details: Some(input.files.join("\n")), ..Intent::new(PolicyClass::Run, "Count these files?") })
+    }
+
+    fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let input: Input = holdpoint_tools::parse(&input)?;
+        if input.files.len() > 1 {
+            // Blocks until somebody answers, however long that takes. The message goes to the session's actor.
+            match context.pause(PauseKind::Confirm, "Count so many?", Some(input.files.join("\n"))) {
+                PauseResponse::Approved | PauseResponse::Resumed => {}
+                PauseResponse::Denied { reason } => return Err(ToolError::Denied { reason }),
+                PauseResponse::Interrupted => return Err(ToolError::Interrupted),
+            }
+        }
+        // Whatever is started here, and whatever that starts, ends with the call.
+        let mut process = context
+            .processes()
+            .spawn(ProcessSpec {
+                program: "wc".into(),
+                args: std::iter::once("-l".into()).chain(input.files.into_iter().map(Into::into)).collect(),
+                cwd: context.workspace().to_owned(),
+                env: context.env().to_vec(),
+            })
+            .map_err(|error| ToolError::failed(format!("wc could not be started: {error}")))?;
+        let counts = std::io::read_to_string(&mut process).map_err(|error| ToolError::failed(error.to_string()))?;
+        context.output(&counts);
+        let (exit, _) = process.finish();
+        Ok(ToolOutcome { failed: !exit.is_success(), ..ToolOutcome::text(exit.to_string()) })
+    }
+}
+
+fn main() -> std::io::Result<()> {
+    holdpoint_tools::supervise_if_asked();
+
+    let bench = Bench::new().answer(AskReply::Pause(PauseResponse::Approved));
+    std::fs::write(bench.root().join("poem"), "roses\nviolets\n")?;
+    std::fs::write(bench.root().join("list"), "milk\n")?;
+    let called = bench.call(CountLines, json!({"files": ["poem", "list"]}));
+
+    assert_eq!(called.asked.len(), 1);
+    assert_eq!(called.output, " 2 poem\n 1 list\n 3 total\n");
+    assert!(called.result.is_ok_and(|outcome| !outcome.failed));
+    Ok(())
+}
