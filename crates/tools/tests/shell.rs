@@ -100,6 +100,41 @@ fn t_p9_nothing_comes_from_the_users_keyboard() {
     assert_eq!(lines[2], "?");
 }
 
+/// The same where there is a keyboard: the owner runs in a terminal of its own, made by `script`.
+#[test]
+#[cfg(target_os = "linux")]
+fn t_p9_the_owners_terminal_can_not_be_opened() {
+    let test = std::env::current_exe().unwrap();
+    let owner = format!("{} --exact in_a_terminal --ignored --nocapture", test.display());
+    let mut script = std::process::Command::new("script")
+        .args(["-qec", &owner, "/dev/null"])
+        .env("HOLDPOINT_TERMINAL", "1")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Typed ahead: nobody below may eat it.
+    std::io::Write::write_all(script.stdin.as_mut().unwrap(), b"typed\n").unwrap();
+    let said = script.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("owner: Ok"), "{said}");
+    assert!(said.contains("command: [] [/dev/tty: No such device or address]"), "{said}");
+}
+
+#[test]
+#[ignore = "started by the test above, in a terminal"]
+fn in_a_terminal() {
+    if std::env::var_os("HOLDPOINT_TERMINAL").is_none() {
+        return;
+    }
+    println!("owner: {:?}", std::fs::File::open("/dev/tty").map(drop));
+    let command = "read -t 1 line; read -t 1 more < /dev/tty; echo \"[$line$more]\"";
+    let called = run(&Bench::new(), command);
+    let told = called.output.replace("bash: line 1: ", "");
+    let (errors, read) = told.trim_end().rsplit_once('\n').unwrap_or_default();
+    println!("command: {read} [{errors}]");
+}
+
 #[test]
 fn t_h2_the_environment_is_the_allowed_one() {
     let vars = [
