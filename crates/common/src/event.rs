@@ -14,7 +14,7 @@ use crate::output::Kept;
 use crate::session::SessionSettings;
 use crate::status::SessionStatus;
 use crate::time::Timestamp;
-use crate::turn::{CutCause, Outcome, Receipt};
+use crate::turn::{CutCause, Outcome, Receipt, RestoreCause};
 use crate::usage::Usage;
 
 /// Something that happened to a session.
@@ -91,7 +91,7 @@ pub enum Fact {
     /// The session was rebuilt from its log.
     SessionRestored {
         /// What had ended it.
-        cause: CutCause,
+        cause: RestoreCause,
     },
     /// The session ended.
     SessionClosed {
@@ -257,7 +257,7 @@ pub enum Delta {
         item: ItemId,
         /// What it is.
         kind: ItemKind,
-        /// Its text so far: whole for text and thoughts, head and tail for output.
+        /// Its text so far: for text and thoughts whole (in the head), for output head and tail.
         so_far: Kept,
     },
     /// Facts from `from` to `to` can't be read.

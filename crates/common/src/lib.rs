@@ -43,7 +43,7 @@ pub use client::Who;
 pub use hold::{Hold, HoldCause, HoldShown};
 pub use session::{LastTurn, QueuedPrompt, SessionSettings, SessionSummary, Snapshot};
 pub use status::SessionStatus;
-pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, StopHow, StoppedTool};
+pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, RestoreCause, StopHow, StoppedTool};
 pub use usage::Usage;
 
 // Asks.

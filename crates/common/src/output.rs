@@ -23,9 +23,6 @@ pub struct Kept {
     /// The end, where the head could not hold it all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tail: String,
-    /// The head is complete: what comes now belongs to the tail.
-    #[serde(skip)]
-    full: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
@@ -36,14 +33,13 @@ fn is_zero(number: &u64) -> bool {
 impl Kept {
     /// Adds `text` to the end.
     pub fn push(&mut self, mut text: &str) {
-        if !self.full {
-            let room = KEPT_HEAD - self.head.len();
+        if self.tail.is_empty() {
+            let room = KEPT_HEAD.saturating_sub(self.head.len());
             let (fits, rest) = text.split_at(text.floor_char_boundary(room));
             self.head.push_str(fits);
             if rest.is_empty() {
                 return;
             }
-            self.full = true;
             text = rest;
         }
         if text.len() > 2 * KEPT_TAIL {

@@ -1,5 +1,8 @@
 //! A session as clients see it: its settings, its snapshot, its line in a list.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ask::{Ask, AsksMode};
@@ -36,7 +39,7 @@ pub struct SessionSettings {
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// What it was opened with.
-    pub settings: SessionSettings,
+    pub settings: Arc<SessionSettings>,
     /// The first line of its first prompt, or its name.
     pub title: String,
     /// The number of the last event.
@@ -60,7 +63,7 @@ pub struct Snapshot {
     /// What all turns used.
     pub usage: Usage,
     /// Files its tools changed.
-    pub files_modified: Vec<String>,
+    pub files_modified: Arc<BTreeSet<String>>,
     /// How many clients are attached.
     pub clients: usize,
     /// Everything up to `seq` is saved.

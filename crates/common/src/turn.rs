@@ -74,6 +74,18 @@ impl fmt::Display for CutCause {
     }
 }
 
+/// What had ended a session's actor before the session was rebuilt from its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RestoreCause {
+    /// The runtime was restarted.
+    Restart,
+    /// The session's actor failed.
+    Panic,
+    /// It was unloaded to make room, or closed.
+    Unloaded,
+}
+
 /// What an interrupt found and ended. Part of the turn's last event.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

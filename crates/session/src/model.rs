@@ -9,6 +9,13 @@ use holdpoint_tools::ToolSpec;
 use std::sync::Arc;
 use thiserror::Error;
 
+mod catalog;
+pub mod openai;
+pub mod rehearsal;
+mod size;
+
+pub use catalog::{Catalog, DefaultModel};
+
 /// A model. Dropping the stream ends the request and closes its connection.
 pub trait Model: Send + Sync + 'static {
     /// Its name, as `provider/name`.

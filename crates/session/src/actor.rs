@@ -1,0 +1,272 @@
+//! The actor of one session: the one owner of its state.
+//!
+//! A message becomes an [`Input`], the machine decides, the facts are numbered, applied and saved, and what
+//! follows from them leaves through the outbox. Handlers never block and never wait.
+
+mod ask;
+mod client;
+mod close;
+mod gate;
+mod hold;
+mod interrupt;
+mod outbox;
+mod prompt;
+pub(crate) mod ring;
+mod runner;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use actix::dev::{MessageResponse, OneshotSender};
+use actix::prelude::*;
+use futures_util::FutureExt;
+use holdpoint_common::{
+    AskId, Body, Delta, Event, Fact, RestoreCause, SessionStatus, Snapshot, Timestamp,
+};
+use holdpoint_tools::{Answering, Toolbox};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::engine::Outfit;
+use crate::state::{Effect, Input, Moment, Refused, Reply, State, decide};
+use crate::store::SessionLog;
+use gate::Gates;
+use interrupt::Ends;
+use outbox::{Action, Outbox, Parcel};
+use ring::Ring;
+use runner::Runner;
+
+pub(crate) use ask::AnswerAsk;
+pub use ask::Answered;
+pub use client::ClientEnd;
+pub(crate) use client::{Attach, Attached, ClientQueue, Detach};
+pub(crate) use close::{Close, Stop, Unload};
+pub(crate) use hold::{Hold, Release, ToggleHold};
+pub use interrupt::TurnEnd;
+pub(crate) use interrupt::{Interrupt, Interrupted};
+pub(crate) use prompt::Prompt;
+pub use prompt::Prompted;
+
+/// Numbers that the store sets aside at a time.
+pub(crate) const NUMBERS: u64 = 65_536;
+
+/// One session.
+pub(crate) struct SessionActor {
+    /// What the machine decides on and facts are applied to.
+    state: State,
+    /// The numbers of the events to come.
+    numbers: Range<u64>,
+    /// Where the facts are saved.
+    log: Arc<dyn SessionLog>,
+    /// What waits for saves.
+    outbox: Outbox,
+    /// The newest events, for those who attach.
+    ring: Ring,
+    /// Those who are attached.
+    clients: client::Clients,
+    /// The last snapshot published. It outlives this actor: the manager has the other end.
+    shown: watch::Sender<Arc<Snapshot>>,
+    /// The status that clients were last told.
+    told: SessionStatus,
+    /// The runner of the open turn.
+    runner: Option<Runner>,
+    /// The session's tools, while no runner has them.
+    toolbox: Option<Toolbox>,
+    /// Runners that wait to begin something.
+    gates: Gates,
+    /// The answering ends of the open asks of tools.
+    answering: HashMap<AskId, Answering>,
+    /// Those who wait for a turn's end.
+    ends: Ends,
+    /// What had ended the actor before this one, if there was one.
+    restored: Option<RestoreCause>,
+    /// What the session works with.
+    outfit: Arc<Outfit>,
+    /// Held by every runner of the session: when all are dropped, nothing of it runs any more.
+    alive: mpsc::Sender<()>,
+}
+
+/// What an actor is made of.
+pub(crate) struct Parts {
+    pub(crate) state: State,
+    pub(crate) numbers: Range<u64>,
+    pub(crate) log: Arc<dyn SessionLog>,
+    pub(crate) shown: watch::Sender<Arc<Snapshot>>,
+    pub(crate) outfit: Arc<Outfit>,
+    pub(crate) restored: Option<RestoreCause>,
+    pub(crate) alive: mpsc::Sender<()>,
+}
+
+impl SessionActor {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { state, numbers, log, shown, outfit, restored, alive } = parts;
+        Self {
+            outbox: Outbox::after(state.last()),
+            ring: Ring::new(&outfit.limits, numbers.start.saturating_sub(1)),
+            clients: client::Clients::default(),
+            told: state.status(),
+            runner: None,
+            toolbox: None,
+            gates: Gates::default(),
+            answering: HashMap::new(),
+            ends: Ends::default(),
+            state,
+            numbers,
+            log,
+            shown,
+            restored,
+            outfit,
+            alive,
+        }
+    }
+
+    /// Takes an input in: decides, applies, and sends what follows on its way.
+    fn take(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
+        let moment = Moment { now: now(), next: self.numbers.start, limits: &self.outfit.limits };
+        let decision = decide(&self.state, moment, input)?;
+        let settled = !decision.facts.is_empty();
+        self.enact(decision.facts, decision.effects, Vec::new(), ctx);
+        if settled {
+            self.ask_gates_again(ctx);
+        }
+        Ok(decision.reply)
+    }
+
+    /// Makes facts of a decision: numbers them, applies them, and sends them and the effects on their way.
+    fn enact(&mut self, facts: Vec<Fact>, effects: Vec<Effect>, mut actions: Vec<Action>, ctx: &mut Context<Self>) {
+        let at = now();
+        let mut numbered = Vec::with_capacity(facts.len());
+        for fact in facts {
+            let (turn, step) = self.state.place(&fact);
+            let event = Arc::new(Event { seq: self.number(ctx), at, turn, step, body: Body::Fact(fact) });
+            self.state.apply(&event);
+            if let Some(Fact::TurnFinished { outcome, receipt, .. }) = event.fact() {
+                self.end_runner(ctx);
+                actions.extend(turn.map(|turn| Action::TurnOver(turn, *outcome, receipt.clone())));
+            }
+            numbered.push(event);
+        }
+        for effect in effects {
+            match effect {
+                Effect::Cancel { turn } => self.cancel_runner(turn),
+                Effect::Start { turn } => actions.push(Action::Start(turn)),
+                Effect::Wake { ask, reply } => actions.push(Action::Wake(ask, reply)),
+                Effect::Stop => actions.push(Action::Stop),
+            }
+        }
+        let mut events = numbered.clone();
+        if self.state.status() != self.told {
+            self.told = self.state.status();
+            let (turn, step) = (self.state.turn().map(|turn| turn.id), None);
+            let body = Body::Delta(Delta::Status { status: self.told });
+            events.push(Arc::new(Event { seq: self.number(ctx), at, turn, step, body }));
+        }
+        let snapshot = (!numbered.is_empty()).then(|| {
+            let seq = events.last().map_or(0, |event| event.seq);
+            self.state.snapshot(seq, self.clients.len(), true)
+        });
+        if !events.is_empty() || !actions.is_empty() {
+            self.dispatch(numbered, Parcel { events, snapshot, actions }, ctx);
+        }
+    }
+
+    /// Numbers a delta of the open turn and sends it on its way.
+    fn tell(&mut self, delta: Delta, ctx: &mut Context<Self>) {
+        let turn = self.state.turn();
+        let (turn, step) = (turn.map(|turn| turn.id), turn.map(|turn| turn.step).filter(|step| *step > 0));
+        let event = Arc::new(Event { seq: self.number(ctx), at: now(), turn, step, body: Body::Delta(delta) });
+        if self.outbox.is_empty() {
+            self.publish(event);
+        } else {
+            self.dispatch(Vec::new(), Parcel { events: vec![event], ..Parcel::default() }, ctx);
+        }
+    }
+
+    /// The next number. New ones are set aside well before the last is used.
+    fn number(&mut self, ctx: &mut Context<Self>) -> u64 {
+        let next = self.numbers.start;
+        self.numbers.start += 1;
+        if self.numbers.end - self.numbers.start == NUMBERS / 4 {
+            let mut reserving = self.log.reserve(NUMBERS);
+            match (&mut reserving).now_or_never() {
+                Some(reserved) => self.numbers.end = reserved.map_or(self.numbers.end, |reserved| reserved.end),
+                None => {
+                    ctx.spawn(reserving.into_actor(self).map(|reserved, actor, _| {
+                        actor.numbers.end = reserved.map_or(actor.numbers.end, |reserved| reserved.end);
+                    }));
+                }
+            }
+        }
+        next
+    }
+
+    /// Answers a message once what it did is saved.
+    fn reply<R: Send + 'static>(
+        &mut self,
+        make: impl FnOnce(bool) -> R + 'static,
+        ctx: &mut Context<Self>,
+    ) -> Replied<R> {
+        if self.outbox.is_empty() {
+            return Replied::Now(make(self.outbox.is_saved()));
+        }
+        let (told, reply) = oneshot::channel();
+        let action = Action::Reply(Box::new(move |saved| {
+            // Who asked may be gone.
+            let _ = told.send(make(saved));
+        }));
+        self.dispatch(Vec::new(), Parcel { actions: vec![action], ..Parcel::default() }, ctx);
+        Replied::Later(reply)
+    }
+
+    /// Replaces what clients see.
+    fn show(&self, snapshot: Snapshot) {
+        self.shown.send_replace(Arc::new(snapshot));
+    }
+}
+
+impl Actor for SessionActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.show(self.state.snapshot(self.numbers.start.saturating_sub(1), 0, true));
+        if let Some(cause) = self.restored.take() {
+            // `Restored` is never refused.
+            let _ = self.take(Input::Restored { cause }, ctx);
+        }
+    }
+}
+
+/// The answer to a message: at once, or when what it did is saved.
+pub(crate) enum Replied<R> {
+    Now(R),
+    Later(oneshot::Receiver<R>),
+}
+
+impl<R, M> MessageResponse<SessionActor, M> for Replied<R>
+where
+    R: Send + 'static,
+    M: Message<Result = R>,
+{
+    fn handle(self, _: &mut Context<SessionActor>, told: Option<OneshotSender<R>>) {
+        let Some(told) = told else { return };
+        match self {
+            Self::Now(reply) => {
+                // Who asked may be gone.
+                let _ = told.send(reply);
+            }
+            Self::Later(reply) => {
+                actix_rt::spawn(async move {
+                    if let Ok(reply) = reply.await {
+                        let _ = told.send(reply);
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// The time as events carry it.
+pub(crate) fn now() -> Timestamp {
+    SystemTime::now().into()
+}

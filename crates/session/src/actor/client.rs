@@ -1,0 +1,216 @@
+//! Clients: attached, sent every event, never waited for.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use actix::prelude::*;
+use holdpoint_common::{Event, Snapshot, Who};
+use std::sync::OnceLock;
+use tokio::sync::mpsc;
+
+use super::SessionActor;
+use crate::error::SessionError;
+use crate::store::SessionLog;
+
+/// Begins to receive a session's events.
+#[derive(Message)]
+#[rtype(result = "Result<Attached, SessionError>")]
+pub(crate) struct Attach {
+    pub(crate) who: Who,
+    /// Only what comes after this number.
+    pub(crate) after: u64,
+    /// Of the past, at most this many facts: the newest.
+    pub(crate) limit: Option<usize>,
+}
+
+/// What a client is given.
+pub(crate) struct Attached {
+    pub(crate) client: ClientId,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) log: Arc<dyn SessionLog>,
+    /// Facts to be read from the log first: those in this range, the newest so many.
+    pub(crate) older: Option<(Range<u64>, Option<usize>)>,
+    /// Then these.
+    pub(crate) past: Vec<Arc<Event>>,
+    /// Then what happens.
+    pub(crate) live: ClientQueue,
+}
+
+/// Ends receiving. Replies when nothing more will be delivered.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Detach {
+    pub(crate) client: ClientId,
+}
+
+/// Names a client within its session.
+pub(crate) type ClientId = u64;
+
+/// Why a client's stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientEnd {
+    /// It detached.
+    Detached,
+    /// It read too slowly. Attaching again after this number continues where it stopped.
+    Lagged {
+        /// The last event it was sent.
+        after: u64,
+    },
+    /// The session's actor ended: closed, unloaded, or failed.
+    Ended,
+}
+
+/// Those who are attached.
+#[derive(Default)]
+pub(super) struct Clients {
+    next: ClientId,
+    attached: Vec<Client>,
+}
+
+struct Client {
+    id: ClientId,
+    who: Who,
+    queue: mpsc::Sender<Arc<Event>>,
+    shared: Arc<Shared>,
+    /// The last event that was put into its queue.
+    sent: u64,
+}
+
+/// What the two ends of a client's queue share.
+#[derive(Default)]
+struct Shared {
+    /// Bytes that wait in the queue.
+    waiting: AtomicUsize,
+    end: OnceLock<ClientEnd>,
+}
+
+/// The receiving end of a client's queue.
+pub(crate) struct ClientQueue {
+    events: mpsc::Receiver<Arc<Event>>,
+    shared: Arc<Shared>,
+}
+
+impl Clients {
+    pub(super) fn len(&self) -> usize {
+        self.attached.len()
+    }
+}
+
+impl Handler<Attach> for SessionActor {
+    type Result = Result<Attached, SessionError>;
+
+    fn handle(&mut self, Attach { who, after, limit }: Attach, _: &mut Self::Context) -> Self::Result {
+        let limits = &self.outfit.limits;
+        if self.clients.len() >= limits.max_clients {
+            return Err(SessionError::TooManyClients { most: limits.max_clients });
+        }
+        let (after, older) = self.past(after, limit);
+        let past = self.ring.after(after);
+        let (queue, events) = mpsc::channel(limits.buffered_events.max(1));
+        let shared = Arc::<Shared>::default();
+        let client = self.clients.next;
+        self.clients.next += 1;
+        let sent = past.last().map_or(after, |event| event.seq);
+        tracing::info!(session = %self.state.id(), client, %who, after, "attach");
+        let live = ClientQueue { events, shared: shared.clone() };
+        self.clients.attached.push(Client { id: client, who, queue, shared, sent });
+        self.show_clients();
+        Ok(Attached { client, snapshot: self.shown.borrow().clone(), log: Arc::clone(&self.log), older, past, live })
+    }
+}
+
+impl Handler<Detach> for SessionActor {
+    type Result = ();
+
+    fn handle(&mut self, Detach { client }: Detach, _: &mut Self::Context) {
+        if let Some(at) = self.clients.attached.iter().position(|attached| attached.id == client) {
+            let client = self.clients.attached.swap_remove(at);
+            // Set once, here or when it lagged.
+            let _ = client.shared.end.set(ClientEnd::Detached);
+            tracing::info!(session = %self.state.id(), client = client.id, who = %client.who, "detach");
+            self.show_clients();
+        }
+    }
+}
+
+impl SessionActor {
+    /// Where the ring takes over, and what of the log comes before it.
+    fn past(&self, after: u64, limit: Option<usize>) -> (u64, Option<(Range<u64>, Option<usize>)>) {
+        let evicted = self.ring.evicted();
+        let Some(limit) = limit else {
+            return (after, (after < evicted).then_some((after + 1..evicted + 1, None)));
+        };
+        match self.ring.before_newest(limit) {
+            Some(before) => (after.max(before), None),
+            None => {
+                let missing = limit - self.ring.facts_after(after);
+                (after, (after < evicted).then_some((after + 1..evicted + 1, Some(missing))))
+            }
+        }
+    }
+
+    /// Sends an event to everyone who is attached, and keeps it for those who come later.
+    pub(super) fn publish(&mut self, event: Arc<Event>) {
+        let weight = event.weight();
+        let most = self.outfit.limits.buffered_bytes;
+        let before = self.clients.attached.len();
+        self.clients.attached.retain_mut(|client| client.send(&event, weight, most));
+        if self.clients.attached.len() != before {
+            self.show_clients();
+        }
+        self.ring.push(event);
+    }
+
+    /// Shows how many are attached.
+    fn show_clients(&self) {
+        let clients = self.clients.len();
+        self.shown.send_modify(|shown| Arc::make_mut(shown).clients = clients);
+    }
+}
+
+impl Client {
+    /// Whether the client is still attached after this.
+    fn send(&mut self, event: &Arc<Event>, weight: usize, most: usize) -> bool {
+        let waiting = self.shared.waiting.fetch_add(weight, Ordering::Relaxed) + weight;
+        let fits = waiting <= most || waiting == weight;
+        if fits && self.queue.try_send(Arc::clone(event)).is_ok() {
+            self.sent = event.seq;
+            return true;
+        }
+        if !self.queue.is_closed() {
+            tracing::warn!(client = self.id, who = %self.who, after = self.sent, "client lags, its stream ends");
+            let _ = self.shared.end.set(ClientEnd::Lagged { after: self.sent });
+        }
+        false
+    }
+}
+
+impl ClientQueue {
+    /// The next event; `None` when the stream has ended.
+    pub(crate) async fn next(&mut self) -> Option<Arc<Event>> {
+        if self.shared.end.get() == Some(&ClientEnd::Detached) {
+            return None;
+        }
+        let event = self.events.recv().await?;
+        self.shared.waiting.fetch_sub(event.weight(), Ordering::Relaxed);
+        Some(event)
+    }
+
+    /// Moves what has come into `batch`, at most `most`, waiting for the first. 0: the stream has ended.
+    pub(crate) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
+        if self.shared.end.get() == Some(&ClientEnd::Detached) {
+            return 0;
+        }
+        let from = batch.len();
+        let count = self.events.recv_many(batch, most).await;
+        let weight = batch.iter().skip(from).map(|event| event.weight()).sum();
+        self.shared.waiting.fetch_sub(weight, Ordering::Relaxed);
+        count
+    }
+
+    /// Why the stream ended.
+    pub(crate) fn end(&self) -> ClientEnd {
+        self.shared.end.get().copied().unwrap_or(ClientEnd::Ended)
+    }
+}

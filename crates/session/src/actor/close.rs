@@ -1,0 +1,56 @@
+//! The ways a session's actor ends: closed by someone, or unloaded to make room.
+
+use actix::prelude::*;
+use holdpoint_common::Who;
+
+use super::{Replied, SessionActor};
+use crate::state::{Input, Refused};
+
+/// Ends the session: its turn is cut, its processes end, its actor stops. The reply says that this has
+/// begun; the actor's end is seen by the manager.
+#[derive(Message)]
+#[rtype(result = "Result<(), Refused>")]
+pub(crate) struct Close {
+    pub(crate) by: Who,
+}
+
+/// Ends the actor, if nothing is lost by it: no turn, no queue, no hold, nobody attached. The session stays
+/// in its log.
+#[derive(Message)]
+#[rtype(result = "bool")]
+pub(crate) struct Unload;
+
+impl Handler<Close> for SessionActor {
+    type Result = Replied<Result<(), Refused>>;
+
+    fn handle(&mut self, Close { by }: Close, ctx: &mut Self::Context) -> Self::Result {
+        tracing::info!(session = %self.state.id(), %by, "close");
+        Replied::Now(self.take(Input::Close { by }, ctx).map(|_| ()))
+    }
+}
+
+impl Handler<Unload> for SessionActor {
+    type Result = bool;
+
+    fn handle(&mut self, _: Unload, ctx: &mut Self::Context) -> bool {
+        let free = self.state.is_at_rest() && self.clients.len() == 0 && self.outbox.is_saved();
+        if free {
+            tracing::info!(session = %self.state.id(), "unload");
+            ctx.stop();
+        }
+        free
+    }
+}
+
+/// Ends the actor, whatever its state: the engine stops.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Stop;
+
+impl Handler<Stop> for SessionActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}

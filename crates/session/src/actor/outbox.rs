@@ -1,0 +1,187 @@
+//! The outbox: what follows from facts leaves in order, once the facts are saved.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use actix::prelude::*;
+use futures_util::FutureExt;
+use holdpoint_common::limits::SAVE_LATE;
+use holdpoint_common::{AskId, Delta, Event, Outcome, Receipt, Snapshot, TurnId};
+use holdpoint_tools::AskReply;
+use std::time::Duration;
+
+use super::SessionActor;
+use super::gate::GateKey;
+use crate::lane::Passage;
+use crate::store::StoreError;
+
+/// How long after a failed save the next is tried.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What waits for saves, and what is not saved yet.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    /// Facts that were not handed to the store yet, or that it refused. In order.
+    unsaved: VecDeque<Arc<Event>>,
+    /// The last fact of the save that is under way.
+    saving: Option<u64>,
+    /// The last fact that is saved.
+    saved: u64,
+    /// Saving does not work at present; clients have been told.
+    failing: bool,
+    /// What waits, in order.
+    held: VecDeque<Held>,
+}
+
+/// What leaves together once the facts up to a number are saved.
+struct Held {
+    upto: u64,
+    parcel: Parcel,
+}
+
+/// What leaves together.
+#[derive(Default)]
+pub(super) struct Parcel {
+    /// Published, in order.
+    pub(super) events: Vec<Arc<Event>>,
+    /// What clients see from now on; replaced before the events reach them.
+    pub(super) snapshot: Option<Snapshot>,
+    /// Done, in order, after publishing.
+    pub(super) actions: Vec<Action>,
+}
+
+/// Something that waits for a save.
+pub(super) enum Action {
+    /// Start the runner of this turn.
+    Start(TurnId),
+    /// Wake the tool that waits on this ask.
+    Wake(AskId, AskReply),
+    /// Tell the runner at this gate.
+    Pass(GateKey, Passage),
+    /// Tell those who wait that the turn is over.
+    TurnOver(TurnId, Outcome, Option<Receipt>),
+    /// Tell the sender of a message; with whether what it did is saved.
+    Reply(Box<dyn FnOnce(bool)>),
+    /// End the actor.
+    Stop,
+}
+
+impl Outbox {
+    /// An outbox for a log that ends with the fact of this number.
+    pub(crate) fn after(saved: u64) -> Self {
+        Self { saved, ..Self::default() }
+    }
+
+    /// Nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Everything is saved.
+    pub(super) fn is_saved(&self) -> bool {
+        self.unsaved.is_empty() && self.saving.is_none()
+    }
+}
+
+impl SessionActor {
+    /// Sends a parcel on its way: at once if its facts are saved at once, else when they are.
+    pub(super) fn dispatch(&mut self, facts: Vec<Arc<Event>>, parcel: Parcel, ctx: &mut Context<Self>) {
+        let upto = facts.last().map(|fact| fact.seq);
+        if upto.is_some() {
+            self.outbox.unsaved.extend(facts);
+            self.save(ctx);
+        }
+        if self.outbox.failing {
+            return self.carry_out(parcel, self.outbox.is_saved(), ctx);
+        }
+        let saved = upto.is_none_or(|upto| upto <= self.outbox.saved);
+        if saved && self.outbox.is_empty() {
+            return self.carry_out(parcel, true, ctx);
+        }
+        let upto = upto.or(self.outbox.held.back().map(|held| held.upto)).unwrap_or_default();
+        self.outbox.held.push_back(Held { upto, parcel });
+    }
+
+    /// Hands what is not saved to the store, one save at a time.
+    fn save(&mut self, ctx: &mut Context<Self>) {
+        if self.outbox.saving.is_some() {
+            return;
+        }
+        let Some(upto) = self.outbox.unsaved.back().map(|fact| fact.seq) else { return };
+        let facts = self.outbox.unsaved.iter().cloned().collect();
+        let mut saving = self.log.append(self.outbox.saved, facts);
+        match (&mut saving).now_or_never() {
+            Some(result) => self.saved(upto, result, ctx),
+            None => {
+                self.outbox.saving = Some(upto);
+                let late = ctx.run_later(SAVE_LATE, move |actor, ctx| {
+                    actor.not_saved(&format!("saving takes longer than {} s", SAVE_LATE.as_secs()), ctx);
+                });
+                ctx.spawn(saving.into_actor(self).map(move |result, actor, ctx| {
+                    ctx.cancel_future(late);
+                    actor.outbox.saving = None;
+                    actor.saved(upto, result, ctx);
+                    actor.save(ctx);
+                }));
+            }
+        }
+    }
+
+    fn saved(&mut self, upto: u64, result: Result<(), StoreError>, ctx: &mut Context<Self>) {
+        match result {
+            Ok(()) => {
+                self.outbox.saved = upto;
+                while self.outbox.unsaved.front().is_some_and(|fact| fact.seq <= upto) {
+                    self.outbox.unsaved.pop_front();
+                }
+                if self.outbox.failing && self.outbox.unsaved.is_empty() {
+                    self.outbox.failing = false;
+                    tracing::info!(session = %self.state.id(), "saving works again");
+                    self.tell(Delta::SavedAgain, ctx);
+                }
+                while self.outbox.held.front().is_some_and(|held| held.upto <= upto) {
+                    if let Some(held) = self.outbox.held.pop_front() {
+                        self.carry_out(held.parcel, true, ctx);
+                    }
+                }
+            }
+            Err(error) => {
+                self.not_saved(&error.to_string(), ctx);
+                ctx.run_later(RETRY, Self::save);
+            }
+        }
+    }
+
+    /// Saving failed or is late: the session goes on, and everyone is told.
+    fn not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
+        if self.outbox.failing {
+            return;
+        }
+        self.outbox.failing = true;
+        tracing::error!(session = %self.state.id(), reason, "not saved");
+        while let Some(held) = self.outbox.held.pop_front() {
+            self.carry_out(held.parcel, false, ctx);
+        }
+        self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
+    }
+
+    fn carry_out(&mut self, parcel: Parcel, saved: bool, ctx: &mut Context<Self>) {
+        if let Some(mut snapshot) = parcel.snapshot {
+            snapshot.saved = saved;
+            self.show(snapshot);
+        }
+        for event in parcel.events {
+            self.publish(event);
+        }
+        for action in parcel.actions {
+            match action {
+                Action::Start(turn) => self.start_runner(turn, ctx),
+                Action::Wake(ask, reply) => self.wake(&ask, reply),
+                Action::Pass(gate, passage) => self.pass(gate, passage),
+                Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
+                Action::Reply(reply) => reply(saved),
+                Action::Stop => ctx.stop(),
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Prompts.
+
+use actix::prelude::*;
+use holdpoint_common::{PromptId, Who};
+
+use super::{Replied, SessionActor};
+use crate::state::{Input, Refused, Reply};
+
+/// Gives the session something to do.
+#[derive(Message)]
+#[rtype(result = "Result<Prompted, Refused>")]
+pub(crate) struct Prompt {
+    pub(crate) text: String,
+    pub(crate) by: Who,
+}
+
+/// A prompt was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompted {
+    /// Its name.
+    pub prompt: PromptId,
+    /// 0 = its turn has started, 1 = it is next.
+    pub position: usize,
+    /// It is saved.
+    pub saved: bool,
+}
+
+impl Handler<Prompt> for SessionActor {
+    type Result = Replied<Result<Prompted, Refused>>;
+
+    fn handle(&mut self, Prompt { text, by }: Prompt, ctx: &mut Self::Context) -> Self::Result {
+        match self.take(Input::Prompt { text, by }, ctx) {
+            Ok(Reply::Prompted { prompt, position }) => {
+                tracing::info!(session = %self.state.id(), %prompt, position, "prompt accepted");
+                self.reply(move |saved| Ok(Prompted { prompt, position, saved }), ctx)
+            }
+            Ok(_) => Replied::Now(Err(Refused::Closed)),
+            Err(refused) => Replied::Now(Err(refused)),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The runner of the open turn, as its actor sees it.
+
+use actix::prelude::*;
+use futures_util::StreamExt;
+use holdpoint_common::{EndedProcesses, Outcome, TurnId};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::SessionActor;
+use crate::lane::{LANE, Lane};
+use crate::state::{Input, Report};
+use crate::turn::{self, TurnJob};
+
+/// The runner of the open turn.
+pub(super) struct Runner {
+    turn: TurnId,
+    /// Cancelled at the cut, and when the actor is gone, however it goes.
+    cancel: DropGuard,
+    /// The stream of what it tells.
+    lane: SpawnHandle,
+}
+
+/// What comes out of a turn's lane.
+struct FromLane {
+    turn: TurnId,
+    /// `None`: the lane is closed, so the runner and its tools are gone.
+    told: Option<Lane>,
+}
+
+impl SessionActor {
+    pub(super) fn start_runner(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
+        if self.state.turn().is_none_or(|open| open.id != turn) {
+            return;
+        }
+        let cancel = CancellationToken::new();
+        if matches!(self.state.phase(), crate::state::Phase::Interrupting(..)) {
+            // The cut was saved before the start was.
+            cancel.cancel();
+        }
+        let (lane, told) = mpsc::channel(LANE);
+        let told = ReceiverStream::new(told)
+            .map(move |told| FromLane { turn, told: Some(told) })
+            .chain(futures_util::stream::iter([FromLane { turn, told: None }]));
+        let toolbox = self.toolbox.take().unwrap_or_else(|| (self.outfit.toolbox)(self.state.settings()));
+        let job = TurnJob {
+            turn,
+            first_item: self.state.next_item(),
+            settings: self.state.settings().clone(),
+            outfit: self.outfit.clone(),
+            toolbox,
+            cancel: cancel.clone(),
+            lane,
+            asks: ctx.address().downgrade().recipient(),
+            alive: self.alive.clone(),
+        };
+        self.runner = Some(Runner { turn, cancel: cancel.drop_guard(), lane: ctx.add_stream(told) });
+        self.outfit.runtime.spawn(turn::run(job));
+    }
+
+    /// The cut: nothing waits for a save here.
+    pub(super) fn cancel_runner(&mut self, turn: TurnId) {
+        if let Some(runner) = self.runner.as_ref().filter(|runner| runner.turn == turn) {
+            runner.cancel.token().cancel();
+        }
+        self.cut_gates();
+        // Dropping the answering ends wakes the tools as interrupted.
+        self.answering.clear();
+    }
+
+    /// The turn is over: what its tools may still say is not heard.
+    pub(super) fn end_runner(&mut self, ctx: &mut Context<Self>) {
+        if let Some(runner) = self.runner.take() {
+            ctx.cancel_future(runner.lane);
+        }
+        self.cut_gates();
+        self.answering.clear();
+    }
+}
+
+impl StreamHandler<FromLane> for SessionActor {
+    fn handle(&mut self, FromLane { turn, told }: FromLane, ctx: &mut Self::Context) {
+        if self.state.turn().is_none_or(|open| open.id != turn) {
+            return;
+        }
+        match told {
+            Some(Lane::Delta(delta)) => self.tell(delta, ctx),
+            Some(Lane::Gate(gate, runner)) => self.ask_gate(turn, gate, runner, ctx),
+            Some(Lane::Report(report)) => self.hear(turn, report, ctx),
+            Some(Lane::Tools(toolbox)) => self.toolbox = Some(toolbox),
+            None => {
+                let error = Some("the turn's runner is gone".to_owned());
+                let (tools, processes) = (Vec::new(), EndedProcesses::default());
+                self.hear(turn, Report::Finished { outcome: Outcome::Panicked, error, tools, processes }, ctx);
+            }
+        }
+    }
+
+    fn finished(&mut self, _: &mut Self::Context) {
+        // The end of a lane is not the end of the actor.
+    }
+}
+
+impl SessionActor {
+    fn hear(&mut self, turn: TurnId, report: Report, ctx: &mut Context<Self>) {
+        // A report is never refused, at most stale.
+        let _ = self.take(Input::Report { turn, report }, ctx);
+    }
+}

@@ -1,0 +1,188 @@
+//! What an attached client holds: the stream of a session's events.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use holdpoint_common::{Answer, AnswerError, Ask, Body, Delta, Event, Fact, Snapshot};
+
+use crate::actor::{Attached, ClientEnd, ClientQueue};
+use crate::error::SessionError;
+use crate::handle::{Answered, SessionHandle};
+use crate::store::SessionLog;
+
+/// Facts read from the log at a time.
+const PAGE: u64 = 1_000;
+
+/// Where an attachment begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AttachFrom {
+    /// Only what comes after this number: the last one the client has.
+    pub after: u64,
+    /// Of the past, at most this many facts: the newest.
+    pub limit: Option<usize>,
+}
+
+impl AttachFrom {
+    /// Everything there is.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::default()
+    }
+
+    /// What comes after this number.
+    #[must_use]
+    pub fn after(after: u64) -> Self {
+        Self { after, limit: None }
+    }
+
+    /// Nothing of the past.
+    #[must_use]
+    pub fn now() -> Self {
+        Self { after: 0, limit: Some(0) }
+    }
+}
+
+/// A client's end of a session: its snapshot at the moment of attaching, then its events.
+///
+/// Numbers rise strictly. Dropping it detaches: nothing is answered or interrupted by that.
+pub struct Attachment {
+    session: SessionHandle,
+    client: u64,
+    snapshot: Arc<Snapshot>,
+    log: Arc<dyn SessionLog>,
+    /// What of the log is still to be read, before `past`.
+    older: Option<(Range<u64>, Option<usize>)>,
+    /// What was read of it.
+    page: VecDeque<Arc<Event>>,
+    /// What the output buffer had.
+    past: VecDeque<Arc<Event>>,
+    live: ClientQueue,
+    /// The open asks, as far as this client has been given the events.
+    asks: VecDeque<Ask>,
+}
+
+impl Attachment {
+    pub(crate) fn new(session: SessionHandle, attached: Attached) -> Self {
+        let Attached { client, snapshot, log, older, past, live } = attached;
+        Self {
+            session,
+            client,
+            asks: snapshot.asks.iter().cloned().collect(),
+            snapshot,
+            log,
+            older,
+            page: VecDeque::new(),
+            past: past.into(),
+            live,
+        }
+    }
+
+    /// The session as it was at the moment of attaching.
+    #[must_use]
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// The next event; `None` when the stream has ended, [`end`](Self::end) says why.
+    pub async fn next(&mut self) -> Option<Arc<Event>> {
+        self.read_older().await;
+        let event = match self.page.pop_front().or_else(|| self.past.pop_front()) {
+            Some(event) => event,
+            None => self.live.next().await?,
+        };
+        self.note(&event);
+        Some(event)
+    }
+
+    /// Moves events that have come into `batch`, at most `most`, waiting for the first. Returns how many; 0
+    /// when the stream has ended.
+    pub async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
+        self.read_older().await;
+        let from = batch.len();
+        let kept = if self.page.is_empty() { &mut self.past } else { &mut self.page };
+        if kept.is_empty() {
+            self.live.next_batch(batch, most).await;
+        } else {
+            batch.extend(kept.drain(..most.min(kept.len())));
+        }
+        for event in batch.iter().skip(from) {
+            note(&mut self.asks, &self.snapshot, event);
+        }
+        batch.len() - from
+    }
+
+    /// Why the stream has ended.
+    #[must_use]
+    pub fn end(&self) -> ClientEnd {
+        self.live.end()
+    }
+
+    /// The ask this client was last shown: the first that is open, as far as it has been given the events.
+    #[must_use]
+    pub fn shown(&self) -> Option<&Ask> {
+        self.asks.front()
+    }
+
+    /// How many asks wait behind the one that is shown.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.asks.len().saturating_sub(1)
+    }
+
+    /// Answers the ask this client was last shown, never whichever is first by now.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::answer`]; [`AnswerError::NothingShown`] if it was shown none.
+    pub async fn answer(&self, answer: Answer) -> Result<Answered, SessionError> {
+        let shown = self.shown().ok_or(SessionError::Answer(AnswerError::NothingShown))?;
+        self.session.answer(&shown.id.clone(), answer).await
+    }
+
+    /// Ends receiving. The session goes on as before.
+    pub fn detach(self) {}
+
+    /// Reads facts that the output buffer no longer has, a page at a time.
+    async fn read_older(&mut self) {
+        while self.page.is_empty() {
+            let Some((range, newest)) = self.older.take() else { return };
+            // So many of the newest are the client's own limit; all of them are read in pages.
+            let end = if newest.is_some() { range.end } else { range.end.min(range.start.saturating_add(PAGE)) };
+            self.older = (end < range.end).then_some((end..range.end, newest));
+            self.page = match self.log.read(range.start..end, newest).await {
+                Ok(facts) => facts.into(),
+                Err(error) => {
+                    tracing::warn!(%error, "facts can't be read");
+                    VecDeque::from([gap(&self.snapshot, range.start, end - 1)])
+                }
+            };
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        note(&mut self.asks, &self.snapshot, event);
+    }
+}
+
+/// Follows which asks are open. The snapshot has those raised up to its number.
+fn note(asks: &mut VecDeque<Ask>, snapshot: &Snapshot, event: &Event) {
+    if event.seq <= snapshot.seq {
+        return;
+    }
+    match event.fact() {
+        Some(Fact::AskRaised { ask }) => asks.push_back(ask.clone()),
+        Some(Fact::AskAnswered { ask: id, .. } | Fact::AskClosed { ask: id, .. }) => asks.retain(|ask| ask.id != *id),
+        _ => {}
+    }
+}
+
+fn gap(snapshot: &Snapshot, from: u64, to: u64) -> Arc<Event> {
+    let body = Body::Delta(Delta::Gap { from, to });
+    Arc::new(Event { seq: to, at: snapshot.since, turn: None, step: None, body })
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        self.session.detach(self.client);
+    }
+}

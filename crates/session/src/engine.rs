@@ -1,0 +1,191 @@
+//! The engine: the threads that sessions, models and tools run on. One per process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use actix::prelude::*;
+use holdpoint_common::{Limits, SessionSettings, Who};
+use holdpoint_tools::{ReadFile, Shell, Supervisor, Toolbox, Workspace, WriteFile};
+use thiserror::Error;
+use tokio::runtime;
+
+use crate::manager::{Manager, Shutdown};
+use crate::model::{Catalog, Model};
+use crate::sessions::Sessions;
+use crate::store::{Memory, SessionStore};
+
+/// Threads that sessions' actors run on.
+const SESSION_THREADS: usize = 2;
+/// Threads that turns' runners and models' streams run on.
+const MODEL_THREADS: usize = 2;
+
+/// What is told to every model, unless the embedder says otherwise.
+const SYSTEM_PROMPT: &str = include_str!("../prompts/system.md");
+
+/// Makes the tools of a session.
+pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
+
+/// What every session of an engine shares.
+pub(crate) struct Base {
+    pub(crate) catalog: Catalog,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) toolbox: ToolboxMaker,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) system: Arc<str>,
+    pub(crate) runtime: runtime::Handle,
+}
+
+/// What one session works with.
+pub(crate) struct Outfit {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) toolbox: ToolboxMaker,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) system: Arc<str>,
+    pub(crate) runtime: runtime::Handle,
+}
+
+/// Runs sessions. Dropping it ends them: turns are interrupted, processes end, threads are joined.
+pub struct Engine {
+    manager: Addr<Manager>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Sets an engine up.
+#[must_use]
+pub struct EngineBuilder {
+    catalog: Catalog,
+    store: Arc<dyn SessionStore>,
+    limits: Limits,
+    toolbox: ToolboxMaker,
+    supervisor: Supervisor,
+    system: Arc<str>,
+}
+
+/// Why an engine could not start.
+#[derive(Debug, Error)]
+#[error("the engine could not start: {message}")]
+pub struct StartError {
+    message: String,
+}
+
+impl Engine {
+    /// An engine with these models, the built-in tools, and a store that lasts as long as the process.
+    pub fn builder(catalog: Catalog) -> EngineBuilder {
+        EngineBuilder {
+            catalog,
+            store: Arc::new(Memory::default()),
+            limits: Limits::default(),
+            toolbox: Arc::new(|_| builtin_tools()),
+            supervisor: Supervisor::None,
+            system: SYSTEM_PROMPT.into(),
+        }
+    }
+
+    /// The sessions, for a client of this name.
+    #[must_use]
+    pub fn sessions(&self, who: Who) -> Sessions {
+        Sessions::new(self.manager.clone(), who)
+    }
+}
+
+/// The tools that are built in.
+#[must_use]
+pub fn builtin_tools() -> Toolbox {
+    Toolbox::new().with(Shell::default).with(ReadFile::default).with(WriteFile::default)
+}
+
+impl EngineBuilder {
+    /// Keeps logs here.
+    pub fn store(self, store: impl SessionStore) -> Self {
+        Self { store: Arc::new(store), ..self }
+    }
+
+    /// Keeps these bounds.
+    pub fn limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Gives each session the tools that `make` makes.
+    pub fn tools(self, make: impl Fn(&SessionSettings) -> Toolbox + Send + Sync + 'static) -> Self {
+        Self { toolbox: Arc::new(make), ..self }
+    }
+
+    /// Ends tools' processes by this. Without it, what leaves its process group is not ended, and nothing
+    /// is when this process is killed.
+    pub fn supervisor(self, supervisor: Supervisor) -> Self {
+        Self { supervisor, ..self }
+    }
+
+    /// Tells models this about themselves.
+    pub fn system_prompt(self, text: impl Into<Arc<str>>) -> Self {
+        Self { system: text.into(), ..self }
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// [`StartError`] if the machine gives no threads.
+    pub fn start(self) -> Result<Engine, StartError> {
+        let failed = |error: &dyn std::fmt::Display| StartError { message: error.to_string() };
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(MODEL_THREADS)
+            .thread_name("holdpoint-model")
+            .enable_all()
+            .build()
+            .map_err(|error| failed(&error))?;
+        let base = Base {
+            catalog: self.catalog,
+            store: self.store,
+            limits: Arc::new(self.limits),
+            toolbox: self.toolbox,
+            supervisor: self.supervisor,
+            system: self.system,
+            runtime: runtime.handle().clone(),
+        };
+        let (up, manager) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name("holdpoint-engine".to_owned()).spawn(move || {
+            let system = System::new();
+            system.block_on(async {
+                let arbiters = (0..SESSION_THREADS).map(|_| Arbiter::new()).collect();
+                // If nobody waits any more, the system is stopped below.
+                let _ = up.send(Manager::new(base, arbiters).start());
+            });
+            if let Err(error) = system.run() {
+                tracing::error!(%error, "the engine's system failed");
+            }
+            runtime.shutdown_background();
+        });
+        let thread = Some(thread.map_err(|error| failed(&error))?);
+        let manager = manager.into_iter().next().ok_or_else(|| failed(&"its thread ended"))?;
+        Ok(Engine { manager, thread })
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.manager.do_send(Shutdown);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the engine's thread panicked");
+        }
+    }
+}
+
+impl Base {
+    pub(crate) fn outfit(&self, model: Arc<dyn Model>, root: PathBuf, env: Vec<(String, String)>) -> Outfit {
+        Outfit {
+            model,
+            workspace: Arc::new(Workspace { root, env }),
+            toolbox: Arc::clone(&self.toolbox),
+            supervisor: self.supervisor.clone(),
+            limits: Arc::clone(&self.limits),
+            system: Arc::clone(&self.system),
+            runtime: self.runtime.clone(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What can go wrong for whoever uses sessions.
+
+use holdpoint_common::{AnswerError, SessionId};
+use thiserror::Error;
+
+use crate::model::ModelError;
+use crate::state::Refused;
+use crate::store::StoreError;
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// There is no such session.
+    #[error("there is no session `{what}`")]
+    Unknown {
+        /// What was named.
+        what: String,
+    },
+    /// A live session has this name.
+    #[error("a live session is already called `{name}`")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// There is no room.
+    #[error("{most} sessions are live, the limit, and all of them are busy, held or attached")]
+    TooManySessions {
+        /// The bound.
+        most: usize,
+    },
+    /// The session has no room for another client.
+    #[error("{most} clients are attached to this session, the limit")]
+    TooManyClients {
+        /// The bound.
+        most: usize,
+    },
+    /// The workspace can't be used.
+    #[error("can't work in {path}: {message}")]
+    Workspace {
+        /// The folder.
+        path: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The model can't be used.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The session would not do it.
+    #[error(transparent)]
+    Refused(Refused),
+    /// The answer has no effect.
+    #[error(transparent)]
+    Answer(AnswerError),
+    /// The store failed.
+    #[error("the store failed: {0}")]
+    Store(#[from] StoreError),
+    /// The session's actor ended before it replied: it is not known whether it was done.
+    #[error("session {session} ended before it replied")]
+    Gone {
+        /// The session.
+        session: SessionId,
+    },
+    /// The engine has stopped.
+    #[error("the engine has stopped")]
+    Stopped,
+}
+
+impl From<Refused> for SessionError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Answer(error) => Self::Answer(error),
+            other => Self::Refused(other),
+        }
+    }
+}

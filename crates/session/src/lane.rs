@@ -1,0 +1,75 @@
+//! The lane: the one ordered, bounded way from a turn's runner and its tools to the session's actor.
+
+use std::sync::{Mutex, PoisonError};
+
+use holdpoint_common::limits::OUTPUT_DELTA;
+use holdpoint_common::{CallId, Delta, Event, Kept};
+use holdpoint_tools::{Sink, Toolbox};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::state::{Gate, Report};
+
+/// Messages of one turn that wait for the actor. Who sends one more, waits.
+pub(crate) const LANE: usize = 256;
+
+/// What a runner or a tool tells the actor. In the order it was sent, the turn's end included.
+pub(crate) enum Lane {
+    /// A piece of text, thought or output.
+    Delta(Delta),
+    /// Something ended.
+    Report(Report),
+    /// The runner wants to begin something, and waits for the answer.
+    Gate(Gate, oneshot::Sender<Passage>),
+    /// The tools, handed back by a runner that is done with them.
+    Tools(Toolbox),
+}
+
+/// What a runner is told at a gate.
+pub(crate) enum Passage {
+    /// Begin. With the conversation as it stands.
+    Go(Arc<Vec<Arc<Event>>>),
+    /// The user said no to the call; the reason is for the model.
+    Denied(String),
+    /// Begin nothing any more.
+    Cut,
+}
+
+/// Where one call's output goes: to the actor as it comes, and into what is kept of it.
+pub(crate) struct LaneSink {
+    call: CallId,
+    lane: mpsc::Sender<Lane>,
+    // Shared between the call's thread and its runner: `None` once the runner has closed it.
+    kept: Mutex<Option<Kept>>,
+}
+
+impl LaneSink {
+    pub(crate) fn new(call: CallId, lane: mpsc::Sender<Lane>) -> Self {
+        Self { call, lane, kept: Mutex::new(Some(Kept::default())) }
+    }
+
+    /// Ends it: what the call's thread still sends is dropped. Returns what is kept.
+    pub(crate) fn close(&self) -> Kept {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default().finish()
+    }
+}
+
+impl Sink for LaneSink {
+    fn output(&self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at(rest.floor_char_boundary(OUTPUT_DELTA));
+            // Held while sending, so that what is kept is what was sent.
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(open) = kept.as_mut() else { return };
+            let delta = Delta::Output { item: self.call.item(), text: piece.to_owned() };
+            if self.lane.blocking_send(Lane::Delta(delta)).is_err() {
+                return;
+            }
+            open.push(piece);
+            rest = later;
+        }
+    }
+
+    fn flush(&self) {}
+}

@@ -1,0 +1,281 @@
+//! The manager: the actor that knows every session, starts their actors, watches them, and makes room.
+
+mod start;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use actix::prelude::*;
+use holdpoint_common::{RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot, Timestamp, Who};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::actor::{self, SessionActor};
+use crate::engine::{Base, Outfit};
+use crate::error::SessionError;
+use crate::sessions::OpenSession;
+use crate::state::Refused;
+
+/// Knows every session of an engine.
+pub(crate) struct Manager {
+    base: Arc<Base>,
+    arbiters: Vec<Arbiter>,
+    /// The arbiter the next actor is started on.
+    next_arbiter: usize,
+    sessions: HashMap<SessionId, Entry>,
+    /// Counts uses, to tell which session is longest untouched.
+    touches: u64,
+    /// Held while room is made and an actor started: one at a time, so that the limit is exact.
+    room: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// One session.
+struct Entry {
+    settings: Arc<SessionSettings>,
+    opened: Timestamp,
+    outfit: Arc<Outfit>,
+    /// The snapshot its actors publish; it outlives them.
+    shown: watch::Sender<Arc<Snapshot>>,
+    touched: u64,
+    life: Life,
+    /// Those who wait for the actor's end.
+    ends: Vec<oneshot::Sender<()>>,
+}
+
+/// Whether a session has an actor.
+enum Life {
+    /// It has.
+    Live {
+        actor: Addr<SessionActor>,
+        /// Closed when nothing of the session runs any more.
+        alive: mpsc::Receiver<()>,
+    },
+    /// It is about to have.
+    Starting {
+        waiting: Vec<oneshot::Sender<Result<Live, SessionError>>>,
+    },
+    /// It is only in its log.
+    Saved,
+}
+
+/// A session with an actor.
+#[derive(Clone)]
+pub(crate) struct Live {
+    pub(crate) id: SessionId,
+    pub(crate) actor: Addr<SessionActor>,
+    pub(crate) shown: watch::Receiver<Arc<Snapshot>>,
+}
+
+/// Opens a fresh session.
+#[derive(Message)]
+#[rtype(result = "Result<Live, SessionError>")]
+pub(crate) struct Open(pub(crate) OpenSession);
+
+/// The session of this id, with an actor.
+#[derive(Message)]
+#[rtype(result = "Result<Live, SessionError>")]
+pub(crate) struct Touch(pub(crate) SessionId);
+
+/// The session of this id, name, or unique beginning of an id, with an actor.
+#[derive(Message)]
+#[rtype(result = "Result<Live, SessionError>")]
+pub(crate) struct Find(pub(crate) String);
+
+/// Every session.
+#[derive(Message)]
+#[rtype(result = "Vec<SessionSummary>")]
+pub(crate) struct List;
+
+/// Closes a session; replies when its actor has ended.
+#[derive(Message)]
+#[rtype(result = "Result<(), SessionError>")]
+pub(crate) struct CloseSession {
+    pub(crate) id: SessionId,
+    pub(crate) by: Who,
+}
+
+/// Ends every turn and stops the system.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Shutdown;
+
+/// A session's actor has ended.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ActorEnded {
+    id: SessionId,
+    panicked: bool,
+}
+
+impl Manager {
+    pub(crate) fn new(base: Base, arbiters: Vec<Arbiter>) -> Self {
+        Self {
+            base: Arc::new(base),
+            arbiters,
+            next_arbiter: 0,
+            sessions: HashMap::new(),
+            touches: 0,
+            room: Arc::default(),
+        }
+    }
+
+    fn touch(&mut self) -> u64 {
+        self.touches += 1;
+        self.touches
+    }
+
+    /// The sessions that have an actor or are about to.
+    fn live(&self) -> impl Iterator<Item = (&SessionId, &Entry)> {
+        self.sessions.iter().filter(|(_, entry)| !matches!(entry.life, Life::Saved))
+    }
+}
+
+impl Actor for Manager {
+    type Context = Context<Self>;
+}
+
+impl Handler<Touch> for Manager {
+    type Result = ResponseFuture<Result<Live, SessionError>>;
+
+    fn handle(&mut self, Touch(id): Touch, ctx: &mut Self::Context) -> Self::Result {
+        let touched = self.touch();
+        let Some(entry) = self.sessions.get_mut(&id) else {
+            return Box::pin(async move { Err(SessionError::Unknown { what: id.to_string() }) });
+        };
+        entry.touched = touched;
+        match &mut entry.life {
+            Life::Live { actor, .. } if actor.connected() => {
+                let live = Live { id, actor: actor.clone(), shown: entry.shown.subscribe() };
+                Box::pin(async move { Ok(live) })
+            }
+            Life::Starting { waiting } => {
+                let (started, live) = oneshot::channel();
+                waiting.push(started);
+                Box::pin(async move { live.await.unwrap_or(Err(SessionError::Stopped)) })
+            }
+            Life::Live { .. } | Life::Saved => {
+                let manager = ctx.address();
+                let room = Arc::clone(&self.room);
+                Box::pin(async move { start::resume(&manager, &room, id, RestoreCause::Unloaded).await })
+            }
+        }
+    }
+}
+
+impl Handler<Find> for Manager {
+    type Result = ResponseFuture<Result<Live, SessionError>>;
+
+    fn handle(&mut self, Find(what): Find, ctx: &mut Self::Context) -> Self::Result {
+        let named = self.live().find(|(_, entry)| entry.settings.name == what).map(|(id, _)| id.clone());
+        let found = named.or_else(|| {
+            let mut begins = self.sessions.keys().filter(|id| id.as_str().starts_with(&what));
+            match (begins.next(), begins.next()) {
+                (Some(id), None) => Some(id.clone()),
+                _ => self.sessions.keys().find(|id| id.as_str() == what).cloned(),
+            }
+        });
+        match found {
+            Some(id) => self.handle(Touch(id), ctx),
+            None => Box::pin(async move { Err(SessionError::Unknown { what }) }),
+        }
+    }
+}
+
+impl Handler<List> for Manager {
+    type Result = MessageResult<List>;
+
+    fn handle(&mut self, _: List, _: &mut Self::Context) -> Self::Result {
+        let mut sessions: Vec<_> = self
+            .sessions
+            .values()
+            .map(|entry| {
+                let live = !matches!(entry.life, Life::Saved);
+                (live, entry.opened, SessionSummary { live, ..SessionSummary::from(&**entry.shown.borrow()) })
+            })
+            .collect();
+        sessions.sort_by(|left, right| (right.0, right.1, &right.2.id).cmp(&(left.0, left.1, &left.2.id)));
+        MessageResult(sessions.into_iter().map(|(_, _, summary)| summary).collect())
+    }
+}
+
+impl Handler<Open> for Manager {
+    type Result = ResponseFuture<Result<Live, SessionError>>;
+
+    fn handle(&mut self, Open(open): Open, ctx: &mut Self::Context) -> Self::Result {
+        let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
+        Box::pin(async move { start::open(&manager, &base, &room, open).await })
+    }
+}
+
+impl Handler<CloseSession> for Manager {
+    type Result = ResponseFuture<Result<(), SessionError>>;
+
+    fn handle(&mut self, CloseSession { id, by }: CloseSession, _: &mut Self::Context) -> Self::Result {
+        let closed = || SessionError::Refused(Refused::Closed);
+        let Some(entry) = self.sessions.get_mut(&id) else {
+            return Box::pin(async move { Err(SessionError::Unknown { what: id.to_string() }) });
+        };
+        let Life::Live { actor, .. } = &entry.life else { return Box::pin(async move { Err(closed()) }) };
+        let actor = actor.clone();
+        let (ended, end) = oneshot::channel();
+        entry.ends.push(ended);
+        Box::pin(async move {
+            actor.send(actor::Close { by }).await.map_err(|_| closed())??;
+            // Dropped without a word when the manager is gone, and then so is the session.
+            let _ = end.await;
+            Ok(())
+        })
+    }
+}
+
+impl Handler<ActorEnded> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, ActorEnded { id, panicked }: ActorEnded, ctx: &mut Self::Context) {
+        let Some(entry) = self.sessions.get_mut(&id) else { return };
+        if !panicked {
+            entry.life = Life::Saved;
+            entry.ends.drain(..).for_each(|ended| {
+                // Who waited may be gone.
+                let _ = ended.send(());
+            });
+            return;
+        }
+        tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
+        let (manager, room) = (ctx.address(), Arc::clone(&self.room));
+        actix_rt::spawn(async move {
+            if let Err(error) = start::resume(&manager, &room, id.clone(), RestoreCause::Panic).await {
+                tracing::error!(session = %id, %error, "the session could not be rebuilt");
+            }
+        });
+    }
+}
+
+impl Handler<Shutdown> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, _: Shutdown, _: &mut Self::Context) {
+        let mut running = Vec::new();
+        for entry in self.sessions.values_mut() {
+            if let Life::Live { actor, alive } = std::mem::replace(&mut entry.life, Life::Saved) {
+                running.push((actor, alive));
+            }
+        }
+        let grace = self.base.limits.grace() + 2 * holdpoint_common::limits::LEAVE_AFTER;
+        actix_rt::spawn(async move {
+            let by = Who::named("engine");
+            for (actor, _) in &running {
+                actor.do_send(actor::Interrupt { turn: None, by: by.clone() });
+                actor.do_send(actor::Stop);
+            }
+            let down = async {
+                for (_, mut alive) in running {
+                    while alive.recv().await.is_some() {}
+                }
+            };
+            if tokio::time::timeout(grace, down).await.is_err() {
+                tracing::warn!("some tools did not come back and are left");
+            }
+            System::current().stop();
+        });
+    }
+}

@@ -1,0 +1,380 @@
+//! Starting a session's actor: fresh, or rebuilt from its log; and making room for it.
+
+use std::sync::Arc;
+
+use actix::prelude::*;
+use holdpoint_common::{
+    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Snapshot,
+};
+use holdpoint_tools::environment;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{ActorEnded, Entry, Life, Live, Manager};
+use crate::actor::{self, NUMBERS, Parts, SessionActor, now};
+use crate::engine::{Base, Outfit};
+use crate::error::SessionError;
+use crate::sessions::OpenSession;
+use crate::state::State;
+use crate::store::SessionLog;
+
+/// Characters of a fresh session id: 50 bits.
+const ID_CHARACTERS: usize = 10;
+
+type Room = tokio::sync::Mutex<()>;
+
+/// Opens a fresh session.
+pub(super) async fn open(
+    manager: &Addr<Manager>,
+    base: &Arc<Base>,
+    room: &Room,
+    open: OpenSession,
+) -> Result<Live, SessionError> {
+    let model = base.catalog.get(&open.model.clone().unwrap_or_else(|| base.catalog.default_name().name))?;
+    let _one_at_a_time = room.lock().await;
+    make_room(manager).await?;
+    let settings = SessionSettings {
+        id: fresh_id(),
+        name: manager.send(NameFor(open.name, folder_name(&open.workspace))).await.map_err(stopped)??,
+        workspace: open.workspace.display().to_string(),
+        model: model.name().to_owned(),
+        asks: open.asks,
+        policy: open.policy,
+        max_steps: open.max_steps,
+    };
+    let env = environment::allowed(open.env);
+    let outfit = Arc::new(base.outfit(model, open.workspace, env));
+    let log = base.store.create(&settings.id).await?;
+    let mut numbers = log.reserve(NUMBERS).await?;
+    let body = Body::Fact(Fact::SessionOpened { settings });
+    let first = Event { seq: numbers.start, at: now(), turn: None, step: None, body };
+    numbers.start += 1;
+    let first = Arc::new(first);
+    log.append(0, vec![Arc::clone(&first)]).await?;
+    let Some(state) = State::open(&first) else { return Err(damaged()) };
+    let opened = first.at;
+    let (shown, _) = watch::channel(Arc::new(state.snapshot(first.seq, 0, true)));
+    let entry = Entry {
+        settings: Arc::clone(state.settings()),
+        opened,
+        outfit: Arc::clone(&outfit),
+        shown: shown.clone(),
+        touched: 0,
+        life: Life::Starting { waiting: Vec::new() },
+        ends: Vec::new(),
+    };
+    let id = state.id().clone();
+    manager.send(Enter(id.clone(), Box::new(entry))).await.map_err(stopped)?;
+    start(manager, id, state, numbers, log, None).await
+}
+
+/// Gives a session that has no actor one again: rebuilt from its log.
+pub(super) async fn resume(
+    manager: &Addr<Manager>,
+    room: &Room,
+    id: SessionId,
+    cause: RestoreCause,
+) -> Result<Live, SessionError> {
+    let _one_at_a_time = room.lock().await;
+    let begun = manager.send(Begin(id.clone())).await.map_err(stopped)??;
+    let (base, alive) = match begun {
+        Begun::Live(live) => return Ok(live),
+        Begun::Resume { base, alive } => (base, alive),
+    };
+    if let Some(mut alive) = alive {
+        // Nothing of the actor before may run beside the new one; what can't be ended is left.
+        let patience = base.limits.grace() + 2 * holdpoint_common::limits::LEAVE_AFTER;
+        let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
+    }
+    let resumed = async {
+        if cause == RestoreCause::Unloaded {
+            make_room(manager).await?;
+        }
+        let log = base.store.open(&id).await?;
+        let facts = log.read(0..u64::MAX, None).await?;
+        let mut facts = facts.iter();
+        let mut state = facts.next().and_then(|first| State::open(first)).ok_or_else(damaged)?;
+        facts.for_each(|fact| state.apply(fact));
+        let numbers = log.reserve(NUMBERS).await?;
+        start(manager, id.clone(), state, numbers, log, Some(cause)).await
+    };
+    let resumed = resumed.await;
+    if let Err(error) = &resumed {
+        manager.send(Failed(id, error.clone())).await.map_err(stopped)?;
+    }
+    resumed
+}
+
+/// Starts the actor on an arbiter, and watches it.
+async fn start(
+    manager: &Addr<Manager>,
+    id: SessionId,
+    state: State,
+    numbers: std::ops::Range<u64>,
+    log: Arc<dyn SessionLog>,
+    restored: Option<RestoreCause>,
+) -> Result<Live, SessionError> {
+    let Place { arbiter, outfit, shown } = manager.send(GetPlace(id.clone())).await.map_err(stopped)??;
+    let (alive, runs) = mpsc::channel(1);
+    let parts = Parts { state, numbers, log, shown, outfit, restored, alive };
+    let (started, actor) = oneshot::channel();
+    let (watcher, ended) = (manager.clone(), id.clone());
+    arbiter.spawn_fn(move || {
+        let context = Context::new();
+        // The opener waits for it.
+        let _ = started.send(context.address());
+        let task = actix_rt::spawn(context.into_future(SessionActor::new(parts)));
+        actix_rt::spawn(async move {
+            let panicked = task.await.is_err();
+            // Bounded: one for each actor.
+            watcher.do_send(ActorEnded { id: ended, panicked });
+        });
+    });
+    let actor = actor.await.map_err(|_| SessionError::Stopped)?;
+    manager.send(Started { id, actor, alive: runs }).await.map_err(stopped)?
+}
+
+/// Unloads sessions until there is room for one more.
+async fn make_room(manager: &Addr<Manager>) -> Result<(), SessionError> {
+    loop {
+        let candidates = match manager.send(GetRoom).await.map_err(stopped)? {
+            Places::Free => return Ok(()),
+            Places::Full { most, candidates } if candidates.is_empty() => {
+                return Err(SessionError::TooManySessions { most });
+            }
+            Places::Full { candidates, .. } => candidates,
+        };
+        for (id, actor) in candidates {
+            if actor.send(actor::Unload).await == Ok(true) {
+                // Until the manager knows, the place is not free.
+                manager.send(AwaitEnd(id)).await.map_err(stopped)?;
+                break;
+            }
+        }
+        // Asked again: a candidate that would not go is busy by now and no candidate any more.
+    }
+}
+
+fn stopped(_: MailboxError) -> SessionError {
+    SessionError::Stopped
+}
+
+fn damaged() -> SessionError {
+    let message = "the log does not begin with the session's opening".to_owned();
+    SessionError::Store(crate::store::StoreError::Io { message })
+}
+
+fn fresh_id() -> SessionId {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let text: String = (0..ID_CHARACTERS).map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())])).collect();
+    // The alphabet is a part of what an id may have.
+    text.parse().unwrap_or_else(|_| unreachable!("{text} is a session id"))
+}
+
+fn folder_name(folder: &std::path::Path) -> String {
+    folder.file_name().map_or_else(|| "session".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// A name: this one, or the folder's, numbered where taken.
+#[derive(Message)]
+#[rtype(result = "Result<String, SessionError>")]
+struct NameFor(Option<String>, String);
+
+impl Handler<NameFor> for Manager {
+    type Result = Result<String, SessionError>;
+
+    fn handle(&mut self, NameFor(wanted, folder): NameFor, _: &mut Self::Context) -> Self::Result {
+        let taken = |name: &str| self.live().any(|(_, entry)| entry.settings.name == name);
+        match wanted {
+            Some(name) if taken(&name) => Err(SessionError::NameTaken { name }),
+            Some(name) => Ok(name),
+            None if !taken(&folder) => Ok(folder),
+            None => Ok((2..).map(|n| format!("{folder}-{n}")).find(|name| !taken(name)).unwrap_or(folder)),
+        }
+    }
+}
+
+/// Whether there is room for one more.
+#[derive(Message)]
+#[rtype(result = "Places")]
+struct GetRoom;
+
+/// Room for one more, or who might make it.
+#[derive(MessageResponse)]
+enum Places {
+    Free,
+    Full {
+        most: usize,
+        /// Idle as far as is known, nobody attached, the longest untouched first.
+        candidates: Vec<(SessionId, Addr<SessionActor>)>,
+    },
+}
+
+impl Handler<GetRoom> for Manager {
+    type Result = Places;
+
+    fn handle(&mut self, _: GetRoom, _: &mut Self::Context) -> Places {
+        let most = self.base.limits.max_sessions;
+        // A session that is starting is the one that room is made for.
+        let live = self.sessions.values().filter(|entry| matches!(entry.life, Life::Live { .. })).count();
+        if live < most {
+            return Places::Free;
+        }
+        let mut candidates: Vec<_> = self
+            .sessions
+            .iter()
+            .filter_map(|(id, entry)| match &entry.life {
+                Life::Live { actor, .. } if is_free(&entry.shown.borrow()) => {
+                    Some((entry.touched, id.clone(), actor.clone()))
+                }
+                _ => None,
+            })
+            .collect();
+        candidates.sort_by_key(|(touched, ..)| *touched);
+        let candidates = candidates.into_iter().map(|(_, id, actor)| (id, actor)).collect();
+        Places::Full { most, candidates }
+    }
+}
+
+fn is_free(snapshot: &Snapshot) -> bool {
+    use holdpoint_common::{Hold, SessionStatus};
+    snapshot.status == SessionStatus::Idle
+        && snapshot.clients == 0
+        && snapshot.queue.is_empty()
+        && snapshot.hold == Hold::Off
+}
+
+/// Waits until a session's actor has ended.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct AwaitEnd(SessionId);
+
+impl Handler<AwaitEnd> for Manager {
+    type Result = ResponseFuture<()>;
+
+    fn handle(&mut self, AwaitEnd(id): AwaitEnd, _: &mut Self::Context) -> Self::Result {
+        let (ended, end) = oneshot::channel();
+        match self.sessions.get_mut(&id) {
+            Some(Entry { life: Life::Live { .. }, ends, .. }) => ends.push(ended),
+            // It has ended already.
+            _ => drop(ended),
+        }
+        Box::pin(async move {
+            let _ = end.await;
+        })
+    }
+}
+
+/// Enters a fresh session.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Enter(SessionId, Box<Entry>);
+
+impl Handler<Enter> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, Enter(id, entry): Enter, _: &mut Self::Context) {
+        let touched = self.touch();
+        self.sessions.insert(id, Entry { touched, ..*entry });
+    }
+}
+
+/// Marks a session as starting.
+#[derive(Message)]
+#[rtype(result = "Result<Begun, SessionError>")]
+struct Begin(SessionId);
+
+enum Begun {
+    /// Someone else has started it meanwhile.
+    Live(Live),
+    /// It is ours to start, once nothing of the actor before runs any more.
+    Resume { base: Arc<Base>, alive: Option<mpsc::Receiver<()>> },
+}
+
+impl Handler<Begin> for Manager {
+    type Result = Result<Begun, SessionError>;
+
+    fn handle(&mut self, Begin(id): Begin, _: &mut Self::Context) -> Self::Result {
+        let Some(entry) = self.sessions.get_mut(&id) else {
+            return Err(SessionError::Unknown { what: id.to_string() });
+        };
+        match std::mem::replace(&mut entry.life, Life::Starting { waiting: Vec::new() }) {
+            Life::Live { actor, alive } if actor.connected() => {
+                let live = Live { id, actor: actor.clone(), shown: entry.shown.subscribe() };
+                entry.life = Life::Live { actor, alive };
+                Ok(Begun::Live(live))
+            }
+            Life::Live { alive, .. } => Ok(Begun::Resume { base: Arc::clone(&self.base), alive: Some(alive) }),
+            Life::Starting { waiting } => {
+                entry.life = Life::Starting { waiting };
+                Ok(Begun::Resume { base: Arc::clone(&self.base), alive: None })
+            }
+            Life::Saved => Ok(Begun::Resume { base: Arc::clone(&self.base), alive: None }),
+        }
+    }
+}
+
+/// Where a session's actor is to be started.
+#[derive(Message)]
+#[rtype(result = "Result<Place, SessionError>")]
+struct GetPlace(SessionId);
+
+struct Place {
+    arbiter: actix_rt::ArbiterHandle,
+    outfit: Arc<Outfit>,
+    shown: watch::Sender<Arc<Snapshot>>,
+}
+
+impl Handler<GetPlace> for Manager {
+    type Result = Result<Place, SessionError>;
+
+    fn handle(&mut self, GetPlace(id): GetPlace, _: &mut Self::Context) -> Self::Result {
+        self.next_arbiter = (self.next_arbiter + 1) % self.arbiters.len().max(1);
+        let arbiter = self.arbiters.get(self.next_arbiter).ok_or(SessionError::Stopped)?.handle();
+        let entry = self.sessions.get(&id).ok_or(SessionError::Stopped)?;
+        Ok(Place { arbiter, outfit: Arc::clone(&entry.outfit), shown: entry.shown.clone() })
+    }
+}
+
+/// A session's actor has been started.
+#[derive(Message)]
+#[rtype(result = "Result<Live, SessionError>")]
+struct Started {
+    id: SessionId,
+    actor: Addr<SessionActor>,
+    alive: mpsc::Receiver<()>,
+}
+
+impl Handler<Started> for Manager {
+    type Result = Result<Live, SessionError>;
+
+    fn handle(&mut self, Started { id, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
+        let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
+        let live = Live { id, actor: actor.clone(), shown: entry.shown.subscribe() };
+        if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, Life::Live { actor, alive }) {
+            for waits in waiting {
+                // Who waited may be gone.
+                let _ = waits.send(Ok(live.clone()));
+            }
+        }
+        Ok(live)
+    }
+}
+
+/// A session's actor could not be started.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Failed(SessionId, SessionError);
+
+impl Handler<Failed> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, Failed(id, error): Failed, _: &mut Self::Context) {
+        let Some(entry) = self.sessions.get_mut(&id) else { return };
+        if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, Life::Saved) {
+            for waits in waiting {
+                let _ = waits.send(Err(error.clone()));
+            }
+        }
+    }
+}
+

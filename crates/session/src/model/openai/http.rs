@@ -1,0 +1,78 @@
+//! The HTTP client of a model: made for one server, and only as much as that server needs.
+
+use std::time::Duration;
+
+use rig_reqwest::{ReqwestClient, reqwest};
+
+use crate::model::ModelError;
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// Whether `base_url` is an address that requests can go to.
+pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
+    let wrong = match reqwest::Url::parse(base_url) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
+            if url.username().is_empty() && url.password().is_none() {
+                return Ok(());
+            }
+            // It would be shown; a key has its own place.
+            "has a user or password in it".to_owned()
+        }
+        Ok(url) => format!("is no http or https address but `{}:`", url.scheme()),
+        Err(error) => format!("is no address: {error}"),
+    };
+    Err(ModelError::Setup {
+        message: format!("the model's base URL {wrong}"),
+        hint: "set it like http://localhost:8080/v1".into(),
+    })
+}
+
+/// A client for the server at `base_url`.
+///
+/// HTTP/1.1 alone, so that dropping an answer ends its connection instead of a stream in one that lives on.
+/// No redirects, so that no key goes anywhere it was not meant for; no retries, for these are the runtime's.
+pub(super) fn client(base_url: &str) -> Result<ReqwestClient, ModelError> {
+    let mut builder = reqwest::Client::builder()
+        .http1_only()
+        .connect_timeout(CONNECT)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .user_agent(concat!("holdpoint/", env!("CARGO_PKG_VERSION")));
+    if base_url.starts_with("http://") {
+        // Loading the system's roots takes milliseconds and megabytes that plain HTTP has no use for.
+        builder = builder.tls_certs_only([]);
+    }
+    if is_loopback(base_url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map(ReqwestClient::from).map_err(|error| ModelError::Setup {
+        message: format!("no HTTP client can be made: {}", super::error::chain(&error)),
+        hint: "are the system's TLS certificates installed (package ca-certificates)?".into(),
+    })
+}
+
+fn is_loopback(base_url: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(base_url) else { return false };
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for good in ["http://localhost:8080/v1", "https://api.openai.com/v1", "http://[::1]:1/v1"] {
+            check_url(good).unwrap();
+        }
+        for bad in ["", "localhost:8080", "ftp://x/v1", "http://", "https://user:sk-secret@host/v1"] {
+            let error = check_url(bad).unwrap_err();
+            assert!(matches!(error, ModelError::Setup { .. }), "{bad}");
+            assert!(!error.to_string().contains("sk-secret"));
+        }
+        assert!(is_loopback("http://127.0.0.1:1/v1") && is_loopback("http://[::1]/v1") && is_loopback("http://localhost"));
+        assert!(!is_loopback("http://example.org/v1"));
+    }
+}

@@ -1,0 +1,273 @@
+//! `rehearsal`: a model that is built in, offline and deterministic, and plays the script in the prompt.
+//!
+//! It asks for the real tools, so everything a session does can be tried and tested without a key:
+//!
+//! ```text
+//! say I will look around first.
+//! shell: ls
+//! call read_file {"path": "README.md"}
+//! say@20 These words come one by one, twenty a second.
+//! ```
+//!
+//! One instruction a line; `#` begins a remark.
+//!
+//! | instruction | what it does |
+//! | --- | --- |
+//! | `say TEXT`, `say@RATE TEXT` | says the text at once, or word by word at RATE words a second |
+//! | `think TEXT`, `think@RATE TEXT` | the same as a thought |
+//! | `call TOOL {JSON}` | calls a tool; the JSON may go over several lines; without it, `{}` |
+//! | `shell: COMMAND` | short for `call shell {"command": "COMMAND"}` |
+//! | `wait 500ms`, `wait 2s` | is silent for a while |
+//! | `fail TEXT` | ends the answer with an error |
+//! | `flood N [BYTES]` | says N pieces of BYTES bytes (4 if not said) as fast as they are taken |
+//! | `hang` | is silent for ever |
+//! | `---` | ends a step |
+//!
+//! A *step* is one request to the model. It ends at `---` and after calls that follow each other, which are asked
+//! for together; the next step is played when their results have come. Which step to play follows from the
+//! conversation alone: the number of answers since the last prompt. After the last step it says that the script
+//! has ended. `\n`, `\t` and `\\` in a text stand for a line's end, a tab and a backslash.
+
+use std::time::Duration;
+
+use holdpoint_common::Usage;
+use tokio::time::Instant;
+
+use super::{Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+
+pub mod script;
+
+use script::{Instruction, Script};
+
+/// What it answers to a prompt that is no script.
+pub const INTRODUCTION: &str = "I am `rehearsal`, a built-in model that plays a script: it needs no key and knows \
+nothing. Your prompt is no script, so there is nothing to play. A script is a few lines like\n\n    say I will look \
+around.\n    shell: ls\n    say Done.\n\nFor a real model set one: `--model openai/NAME` with OPENAI_API_KEY in the \
+environment (OPENAI_BASE_URL for any compatible server), or `model` in the configuration.";
+
+/// What it says after the last step.
+pub const THE_END: &str = "The script has ended.";
+
+/// How many events leave before others get their turn.
+const BURST: u32 = 64;
+
+/// The built-in model that plays scripts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rehearsal;
+
+impl Model for Rehearsal {
+    fn name(&self) -> &'static str {
+        "rehearsal"
+    }
+
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        let player = Player {
+            todo: next_step(&request.messages).into_iter(),
+            now: None,
+            burst: 0,
+            bytes_in: request.bytes(),
+            bytes_out: 0,
+            ended: false,
+        };
+        Box::pin(futures_util::stream::unfold(player, |mut player| async {
+            player.next().await.map(|event| (event, player))
+        }))
+    }
+}
+
+/// What to do now: derived from the conversation alone.
+fn next_step(messages: &[Message]) -> Vec<Instruction> {
+    let say = |text: String| vec![Instruction::Say { rate: None, text }];
+    let prompt = messages.iter().rposition(|message| matches!(message, Message::User(_)));
+    let Some((at, Message::User(text))) = prompt.and_then(|at| Some((at, messages.get(at)?))) else {
+        return say(INTRODUCTION.to_owned());
+    };
+    let answers = messages[at..].iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+    match Script::parse(text) {
+        Ok(Some(mut script)) if answers < script.steps.len() => script.steps.swap_remove(answers),
+        Ok(Some(_)) => say(THE_END.to_owned()),
+        Ok(None) => say(INTRODUCTION.to_owned()),
+        Err(error) => say(format!("The script can't be played: {error}. Nothing was done.")),
+    }
+}
+
+/// A step as it is played.
+struct Player {
+    todo: std::vec::IntoIter<Instruction>,
+    now: Option<Pieces>,
+    burst: u32,
+    bytes_in: u64,
+    bytes_out: u64,
+    ended: bool,
+}
+
+/// Pieces that leave one by one.
+struct Pieces {
+    event: fn(String) -> ModelEvent,
+    left: Left,
+    /// How far they are apart, and when the next is due.
+    pace: Option<(Duration, Instant)>,
+}
+
+enum Left {
+    Words(std::vec::IntoIter<String>),
+    Same(u64, String),
+}
+
+impl Pieces {
+    fn new(event: fn(String) -> ModelEvent, rate: Option<u32>, text: String) -> Self {
+        let words = match rate {
+            Some(_) => text.split_inclusive(char::is_whitespace).map(str::to_owned).collect(),
+            None if text.is_empty() => vec![],
+            None => vec![text],
+        };
+        let pace = rate.map(|rate| (Duration::from_secs(1) / rate, Instant::now()));
+        Self { event, left: Left::Words(words.into_iter()), pace }
+    }
+
+    async fn next(&mut self) -> Option<ModelEvent> {
+        let piece = match &mut self.left {
+            Left::Words(words) => words.next()?,
+            Left::Same(0, _) => return None,
+            Left::Same(left, piece) => {
+                *left -= 1;
+                piece.clone()
+            }
+        };
+        if let Some((apart, due)) = &mut self.pace {
+            // From when the last was due, so that lateness does not add up.
+            tokio::time::sleep_until(*due).await;
+            *due += *apart;
+        }
+        Some((self.event)(piece))
+    }
+}
+
+impl Player {
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        self.burst += 1;
+        if self.burst.is_multiple_of(BURST) {
+            tokio::task::yield_now().await;
+        }
+        loop {
+            if let Some(pieces) = &mut self.now {
+                if let Some(event) = pieces.next().await {
+                    if let ModelEvent::Text(text) | ModelEvent::Thought(text) = &event {
+                        self.bytes_out += text.len() as u64;
+                    }
+                    return Some(Ok(event));
+                }
+                self.now = None;
+            }
+            match self.todo.next() {
+                Some(Instruction::Say { rate, text }) => self.now = Some(Pieces::new(ModelEvent::Text, rate, text)),
+                Some(Instruction::Think { rate, text }) => {
+                    self.now = Some(Pieces::new(ModelEvent::Thought, rate, text));
+                }
+                Some(Instruction::Flood { pieces, bytes }) => {
+                    let mut piece = "flood ".repeat(bytes / 6 + 1);
+                    piece.truncate(bytes);
+                    self.now = Some(Pieces { event: ModelEvent::Text, left: Left::Same(pieces, piece), pace: None });
+                }
+                Some(Instruction::Call { tool: name, arguments }) => {
+                    self.bytes_out += (name.len() + arguments.len()) as u64;
+                    return Some(Ok(ModelEvent::Call { name, arguments, signature: None }));
+                }
+                Some(Instruction::Wait(wait)) => tokio::time::sleep(wait).await,
+                Some(Instruction::Hang) => std::future::pending().await,
+                Some(Instruction::Fail(message)) => {
+                    self.todo = vec![].into_iter();
+                    self.ended = true;
+                    return Some(Err(ModelError::Failed { message }));
+                }
+                None if self.ended => return None,
+                None => {
+                    self.ended = true;
+                    return Some(Ok(ModelEvent::Usage(Usage::estimate(self.bytes_in, self.bytes_out))));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+    use holdpoint_common::AssistantMessage;
+
+    use super::*;
+
+    async fn play(messages: &[Message]) -> Vec<Result<ModelEvent, ModelError>> {
+        let request = ModelRequest { messages: messages.to_vec(), ..ModelRequest::default() };
+        Rehearsal.stream(request).collect().await
+    }
+
+    fn text(events: &[Result<ModelEvent, ModelError>]) -> String {
+        events.iter().filter_map(|event| if let Ok(ModelEvent::Text(text)) = event { Some(&**text) } else { None }).collect()
+    }
+
+    #[tokio::test]
+    async fn each_answer_since_the_prompt_is_one_step_further() {
+        let prompt = Message::User("say one\nshell: a\nshell: b\nsay two".into());
+        let answer = || Message::Assistant(AssistantMessage::default());
+        let first = play(&[Message::User("old".into()), answer(), answer(), prompt.clone()]).await;
+        let call = |command: &str| {
+            Ok(ModelEvent::Call {
+                name: "shell".into(),
+                arguments: format!(r#"{{"command":"{command}"}}"#),
+                signature: None,
+            })
+        };
+        assert_eq!(first[..3], [Ok(ModelEvent::Text("one".into())), call("a"), call("b")]);
+        assert!(matches!(first[3], Ok(ModelEvent::Usage(Usage { estimated: true, .. }))) && first.len() == 4);
+        assert_eq!(text(&play(&[prompt.clone(), answer()]).await), "two");
+        assert_eq!(text(&play(&[prompt, answer(), answer()]).await), THE_END);
+    }
+
+    #[tokio::test]
+    async fn a_prompt_that_is_no_script_is_answered() {
+        assert_eq!(text(&play(&[Message::User("Fix it.".into())]).await), INTRODUCTION);
+        assert_eq!(
+            text(&play(&[Message::User("say a\nsya b".into())]).await),
+            "The script can't be played: line 2: `sya` is no instruction. Nothing was done."
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn words_come_at_their_rate_and_waits_last() {
+        let started = Instant::now();
+        let events = play(&[Message::User("say@4 a b c\nwait 2s\nthink x\nfail out of\\nwords\nsay never".into())]).await;
+        assert_eq!(started.elapsed().as_millis(), 2500);
+        assert_eq!(text(&events), "a b c");
+        assert_eq!(events[3..], [
+            Ok(ModelEvent::Thought("x".into())),
+            Err(ModelError::Failed { message: "out of\nwords".into() })
+        ]);
+    }
+
+    #[tokio::test]
+    async fn a_flood_has_all_its_pieces() {
+        let events = play(&[Message::User("flood 1000 5".into())]).await;
+        assert_eq!(events.len(), 1001);
+        assert!(events[..1000].iter().all(|event| *event == Ok(ModelEvent::Text("flood".into()))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hanging_never_ends() {
+        let prompt = [Message::User("hang".into())];
+        assert!(tokio::time::timeout(Duration::from_secs(1_000_000), play(&prompt)).await.is_err());
+    }
+
+    #[test]
+    fn the_examples_of_the_manual_can_be_played() {
+        let manual = include_str!("../../../../docs/rehearsal.md");
+        let mut blocks = 0;
+        for block in manual.split("```text\n").skip(1) {
+            let (example, _) = block.split_once("```").unwrap();
+            let script = Script::parse(example).unwrap_or_else(|error| panic!("{error} in:\n{example}"));
+            assert!(script.is_some(), "no script:\n{example}");
+            blocks += 1;
+        }
+        assert!(blocks >= 4, "{blocks} examples");
+    }
+}

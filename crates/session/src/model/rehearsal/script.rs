@@ -1,0 +1,391 @@
+//! The script language of `rehearsal`: text in, steps out.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+use thiserror::Error;
+
+/// The most pieces a `flood` may have.
+pub const MAX_FLOOD: u64 = 100_000_000;
+/// The most bytes a piece of a `flood` may have.
+pub const MAX_PIECE: usize = 64 * 1024;
+/// The most pieces a second.
+pub const MAX_RATE: u32 = 1_000_000;
+/// The longest `wait`.
+pub const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A script: what to do in each step.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Script {
+    /// The instructions of each step, in order. No step is empty.
+    pub steps: Vec<Vec<Instruction>>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Instruction {
+    /// Say a text: at once, or word by word at this many words a second.
+    Say {
+        /// Words a second.
+        rate: Option<u32>,
+        /// The text.
+        text: String,
+    },
+    /// Think a text aloud, likewise.
+    Think {
+        /// Words a second.
+        rate: Option<u32>,
+        /// The text.
+        text: String,
+    },
+    /// Call a tool.
+    Call {
+        /// The tool.
+        tool: String,
+        /// Its arguments: a JSON object as written.
+        arguments: String,
+    },
+    /// Be silent for a while.
+    Wait(Duration),
+    /// End with an error.
+    Fail(String),
+    /// Say many pieces as fast as they are taken.
+    Flood {
+        /// How many.
+        pieces: u64,
+        /// Bytes of each.
+        bytes: usize,
+    },
+    /// Be silent for ever.
+    Hang,
+}
+
+/// What is wrong with a script, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line}: {message}")]
+pub struct ScriptError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Script {
+    /// Reads a script. Nothing if the text is none: its first word is no instruction.
+    ///
+    /// # Errors
+    /// [`ScriptError`] with the first line that can't be read.
+    pub fn parse(text: &str) -> Result<Option<Self>, ScriptError> {
+        let mut script = Self::default();
+        let mut step: Vec<Instruction> = Vec::new();
+        let mut found = false;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let start = rest;
+            let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+            rest = after;
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let line_number = 1 + text[..text.len() - start.len()].matches('\n').count();
+            let fail = |message: String| ScriptError { line: line_number, message };
+            let parsed = match Words::of(line) {
+                Some(words) => words,
+                None if !found => return Ok(None),
+                None => return Err(fail(format!("`{}` is no instruction", first_word(line)))),
+            };
+            found = true;
+            let instruction = match parsed {
+                Words::EndOfStep => {
+                    script.end_step(&mut step);
+                    continue;
+                }
+                Words::Call(words) => {
+                    let (call, left) = parse_call(words, start).map_err(fail)?;
+                    rest = left;
+                    call
+                }
+                Words::Other { word, rate, words } => parse_other(word, rate, words).map_err(fail)?,
+            };
+            // Calls end a step, unless more of them follow.
+            let is_call = |instruction: &Instruction| matches!(instruction, Instruction::Call { .. });
+            if step.last().is_some_and(is_call) && !is_call(&instruction) {
+                script.end_step(&mut step);
+            }
+            step.push(instruction);
+        }
+        script.end_step(&mut step);
+        Ok(found.then_some(script))
+    }
+
+    fn end_step(&mut self, step: &mut Vec<Instruction>) {
+        if !step.is_empty() {
+            self.steps.push(std::mem::take(step));
+        }
+    }
+}
+
+/// A line that begins with an instruction.
+enum Words<'a> {
+    EndOfStep,
+    Call(&'a str),
+    Other { word: &'a str, rate: Option<&'a str>, words: &'a str },
+}
+
+impl<'a> Words<'a> {
+    fn of(line: &'a str) -> Option<Self> {
+        if line == "---" {
+            return Some(Self::EndOfStep);
+        }
+        if let Some(command) = line.strip_prefix("shell:") {
+            return Some(Self::Other { word: "shell:", rate: None, words: command.trim() });
+        }
+        let first = first_word(line);
+        let words = line[first.len()..].trim();
+        match first.split_once('@') {
+            Some((word @ ("say" | "think"), rate)) => Some(Self::Other { word, rate: Some(rate), words }),
+            Some(_) => None,
+            None => match first {
+                "call" => Some(Self::Call(words)),
+                "say" | "think" | "wait" | "fail" | "flood" | "hang" => {
+                    Some(Self::Other { word: first, rate: None, words })
+                }
+                _ => None,
+            },
+        }
+    }
+}
+
+fn first_word(line: &str) -> &str {
+    line.split_whitespace().next().unwrap_or_default()
+}
+
+/// `words` is the rest of the line, `text` all from the line's beginning: the arguments may go over lines.
+fn parse_call<'a>(words: &str, text: &'a str) -> Result<(Instruction, &'a str), String> {
+    let tool = first_word(words);
+    if tool.is_empty() {
+        return Err("call which tool? (call TOOL {\"argument\": …})".into());
+    }
+    // After `call` and the tool's name, in the text itself.
+    let at = text.find("call").map_or(0, |at| at + "call".len());
+    let at = at + text[at..].find(tool).map_or(0, |at| at + tool.len());
+    let (line, after) = text[at..].split_once('\n').unwrap_or((&text[at..], ""));
+    if line.trim().is_empty() {
+        return Ok((Instruction::Call { tool: tool.to_owned(), arguments: "{}".to_owned() }, after));
+    }
+    let arguments = text[at..].trim_start();
+    let mut values = serde_json::Deserializer::from_str(arguments).into_iter::<Value>();
+    let written = match values.next() {
+        Some(Ok(Value::Object(_))) => &arguments[..values.byte_offset()],
+        Some(Ok(_)) => return Err(format!("the arguments of `{tool}` are no JSON object")),
+        Some(Err(error)) => return Err(format!("the arguments of `{tool}` are no JSON: {error}")),
+        None => return Err(format!("`{tool}` has no arguments")),
+    };
+    let (stray, after) = arguments[written.len()..].split_once('\n').unwrap_or((&arguments[written.len()..], ""));
+    if !stray.trim().is_empty() {
+        return Err(format!("`{}` after the arguments of `{tool}`", stray.trim()));
+    }
+    Ok((Instruction::Call { tool: tool.to_owned(), arguments: written.to_owned() }, after))
+}
+
+fn parse_other(word: &str, rate: Option<&str>, words: &str) -> Result<Instruction, String> {
+    let rate = rate.map(|rate| {
+        let number = rate.parse().ok().filter(|rate| (1..=MAX_RATE).contains(rate));
+        number.ok_or_else(|| format!("`{rate}` is no rate (words a second, 1 to {MAX_RATE})"))
+    });
+    let rate = rate.transpose()?;
+    match word {
+        "shell:" if words.is_empty() => Err("run what? (shell: COMMAND)".into()),
+        "shell:" => {
+            let arguments = serde_json::json!({ "command": words }).to_string();
+            Ok(Instruction::Call { tool: "shell".into(), arguments })
+        }
+        "say" => Ok(Instruction::Say { rate, text: unescape(words) }),
+        "think" => Ok(Instruction::Think { rate, text: unescape(words) }),
+        "fail" => Ok(Instruction::Fail(unescape(words))),
+        "wait" => parse_wait(words),
+        "flood" => parse_flood(words),
+        _ if words.is_empty() => Ok(Instruction::Hang),
+        _ => Err("`hang` stands alone".into()),
+    }
+}
+
+fn parse_wait(words: &str) -> Result<Instruction, String> {
+    let digits = words.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: Option<u64> = digits.parse().ok();
+    let wait = match (number, &words[digits.len()..]) {
+        (Some(number), "ms") => Some(Duration::from_millis(number)),
+        (Some(number), "s") => Some(Duration::from_secs(number)),
+        _ => None,
+    };
+    wait.filter(|wait| *wait <= MAX_WAIT)
+        .map(Instruction::Wait)
+        .ok_or_else(|| format!("`{words}` is no time to wait (500ms, 2s; at most a day)"))
+}
+
+fn parse_flood(words: &str) -> Result<Instruction, String> {
+    let mut numbers = words.split_whitespace();
+    let pieces = numbers.next().and_then(|number| number.parse().ok()).filter(|number| *number <= MAX_FLOOD);
+    let bytes = numbers.next().map_or(Some(4), |number| number.parse().ok()).filter(|n| (1..=MAX_PIECE).contains(n));
+    match (pieces, bytes, numbers.next()) {
+        (Some(pieces), Some(bytes), None) => Ok(Instruction::Flood { pieces, bytes }),
+        _ => Err(format!("`{words}` is no flood (flood PIECES [BYTES]; at most {MAX_FLOOD} of {MAX_PIECE})")),
+    }
+}
+
+/// `\n`, `\t` and `\\`; any other backslash stands for itself.
+fn unescape(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let meant = match (c, chars.peek()) {
+            ('\\', Some('n')) => Some('\n'),
+            ('\\', Some('t')) => Some('\t'),
+            ('\\', Some('\\')) => Some('\\'),
+            _ => None,
+        };
+        if meant.is_some() {
+            chars.next();
+        }
+        plain.push(meant.unwrap_or(c));
+    }
+    plain
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t")
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, step) in self.steps.iter().enumerate() {
+            if n > 0 {
+                f.write_str("---\n")?;
+            }
+            for instruction in step {
+                writeln!(f, "{instruction}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut paced = |word: &str, rate: &Option<u32>, text: &str| match rate {
+            Some(rate) => write!(f, "{word}@{rate} {}", escape(text)),
+            None => write!(f, "{word} {}", escape(text)),
+        };
+        match self {
+            Self::Say { rate, text } => paced("say", rate, text),
+            Self::Think { rate, text } => paced("think", rate, text),
+            Self::Call { tool, arguments } => write!(f, "call {tool} {arguments}"),
+            Self::Wait(wait) => write!(f, "wait {}ms", wait.as_millis()),
+            Self::Fail(text) => write!(f, "fail {}", escape(text)),
+            Self::Flood { pieces, bytes } => write!(f, "flood {pieces} {bytes}"),
+            Self::Hang => f.write_str("hang"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn script(text: &str) -> Script {
+        Script::parse(text).unwrap().unwrap()
+    }
+
+    fn call(tool: &str, arguments: &str) -> Instruction {
+        Instruction::Call { tool: tool.into(), arguments: arguments.into() }
+    }
+
+    #[test]
+    fn calls_that_follow_each_other_are_one_step() {
+        let script = script("say a\ncall x\n# and\n\ncall y {\"k\":\n  \"}\"}\nshell: echo \"hi\"\nsay b\n---\nhang");
+        assert_eq!(
+            script.steps,
+            [
+                vec![
+                    Instruction::Say { rate: None, text: "a".into() },
+                    call("x", "{}"),
+                    call("y", "{\"k\":\n  \"}\"}"),
+                    call("shell", r#"{"command":"echo \"hi\""}"#),
+                ],
+                vec![Instruction::Say { rate: None, text: "b".into() }],
+                vec![Instruction::Hang],
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_script_is_none() {
+        for text in ["", "\n# only a remark", "Fix the tests.", "Say hello", "wait, what?", "callx", "say@", "---x"] {
+            match Script::parse(text) {
+                Ok(None) => {}
+                Err(error) if text == "say@" => assert!(error.message.contains("rate")),
+                other => panic!("{text:?}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_names_its_line() {
+        let error = |text: &str| Script::parse(text).unwrap_err().to_string();
+        assert_eq!(error("say a\n\nsya b"), "line 3: `sya` is no instruction");
+        assert!(error("say a\ncall x {\"a\":\n}").starts_with("line 2: the arguments of `x` are no JSON: "));
+        assert_eq!(error("call x {\n} y"), "line 1: `y` after the arguments of `x`");
+        assert_eq!(error("call x [1]"), "line 1: the arguments of `x` are no JSON object");
+        assert!(error("wait 2h").contains("`2h` is no time to wait"));
+        assert!(error("flood 1 2 3").contains("no flood"));
+        assert!(error("say@0 x").contains("no rate"));
+        assert!(error("call").contains("which tool"));
+        assert!(error("hang on").contains("stands alone"));
+    }
+
+    fn instruction() -> impl Strategy<Value = Instruction> {
+        let rate = || proptest::option::of(1..=MAX_RATE);
+        let text = || "[^\r]*".prop_map(|text| text.trim().to_owned()).prop_filter("no strange ends", |text| {
+            unescape(escape(text).trim()) == *text
+        });
+        let arguments = proptest::collection::btree_map(".*", ".*", 0..3);
+        prop_oneof![
+            (rate(), text()).prop_map(|(rate, text)| Instruction::Say { rate, text }),
+            (rate(), text()).prop_map(|(rate, text)| Instruction::Think { rate, text }),
+            ("[a-z_]{1,9}", arguments).prop_map(|(tool, arguments)| Instruction::Call {
+                tool,
+                arguments: serde_json::to_string_pretty(&arguments).unwrap()
+            }),
+            (0..=MAX_WAIT.as_secs()).prop_map(|s| Instruction::Wait(Duration::from_secs(s))),
+            text().prop_map(Instruction::Fail),
+            (0..=MAX_FLOOD, 1..=MAX_PIECE).prop_map(|(pieces, bytes)| Instruction::Flood { pieces, bytes }),
+            Just(Instruction::Hang),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_parser(
+            text in "((say|think|call|wait|fail|flood|hang|shell:|---|#|@|\\{|\\}|\"|\\\\|é|[ \t\n\r]|[a-z0-9:]){0,4}){0,20}"
+        ) {
+            drop(Script::parse(&text));
+        }
+
+        #[test]
+        fn a_script_reads_as_it_is_written(steps in proptest::collection::vec(
+            proptest::collection::vec(instruction(), 1..4), 1..4)) {
+            let call = |instruction: &Instruction| matches!(instruction, Instruction::Call { .. });
+            let steps: Vec<_> = steps.into_iter().map(|mut step| {
+                // Within a step, calls are last.
+                step.sort_by_key(call);
+                step
+            }).collect();
+            let script = Script { steps };
+            prop_assert_eq!(Script::parse(&script.to_string()), Ok(Some(script)));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! How large a request is.
+
+use super::{Message, ModelRequest};
+
+impl ModelRequest {
+    /// Bytes of all its texts, for an estimate of its tokens.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let messages = self.messages.iter().map(|message| match message {
+            Message::User(text) => text.len(),
+            Message::Assistant(answer) => {
+                let text: usize = answer.blocks.iter().map(|block| block.text.len()).sum();
+                let calls = answer.calls.iter().map(|call| call.name.len() + call.input.to_string().len());
+                text + calls.sum::<usize>()
+            }
+            Message::Tool(result) => result.output.head.len() + result.output.tail.len() + result.result.len(),
+        });
+        let tools = self.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len());
+        (self.system.len() + messages.sum::<usize>() + tools.sum::<usize>()) as u64
+    }
+}

@@ -1,0 +1,290 @@
+//! The state of one session: folded from facts, nothing else.
+//!
+//! [`decide`] says what an input does, [`State::apply`] does it. Both are pure: no clock, no I/O, no tasks.
+//! Whoever owns a state numbers the facts, saves them, applies them and carries out the effects.
+//!
+//! Three parts are independent of each other: the [`Phase`], the queue of asks, and the hold. The status is
+//! computed from them.
+
+mod apply;
+mod decide;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use holdpoint_common::{
+    AnsweredBy, Ask, AskCloseCause, AskId, CallId, CutCause, Event, Fact, Hold, ItemId, LastTurn, PromptId,
+    QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot, Timestamp, ToolCall, TurnId, Usage, Who,
+};
+
+pub use decide::{Clearance, Decision, Effect, Gate, GateReply, Input, Moment, Refused, Reply, Report, decide};
+
+/// The state of one session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    settings: Arc<SessionSettings>,
+    /// The first line of the first prompt.
+    title: Option<String>,
+    /// The number of the last fact.
+    last: u64,
+    /// Since when the status is what it is.
+    since: Timestamp,
+    phase: Phase,
+    /// Open asks, in the order they were raised.
+    asks: VecDeque<Ask>,
+    /// How every ask that is no longer open was settled, by its number.
+    settled: BTreeMap<u64, Settled>,
+    /// What *always* was said to, in this life of the session.
+    always: BTreeSet<String>,
+    hold: Hold,
+    /// The accepted prompts that wait: each a `PromptAccepted`.
+    queue: VecDeque<Arc<Event>>,
+    next_turn: TurnId,
+    next_prompt: PromptId,
+    next_item: ItemId,
+    /// The conversation: the prompts that were started, answers and results. Shared with the runner.
+    history: Arc<Vec<Arc<Event>>>,
+    usage: Usage,
+    last_turn: Option<LastTurn>,
+    files_modified: Arc<BTreeSet<String>>,
+}
+
+/// What a session is at.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Phase {
+    /// No turn is open.
+    Idle,
+    /// A turn is open.
+    Running(Turn),
+    /// A turn was cut and is going down.
+    Interrupting(Turn, Cut),
+    /// The session has ended.
+    Closed,
+}
+
+/// An open turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// Its name.
+    pub id: TurnId,
+    /// The prompt it works on.
+    pub prompt: PromptId,
+    /// Its step: 0 before the first has begun.
+    pub step: u32,
+    /// The calls of its last answer that have no result yet, and how far each is.
+    pub calls: Vec<(ToolCall, CallStage)>,
+    /// What its steps have used.
+    pub usage: Usage,
+}
+
+/// How far a call without a result is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallStage {
+    /// The model wants it.
+    Proposed,
+    /// The policy's Confirm for it is open.
+    Asking,
+    /// It was confirmed.
+    Approved,
+    /// It was denied.
+    Denied {
+        /// Why.
+        reason: Option<String>,
+        /// By whom.
+        by: AnsweredBy,
+    },
+    /// Its tool has begun.
+    Started,
+}
+
+/// A cut, and what it released.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cut {
+    /// Why.
+    pub cause: CutCause,
+    /// The asks it answered.
+    pub asks: Vec<AskId>,
+    /// The prompts it handed back.
+    pub prompts: Vec<PromptId>,
+    /// The session is to end with the turn.
+    pub closing: Option<Who>,
+}
+
+/// How an ask was settled.
+#[derive(Debug, Clone, PartialEq)]
+enum Settled {
+    Answered(AnsweredBy),
+    Closed(AskCloseCause),
+}
+
+impl State {
+    /// The state after a session's first fact; `None` if that is no `SessionOpened`.
+    #[must_use]
+    pub fn open(first: &Event) -> Option<Self> {
+        let Some(Fact::SessionOpened { settings }) = first.fact() else { return None };
+        Some(Self {
+            settings: Arc::new(settings.clone()),
+            title: None,
+            last: first.seq,
+            since: first.at,
+            phase: Phase::Idle,
+            asks: VecDeque::new(),
+            settled: BTreeMap::new(),
+            always: BTreeSet::new(),
+            hold: Hold::Off,
+            queue: VecDeque::new(),
+            next_turn: TurnId(1),
+            next_prompt: PromptId(1),
+            next_item: ItemId(1),
+            history: Arc::default(),
+            usage: Usage::default(),
+            last_turn: None,
+            files_modified: Arc::default(),
+        })
+    }
+
+    /// What the session was opened with.
+    #[must_use]
+    pub fn settings(&self) -> &Arc<SessionSettings> {
+        &self.settings
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.settings.id
+    }
+
+    /// The number of the last fact.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// What the session is at.
+    #[must_use]
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// The open turn, cut or not.
+    #[must_use]
+    pub fn turn(&self) -> Option<&Turn> {
+        match &self.phase {
+            Phase::Running(turn) | Phase::Interrupting(turn, _) => Some(turn),
+            Phase::Idle | Phase::Closed => None,
+        }
+    }
+
+    /// The open asks; the first is the one to show.
+    #[must_use]
+    pub fn asks(&self) -> &VecDeque<Ask> {
+        &self.asks
+    }
+
+    /// Whether the session is held.
+    #[must_use]
+    pub fn hold(&self) -> &Hold {
+        &self.hold
+    }
+
+    /// The conversation so far.
+    #[must_use]
+    pub fn history(&self) -> Arc<Vec<Arc<Event>>> {
+        Arc::clone(&self.history)
+    }
+
+    /// The next item's name.
+    #[must_use]
+    pub fn next_item(&self) -> ItemId {
+        self.next_item
+    }
+
+    /// What the session is doing, in one word.
+    #[must_use]
+    pub fn status(&self) -> SessionStatus {
+        match &self.phase {
+            Phase::Interrupting(..) => SessionStatus::Interrupted,
+            Phase::Closed => SessionStatus::Idle,
+            Phase::Idle | Phase::Running(_)
+                if !self.asks.is_empty() || matches!(self.hold, Hold::Standing { .. }) =>
+            {
+                SessionStatus::Paused
+            }
+            Phase::Running(_) => SessionStatus::Running,
+            Phase::Idle => SessionStatus::Idle,
+        }
+    }
+
+    /// Whether nothing would be lost if the actor ended now: no turn, no queue, no hold.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        matches!(self.phase, Phase::Idle) && self.queue.is_empty() && self.hold == Hold::Off
+    }
+
+    /// The state as clients see it.
+    #[must_use]
+    pub fn snapshot(&self, seq: u64, clients: usize, saved: bool) -> Snapshot {
+        Snapshot {
+            settings: Arc::clone(&self.settings),
+            title: self.title.clone().unwrap_or_else(|| self.settings.name.clone()),
+            seq,
+            status: self.status(),
+            since: self.since,
+            turn: self.turn().map(|turn| turn.id),
+            step: self.turn().map(|turn| turn.step).filter(|step| *step > 0),
+            asks: self.asks.iter().cloned().collect(),
+            hold: self.hold.clone(),
+            queue: self.queue.iter().filter_map(|event| queued(event)).collect(),
+            last_turn: self.last_turn.clone(),
+            usage: self.usage,
+            files_modified: Arc::clone(&self.files_modified),
+            clients,
+            saved,
+        }
+    }
+
+    /// The turn and step an upcoming fact belongs to.
+    #[must_use]
+    pub fn place(&self, fact: &Fact) -> (Option<TurnId>, Option<u32>) {
+        match fact {
+            Fact::SessionOpened { .. }
+            | Fact::SessionRestored { .. }
+            | Fact::SessionClosed { .. }
+            | Fact::PromptAccepted { .. }
+            | Fact::PromptReturned { .. } => (None, None),
+            Fact::TurnStarted { turn, .. } => (Some(*turn), None),
+            Fact::StepStarted => (self.turn().map(|turn| turn.id), self.turn().map(|turn| turn.step + 1)),
+            Fact::AssistantMessage(_)
+            | Fact::ToolStarted { .. }
+            | Fact::ToolFinished(_)
+            | Fact::StepFinished { .. }
+            | Fact::AskRaised { .. }
+            | Fact::AskAnswered { .. }
+            | Fact::AskClosed { .. }
+            | Fact::HoldChanged { .. }
+            | Fact::TurnCut { .. }
+            | Fact::TurnFinished { .. } => {
+                (self.turn().map(|turn| turn.id), self.turn().map(|turn| turn.step).filter(|step| *step > 0))
+            }
+        }
+    }
+}
+
+/// A `PromptAccepted` as it waits.
+fn queued(event: &Event) -> Option<QueuedPrompt> {
+    match event.fact() {
+        Some(Fact::PromptAccepted { prompt, text, .. }) => Some(QueuedPrompt { prompt: *prompt, text: text.clone() }),
+        _ => None,
+    }
+}
+
+impl Turn {
+    fn call(&self, id: CallId) -> Option<&(ToolCall, CallStage)> {
+        self.calls.iter().find(|(call, _)| call.id == id)
+    }
+
+    fn stage_mut(&mut self, id: CallId) -> Option<&mut CallStage> {
+        self.calls.iter_mut().find(|(call, _)| call.id == id).map(|(_, stage)| stage)
+    }
+}

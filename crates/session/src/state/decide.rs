@@ -1,0 +1,707 @@
+//! What each input does in each phase.
+
+use holdpoint_common::{
+    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage,
+    CallId, CutCause, EndedProcesses, Fact, Hold, HoldCause, HoldShown, Limits, Outcome, PauseKind, PauseRequest,
+    PauseResponse, PromptId, QuestionResponse, Receipt, RestoreCause, StoppedTool, Timestamp, ToolResult, ToolStatus,
+    TurnId, Usage, Who,
+};
+use holdpoint_tools::AskReply;
+use thiserror::Error;
+
+use super::{CallStage, Phase, Settled, State, Turn, queued};
+
+/// What can happen to a session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// A client sends a prompt.
+    Prompt {
+        /// Its words.
+        text: String,
+        /// Who.
+        by: Who,
+    },
+    /// A client answers an ask.
+    Answer {
+        /// Which.
+        ask: AskId,
+        /// What.
+        answer: Answer,
+        /// Who.
+        by: Who,
+    },
+    /// A client wants the open turn ended now.
+    Interrupt {
+        /// Only if it is this one.
+        turn: Option<TurnId>,
+        /// Who.
+        by: Who,
+    },
+    /// A client wants the session to stop at its next boundary.
+    Hold {
+        /// Who.
+        by: Who,
+    },
+    /// A client lets the session go on.
+    Release {
+        /// Who.
+        by: Who,
+    },
+    /// A client presses the key that holds and releases.
+    Toggle {
+        /// What it was showing.
+        shown: HoldShown,
+        /// Who.
+        by: Who,
+    },
+    /// A client ends the session.
+    Close {
+        /// Who.
+        by: Who,
+    },
+    /// A tool that runs asks the user.
+    Ask {
+        /// Its turn.
+        turn: TurnId,
+        /// Its call.
+        call: CallId,
+        /// What it asks.
+        request: AskRequest,
+    },
+    /// The runner wants to begin something.
+    Gate {
+        /// Its turn.
+        turn: TurnId,
+        /// What.
+        gate: Gate,
+    },
+    /// The runner tells what happened.
+    Report {
+        /// Its turn.
+        turn: TurnId,
+        /// What.
+        report: Report,
+    },
+    /// The state was rebuilt from its log; what can't go on is to be ended.
+    Restored {
+        /// What had ended the actor.
+        cause: RestoreCause,
+    },
+}
+
+/// What a runner wants to begin.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Gate {
+    /// The next step: a model request. From the second on, also the boundary after the one before.
+    Step,
+    /// A tool call.
+    Tool {
+        /// Which.
+        call: CallId,
+        /// What the policy says of it.
+        clearance: Clearance,
+    },
+}
+
+/// What the policy says of a call that is not denied outright.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Clearance {
+    /// It may run.
+    Allow,
+    /// It may run if confirmed.
+    Ask {
+        /// The Confirm.
+        request: PauseRequest,
+        /// What an *always* remembers.
+        always: Option<String>,
+    },
+}
+
+/// What a runner is told at a gate.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GateReply {
+    /// Begin: the start is a fact.
+    Go,
+    /// Not yet: the gate is asked again when something has changed.
+    Wait,
+    /// The user said no to the call.
+    Denied {
+        /// What the model is told.
+        reason: String,
+    },
+    /// Begin nothing any more.
+    Cut,
+}
+
+/// What a runner tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// The model answered.
+    Answered(AssistantMessage),
+    /// A call ended.
+    ToolFinished(ToolResult),
+    /// A step ended.
+    StepFinished {
+        /// What it used.
+        usage: Usage,
+    },
+    /// The turn ended. Nothing of it runs any more.
+    Finished {
+        /// How, if it was not cut.
+        outcome: Outcome,
+        /// What went wrong.
+        error: Option<String>,
+        /// The calls that the cut found running.
+        tools: Vec<StoppedTool>,
+        /// The processes that the cut ended.
+        processes: EndedProcesses,
+    },
+}
+
+/// What the machine knows besides its state.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The number the first fact will get; the others follow without a gap.
+    pub next: u64,
+    /// The bounds.
+    pub limits: &'a Limits,
+}
+
+/// What an input does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// What is now a fact, in order.
+    pub facts: Vec<Fact>,
+    /// What is to be done, in order, once the facts are saved. [`Effect::Cancel`] never waits.
+    pub effects: Vec<Effect>,
+    /// What the sender is told.
+    pub reply: Reply,
+}
+
+/// Something to be done outside the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Start the runner of this turn.
+    Start {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// Cut the runner of this turn: at once, before anything is saved. Its gates are answered
+    /// [`GateReply::Cut`], and the tools that wait on asks wake as interrupted.
+    Cancel {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// Wake the tool that waits on this ask.
+    Wake {
+        /// The ask.
+        ask: AskId,
+        /// With this.
+        reply: AskReply,
+    },
+    /// End the actor.
+    Stop,
+}
+
+/// What the sender of an input is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// The prompt was accepted.
+    Prompted {
+        /// Its name.
+        prompt: PromptId,
+        /// 0 = started, 1 = next.
+        position: usize,
+    },
+    /// The answer counted.
+    Answered,
+    /// The turn is being cut.
+    Interrupting {
+        /// Which.
+        turn: TurnId,
+    },
+    /// There was no such turn to cut.
+    NotRunning,
+    /// The hold is now this.
+    Hold(Hold),
+    /// The session is ending or has ended.
+    Closing,
+    /// The ask is open, under this id.
+    Asked(AskId),
+    /// The ask came too late: it counts as interrupted.
+    AskRefused,
+    /// What the runner is told.
+    Gate(GateReply),
+    /// Taken in.
+    Noted,
+    /// It belongs to a turn that is over.
+    Stale,
+}
+
+/// Why an input changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The session has ended.
+    #[error("the session is closed")]
+    Closed,
+    /// The queue has no place.
+    #[error("queue full: {waiting} prompts wait already")]
+    QueueFull {
+        /// How many wait.
+        waiting: usize,
+    },
+    /// There is nothing in the prompt.
+    #[error("the prompt is empty")]
+    EmptyPrompt,
+    /// There is too much in the prompt.
+    #[error("the prompt has {bytes} bytes; at most {most} are taken")]
+    PromptTooLong {
+        /// Its size.
+        bytes: usize,
+        /// The bound.
+        most: usize,
+    },
+    /// The answer has no effect.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+}
+
+/// Says what `input` does to `state`, without doing it.
+///
+/// # Errors
+/// [`Refused`] if the input may not be; nothing changes then.
+pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decision, Refused> {
+    let mut draft = Draft { state, moment, facts: Vec::new(), effects: Vec::new() };
+    let reply = match input {
+        Input::Prompt { text, by } => draft.prompt(text, by)?,
+        Input::Answer { ask, answer, by } => draft.answer(&ask, answer, by)?,
+        Input::Interrupt { turn, by } => draft.interrupt(turn, by)?,
+        Input::Hold { by } => draft.hold(by)?,
+        Input::Release { by } => draft.release(&by)?,
+        Input::Toggle { shown, by } => draft.toggle(shown, by)?,
+        Input::Close { by } => draft.close(by)?,
+        Input::Ask { turn, call, request } => draft.ask(turn, call, request),
+        Input::Gate { turn, gate } => Reply::Gate(draft.gate(turn, gate)),
+        Input::Report { turn, report } => draft.report(turn, report),
+        Input::Restored { cause } => draft.restored(cause),
+    };
+    Ok(Decision { facts: draft.facts, effects: draft.effects, reply })
+}
+
+/// A decision in the making.
+struct Draft<'a> {
+    state: &'a State,
+    moment: Moment<'a>,
+    facts: Vec<Fact>,
+    effects: Vec<Effect>,
+}
+
+impl Draft<'_> {
+    fn prompt(&mut self, text: String, by: Who) -> Result<Reply, Refused> {
+        let limits = self.moment.limits;
+        if text.trim().is_empty() {
+            return Err(Refused::EmptyPrompt);
+        }
+        if text.len() > limits.max_prompt_bytes {
+            return Err(Refused::PromptTooLong { bytes: text.len(), most: limits.max_prompt_bytes });
+        }
+        let prompt = self.state.next_prompt;
+        let waiting = self.state.queue.len();
+        let starts = match &self.state.phase {
+            Phase::Closed => return Err(Refused::Closed),
+            Phase::Idle => !matches!(self.state.hold, Hold::Standing { .. }),
+            Phase::Running(_) | Phase::Interrupting(..) => false,
+        };
+        if !starts && waiting >= limits.max_queued_prompts {
+            return Err(Refused::QueueFull { waiting });
+        }
+        self.facts.push(Fact::PromptAccepted { prompt, text, by });
+        if starts {
+            self.start(prompt);
+        }
+        Ok(Reply::Prompted { prompt, position: if starts { 0 } else { waiting + 1 } })
+    }
+
+    fn start(&mut self, prompt: PromptId) {
+        let turn = self.state.next_turn();
+        self.facts.push(Fact::TurnStarted { turn, prompt });
+        self.effects.push(Effect::Start { turn });
+    }
+
+    /// Starts the prompt that waits first, if any.
+    fn start_next(&mut self) {
+        if let Some(first) = self.state.queue.front().and_then(|event| queued(event)) {
+            self.start(first.prompt);
+        }
+    }
+
+    fn answer(&mut self, id: &AskId, answer: Answer, by: Who) -> Result<Reply, Refused> {
+        let ours = id.session == *self.state.id();
+        let Some(ask) = self.state.asks.iter().find(|ask| ours && ask.id == *id) else {
+            let settled = self.state.settled.get(&id.seq).filter(|_| ours);
+            return Err(Refused::Answer(match settled {
+                Some(Settled::Answered(by)) => AnswerError::AlreadyAnswered { ask: id.clone(), by: by.clone() },
+                Some(Settled::Closed(cause)) => AnswerError::Closed { ask: id.clone(), cause: *cause },
+                None => AnswerError::Unknown { ask: id.clone() },
+            }));
+        };
+        ask.request.accepts(&answer)?;
+        self.settle_by(&ask.clone(), answer, AnsweredBy::Client(by));
+        Ok(Reply::Answered)
+    }
+
+    /// Answers an ask: its tool wakes, or its gate opens.
+    fn settle_by(&mut self, ask: &Ask, answer: Answer, by: AnsweredBy) {
+        if ask.origin == AskOrigin::Tool {
+            let reply = reply_to(&ask.request, &answer, &by);
+            self.effects.push(Effect::Wake { ask: ask.id.clone(), reply });
+        }
+        self.facts.push(Fact::AskAnswered { ask: ask.id.clone(), answer, by });
+    }
+
+    fn interrupt(&mut self, turn: Option<TurnId>, by: Who) -> Result<Reply, Refused> {
+        match &self.state.phase {
+            Phase::Closed => Err(Refused::Closed),
+            Phase::Idle => Ok(Reply::NotRunning),
+            Phase::Running(open) | Phase::Interrupting(open, _) if turn.is_some_and(|turn| turn != open.id) => {
+                Ok(Reply::NotRunning)
+            }
+            Phase::Interrupting(open, _) => Ok(Reply::Interrupting { turn: open.id }),
+            Phase::Running(open) => {
+                let turn = open.id;
+                self.cut(turn, CutCause::User { by }, AskCloseCause::Interrupted);
+                Ok(Reply::Interrupting { turn })
+            }
+        }
+    }
+
+    /// Cuts the turn: nothing of it starts any more, its asks are answered, the queue is handed back.
+    fn cut(&mut self, turn: TurnId, cause: CutCause, asks: AskCloseCause) {
+        self.effects.push(Effect::Cancel { turn });
+        self.facts.push(Fact::TurnCut { cause });
+        self.close_asks(asks);
+        self.return_queue();
+        if self.state.hold != Hold::Off {
+            self.facts.push(Fact::HoldChanged { hold: Hold::Off });
+        }
+    }
+
+    fn close_asks(&mut self, cause: AskCloseCause) {
+        for ask in &self.state.asks {
+            self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause });
+        }
+    }
+
+    fn return_queue(&mut self) {
+        let waiting = self.state.queue.iter().filter_map(|event| queued(event));
+        self.facts.extend(waiting.map(|queued| Fact::PromptReturned { prompt: queued.prompt, text: queued.text }));
+    }
+
+    fn hold(&mut self, by: Who) -> Result<Reply, Refused> {
+        let since = self.moment.now;
+        let hold = match (&self.state.phase, &self.state.hold) {
+            (Phase::Closed, _) => return Err(Refused::Closed),
+            (_, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => return Ok(Reply::Hold(hold.clone())),
+            (Phase::Idle, Hold::Off) => Hold::Standing { cause: HoldCause::User { by }, since },
+            (Phase::Running(_) | Phase::Interrupting(..), Hold::Off) => Hold::Requested { by, since },
+        };
+        self.facts.push(Fact::HoldChanged { hold: hold.clone() });
+        Ok(Reply::Hold(hold))
+    }
+
+    fn release(&mut self, _by: &Who) -> Result<Reply, Refused> {
+        match (&self.state.phase, &self.state.hold) {
+            (Phase::Closed, _) => return Err(Refused::Closed),
+            (_, Hold::Off) => {}
+            (Phase::Idle, Hold::Requested { .. } | Hold::Standing { .. }) => {
+                self.facts.push(Fact::HoldChanged { hold: Hold::Off });
+                self.start_next();
+            }
+            (Phase::Running(_) | Phase::Interrupting(..), Hold::Requested { .. } | Hold::Standing { .. }) => {
+                self.facts.push(Fact::HoldChanged { hold: Hold::Off });
+            }
+        }
+        Ok(Reply::Hold(Hold::Off))
+    }
+
+    fn toggle(&mut self, shown: HoldShown, by: Who) -> Result<Reply, Refused> {
+        if self.state.hold.shown() != shown {
+            return match &self.state.phase {
+                Phase::Closed => Err(Refused::Closed),
+                Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) => Ok(Reply::Hold(self.state.hold.clone())),
+            };
+        }
+        match shown {
+            HoldShown::Off => self.hold(by),
+            HoldShown::Requested | HoldShown::Standing => self.release(&by),
+        }
+    }
+
+    fn close(&mut self, by: Who) -> Result<Reply, Refused> {
+        match &self.state.phase {
+            Phase::Closed => return Err(Refused::Closed),
+            Phase::Idle => {
+                self.return_queue();
+                self.end_session(by);
+            }
+            Phase::Running(turn) => {
+                let turn = turn.id;
+                self.cut(turn, CutCause::Close { by }, AskCloseCause::SessionClosed);
+            }
+            Phase::Interrupting(..) => {
+                self.facts.push(Fact::TurnCut { cause: CutCause::Close { by } });
+                self.return_queue();
+            }
+        }
+        Ok(Reply::Closing)
+    }
+
+    fn end_session(&mut self, by: Who) {
+        if self.state.hold != Hold::Off {
+            self.facts.push(Fact::HoldChanged { hold: Hold::Off });
+        }
+        self.facts.push(Fact::SessionClosed { by });
+        self.effects.push(Effect::Stop);
+    }
+
+    fn ask(&mut self, turn: TurnId, call: CallId, request: AskRequest) -> Reply {
+        match &self.state.phase {
+            Phase::Running(open)
+                if open.id == turn && open.call(call).is_some_and(|(_, stage)| *stage == CallStage::Started) =>
+            {
+                Reply::Asked(self.raise(call, AskOrigin::Tool, request, None))
+            }
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Reply::AskRefused,
+        }
+    }
+
+    /// Opens an ask; where the session has nobody to ask, it is answered in the same breath.
+    fn raise(&mut self, call: CallId, origin: AskOrigin, request: AskRequest, always: Option<String>) -> AskId {
+        let id = AskId { session: self.state.id().clone(), seq: self.moment.next + self.facts.len() as u64 };
+        let ask = Ask { id: id.clone(), call, origin, since: self.moment.now, request, always };
+        self.facts.push(Fact::AskRaised { ask: ask.clone() });
+        let asks = self.state.settings.asks;
+        if let Some(answer) = answer_of_setting(asks, &ask.request) {
+            self.settle_by(&ask, answer, AnsweredBy::Setting { asks });
+        }
+        id
+    }
+
+    fn gate(&mut self, turn: TurnId, gate: Gate) -> GateReply {
+        match &self.state.phase {
+            Phase::Running(open) if open.id == turn => match gate {
+                Gate::Step => self.step_gate(open),
+                Gate::Tool { call, clearance } => self.tool_gate(open, call, clearance),
+            },
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => GateReply::Cut,
+        }
+    }
+
+    fn step_gate(&mut self, turn: &Turn) -> GateReply {
+        match &self.state.hold {
+            Hold::Standing { .. } => GateReply::Wait,
+            Hold::Requested { by, .. } if turn.step > 0 => {
+                let cause = HoldCause::User { by: by.clone() };
+                self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
+                GateReply::Wait
+            }
+            Hold::Requested { .. } | Hold::Off => {
+                self.facts.push(Fact::StepStarted);
+                GateReply::Go
+            }
+        }
+    }
+
+    fn tool_gate(&mut self, turn: &Turn, call: CallId, clearance: Clearance) -> GateReply {
+        let Some((_, stage)) = turn.call(call) else { return GateReply::Cut };
+        match (stage, clearance) {
+            (CallStage::Proposed, Clearance::Ask { request, always })
+                if !always.as_ref().is_some_and(|always| self.state.always.contains(always)) =>
+            {
+                self.raise(call, AskOrigin::Policy, AskRequest::Pause(request), always);
+                match self.state.settings.asks {
+                    AsksMode::Wait => GateReply::Wait,
+                    AsksMode::Approve => self.go(call),
+                    AsksMode::Deny => {
+                        GateReply::Denied { reason: denial(None, &AnsweredBy::Setting { asks: AsksMode::Deny }) }
+                    }
+                }
+            }
+            (CallStage::Proposed, Clearance::Allow | Clearance::Ask { .. }) | (CallStage::Approved, _) => self.go(call),
+            (CallStage::Asking, _) => GateReply::Wait,
+            (CallStage::Denied { reason, by }, _) => GateReply::Denied { reason: denial(reason.as_deref(), by) },
+            // A call begins once.
+            (CallStage::Started, _) => GateReply::Cut,
+        }
+    }
+
+    fn go(&mut self, call: CallId) -> GateReply {
+        self.facts.push(Fact::ToolStarted { call });
+        GateReply::Go
+    }
+
+    fn report(&mut self, turn: TurnId, report: Report) -> Reply {
+        let open = match &self.state.phase {
+            Phase::Running(open) | Phase::Interrupting(open, _) if open.id == turn => open,
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => return Reply::Stale,
+        };
+        match report {
+            Report::Answered(message) if message.is_empty() => {}
+            Report::Answered(message) => self.facts.push(Fact::AssistantMessage(message)),
+            Report::ToolFinished(result) => {
+                if open.call(result.call).is_none() {
+                    return Reply::Stale;
+                }
+                for ask in self.state.asks.iter().filter(|ask| ask.call == result.call) {
+                    let cause = AskCloseCause::TurnEnded;
+                    self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause });
+                }
+                self.facts.push(Fact::ToolFinished(result));
+            }
+            Report::StepFinished { usage } => self.facts.push(Fact::StepFinished { usage }),
+            Report::Finished { outcome, error, tools, processes } => {
+                self.finish(open, outcome, error, tools, processes);
+            }
+        }
+        Reply::Noted
+    }
+
+    fn finish(
+        &mut self,
+        turn: &Turn,
+        outcome: Outcome,
+        error: Option<String>,
+        tools: Vec<StoppedTool>,
+        processes: EndedProcesses,
+    ) {
+        self.close_asks(AskCloseCause::TurnEnded);
+        let cut = match &self.state.phase {
+            Phase::Interrupting(_, cut) => Some(cut),
+            Phase::Idle | Phase::Running(_) | Phase::Closed => None,
+        };
+        self.answer_open_calls(turn, if cut.is_some() { "the turn was interrupted" } else { "the turn ended" });
+        let usage = turn.usage;
+        self.facts.push(match cut {
+            Some(cut) => Fact::TurnFinished {
+                outcome: Outcome::Interrupted,
+                error,
+                cause: Some(cut.cause.clone()),
+                receipt: Some(Receipt { tools, processes, asks: cut.asks.clone(), prompts: cut.prompts.clone() }),
+                usage,
+            },
+            None => Fact::TurnFinished { outcome, error, cause: None, receipt: None, usage },
+        });
+        if let Some(by) = cut.and_then(|cut| cut.closing.clone()) {
+            self.return_queue();
+            return self.end_session(by);
+        }
+        let waits = !self.state.queue.is_empty();
+        match &self.state.hold {
+            Hold::Requested { by, .. } if waits => {
+                let cause = HoldCause::User { by: by.clone() };
+                self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
+            }
+            Hold::Requested { .. } => self.facts.push(Fact::HoldChanged { hold: Hold::Off }),
+            Hold::Standing { .. } => {}
+            Hold::Off => self.start_next(),
+        }
+    }
+
+    /// Gives every call without a result one that says what became of it.
+    fn answer_open_calls(&mut self, turn: &Turn, why: &str) {
+        for (call, stage) in &turn.calls {
+            let told = match stage {
+                CallStage::Started => format!("{why} before this call came back; what it did until then stands"),
+                CallStage::Proposed | CallStage::Asking | CallStage::Approved | CallStage::Denied { .. } => {
+                    format!("not run: {why}")
+                }
+            };
+            self.facts.push(Fact::ToolFinished(ToolResult::unrun(call.id, ToolStatus::Interrupted, told)));
+        }
+    }
+
+    fn restored(&mut self, cause: RestoreCause) -> Reply {
+        self.facts.push(Fact::SessionRestored { cause });
+        let (ask_cause, cut_cause, outcome) = match cause {
+            RestoreCause::Panic => (AskCloseCause::Panicked, CutCause::Panic, Outcome::Panicked),
+            RestoreCause::Restart | RestoreCause::Unloaded => {
+                (AskCloseCause::Restart, CutCause::Restart, Outcome::Interrupted)
+            }
+        };
+        match &self.state.phase {
+            Phase::Idle | Phase::Closed => {}
+            Phase::Running(turn) | Phase::Interrupting(turn, _) => {
+                self.close_asks(ask_cause);
+                self.answer_open_calls(turn, &cut_cause.to_string());
+                let asks = self.state.asks.iter().map(|ask| ask.id.clone()).collect();
+                self.facts.push(Fact::TurnFinished {
+                    outcome,
+                    error: None,
+                    cause: Some(cut_cause),
+                    receipt: Some(Receipt { asks, ..Receipt::default() }),
+                    usage: turn.usage,
+                });
+            }
+        }
+        let hold = match self.state.queue.is_empty() {
+            true => Hold::Off,
+            false => Hold::Standing { cause: HoldCause::Restored, since: self.moment.now },
+        };
+        if self.state.hold != hold {
+            self.facts.push(Fact::HoldChanged { hold });
+        }
+        Reply::Noted
+    }
+}
+
+/// What a tool that waits is told.
+fn reply_to(request: &AskRequest, answer: &Answer, by: &AnsweredBy) -> AskReply {
+    match (request, answer) {
+        (AskRequest::Pause(_), Answer::Approve { .. }) => AskReply::Pause(PauseResponse::Approved),
+        (AskRequest::Pause(_), Answer::Deny { reason }) => {
+            AskReply::Pause(PauseResponse::Denied { reason: reason.clone() })
+        }
+        (AskRequest::Pause(_), Answer::Resume | Answer::Reply { .. } | Answer::Cancel) => {
+            AskReply::Pause(PauseResponse::Resumed)
+        }
+        (AskRequest::Question(request), Answer::Reply { answers }) => {
+            let place = |id: &str| request.questions.iter().position(|question| question.id == id);
+            let mut replies = answers.clone();
+            replies.sort_by_key(|reply| place(&reply.id));
+            AskReply::Question(QuestionResponse::Replied { replies })
+        }
+        (AskRequest::Question(_), _) => AskReply::Question(match by {
+            AnsweredBy::Client(_) => QuestionResponse::Declined,
+            AnsweredBy::Setting { .. } => QuestionResponse::Unanswerable,
+        }),
+    }
+}
+
+/// How a session answers by itself; `None` where a person does.
+fn answer_of_setting(asks: AsksMode, request: &AskRequest) -> Option<Answer> {
+    let approves = match asks {
+        AsksMode::Wait => return None,
+        AsksMode::Deny => false,
+        AsksMode::Approve => true,
+    };
+    Some(match request {
+        AskRequest::Question(_) => Answer::Cancel,
+        AskRequest::Pause(pause) => match pause.kind {
+            PauseKind::Continue => Answer::Resume,
+            PauseKind::Confirm if approves => Answer::Approve { always: false },
+            PauseKind::Confirm => Answer::Deny { reason: None },
+        },
+    })
+}
+
+/// What the model is told of a denied call.
+fn denial(reason: Option<&str>, by: &AnsweredBy) -> String {
+    match (by, reason) {
+        (AnsweredBy::Setting { asks }, _) => format!("denied: nobody is there to confirm it (asks = {asks})"),
+        (AnsweredBy::Client(_), Some(reason)) => format!("the user denied this: {reason}"),
+        (AnsweredBy::Client(_), None) => "the user denied this".to_owned(),
+    }
+}

@@ -1,0 +1,81 @@
+//! A store that lasts as long as the process.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use holdpoint_common::{Event, SessionId};
+
+use super::{SessionLog, SessionStore, StoreError};
+
+/// Keeps every log in memory.
+#[derive(Default)]
+pub struct Memory {
+    // Taken by the manager alone, when a session is opened.
+    logs: Mutex<HashMap<SessionId, Arc<MemoryLog>>>,
+}
+
+#[derive(Default)]
+struct MemoryLog {
+    // Shared between one session's actor and those who read its past; never between two sessions.
+    kept: Mutex<KeptFacts>,
+}
+
+#[derive(Default)]
+struct KeptFacts {
+    facts: Vec<Arc<Event>>,
+    reserved: u64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is whole after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SessionStore for Memory {
+    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        let log = Arc::<MemoryLog>::default();
+        lock(&self.logs).insert(session.clone(), Arc::clone(&log));
+        ready(Ok(log as Arc<dyn SessionLog>)).boxed()
+    }
+
+    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        let log = lock(&self.logs).get(session).cloned();
+        let log = log.map(|log| log as Arc<dyn SessionLog>);
+        ready(log.ok_or_else(|| StoreError::Unknown { session: session.clone() })).boxed()
+    }
+}
+
+impl SessionLog for MemoryLog {
+    fn append(&self, after: u64, facts: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+        let mut kept = lock(&self.kept);
+        let last = kept.facts.last().map_or(0, |event| event.seq);
+        if last != after {
+            return ready(Err(StoreError::Conflict { after, last })).boxed();
+        }
+        kept.facts.extend(facts);
+        ready(Ok(())).boxed()
+    }
+
+    fn read(
+        &self,
+        range: Range<u64>,
+        newest: Option<usize>,
+    ) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        let kept = lock(&self.kept);
+        let at = |seq| kept.facts.partition_point(|event| event.seq < seq);
+        let (from, to) = (at(range.start), at(range.end));
+        let from = newest.map_or(from, |newest| from.max(to.saturating_sub(newest)));
+        ready(Ok(kept.facts.get(from..to).map(<[_]>::to_vec).unwrap_or_default())).boxed()
+    }
+
+    fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
+        let mut kept = lock(&self.kept);
+        let last = kept.facts.last().map_or(0, |event| event.seq);
+        let start = kept.reserved.max(last) + 1;
+        kept.reserved = start + count - 1;
+        ready(Ok(start..start + count)).boxed()
+    }
+}

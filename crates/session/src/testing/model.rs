@@ -1,0 +1,139 @@
+//! A model that says what the test wants.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::{StreamExt, stream};
+use holdpoint_common::Usage;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+
+/// Answers each request with the next script; with none left, with the word `done`.
+#[derive(Clone, Default)]
+pub struct ScriptedModel(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    replies: VecDeque<Reply>,
+    requests: Vec<ModelRequest>,
+}
+
+enum Reply {
+    Script(Script),
+    Live(mpsc::UnboundedReceiver<Result<ModelEvent, ModelError>>),
+}
+
+/// One answer, whole.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Script(Vec<Result<ModelEvent, ModelError>>);
+
+/// An answer that the test speaks as it goes. Dropping it ends the answer.
+pub struct LiveReply(mpsc::UnboundedSender<Result<ModelEvent, ModelError>>);
+
+/// An empty answer, to be filled.
+pub fn reply() -> Script {
+    Script::default()
+}
+
+impl Script {
+    /// Says this, as one piece.
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.0.push(Ok(ModelEvent::Text(text.into())));
+        self
+    }
+
+    /// Thinks this, as one piece.
+    pub fn thought(mut self, text: impl Into<String>) -> Self {
+        self.0.push(Ok(ModelEvent::Thought(text.into())));
+        self
+    }
+
+    /// Wants this tool called.
+    pub fn call(self, name: impl Into<String>, input: Value) -> Self {
+        self.raw_call(name, input.to_string())
+    }
+
+    /// Wants this tool called with arguments that may be anything.
+    pub fn raw_call(mut self, name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        self.0.push(Ok(ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: None }));
+        self
+    }
+
+    /// Says what was used.
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.0.push(Ok(ModelEvent::Usage(usage)));
+        self
+    }
+
+    /// Fails.
+    pub fn fail(mut self, message: impl Into<String>) -> Self {
+        self.0.push(Err(ModelError::Failed { message: message.into() }));
+        self
+    }
+}
+
+impl LiveReply {
+    /// Says this, as one piece. `false`: the request was dropped.
+    pub fn text(&self, text: impl Into<String>) -> bool {
+        self.0.send(Ok(ModelEvent::Text(text.into()))).is_ok()
+    }
+
+    /// Wants this tool called. `false`: the request was dropped.
+    pub fn call(&self, name: impl Into<String>, input: Value) -> bool {
+        let call = ModelEvent::Call { name: name.into(), arguments: input.to_string(), signature: None };
+        self.0.send(Ok(call)).is_ok()
+    }
+
+    /// Returns when the request has been dropped.
+    pub async fn dropped(&self) {
+        self.0.closed().await;
+    }
+}
+
+impl ScriptedModel {
+    /// Its name, as `provider/name`.
+    pub const NAME: &str = "scripted/test";
+
+    /// Answers the next request that has no answer yet with this.
+    pub fn then(&self, script: Script) -> &Self {
+        self.lock().replies.push_back(Reply::Script(script));
+        self
+    }
+
+    /// Answers the next request that has no answer yet with what the test says as it goes.
+    #[must_use]
+    pub fn then_live(&self) -> LiveReply {
+        let (speak, hear) = mpsc::unbounded_channel();
+        self.lock().replies.push_back(Reply::Live(hear));
+        LiveReply(speak)
+    }
+
+    /// The requests so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.lock().requests.clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Model for ScriptedModel {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        let mut inner = self.lock();
+        inner.requests.push(request);
+        match inner.replies.pop_front() {
+            Some(Reply::Script(Script(events))) => stream::iter(events).boxed(),
+            Some(Reply::Live(hear)) => tokio_stream::wrappers::UnboundedReceiverStream::new(hear).boxed(),
+            None => stream::iter(reply().text("done").0).boxed(),
+        }
+    }
+}

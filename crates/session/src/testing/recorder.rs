@@ -1,0 +1,222 @@
+//! An attached client that keeps every event it is given, and checks the stream's promises as they come.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdpoint_common::{
+    Answer, Ask, Body, CutCause, Delta, Event, Fact, Hold, ItemId, Kept, Outcome, Receipt, TurnId, Usage,
+};
+
+use super::soon;
+use crate::actor::ClientEnd;
+use crate::attachment::Attachment;
+use crate::error::SessionError;
+use crate::handle::Answered;
+
+/// An attached client that keeps what it is given.
+///
+/// Checks as it goes: numbers rise strictly, and items folded from deltas equal the finished items.
+pub struct Recorder {
+    attachment: Attachment,
+    events: Vec<Arc<Event>>,
+    /// Items folded from deltas, where their beginning was seen.
+    items: BTreeMap<ItemId, Folded>,
+    last: u64,
+}
+
+enum Folded {
+    Text(String),
+    Output(Kept),
+}
+
+/// How a turn ended, as its last event tells.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// The turn.
+    pub turn: TurnId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// Why it was cut.
+    pub cause: Option<CutCause>,
+    /// What the cut found.
+    pub receipt: Option<Receipt>,
+    /// What it used.
+    pub usage: Usage,
+}
+
+impl Recorder {
+    pub(super) fn new(attachment: Attachment) -> Self {
+        Self { attachment, events: Vec::new(), items: BTreeMap::new(), last: 0 }
+    }
+
+    /// Records what this attachment is given.
+    #[must_use]
+    pub fn of(attachment: Attachment) -> Self {
+        Self::new(attachment)
+    }
+
+    /// The attachment.
+    #[must_use]
+    pub fn attachment(&self) -> &Attachment {
+        &self.attachment
+    }
+
+    /// Everything it was given so far.
+    #[must_use]
+    pub fn events(&self) -> &[Arc<Event>] {
+        &self.events
+    }
+
+    /// The facts it was given so far.
+    pub fn facts(&self) -> impl Iterator<Item = &Fact> {
+        self.events.iter().filter_map(|event| event.fact())
+    }
+
+    /// The next event; `None` when the stream has ended.
+    ///
+    /// # Panics
+    /// If none comes, or the stream breaks a promise.
+    pub async fn next(&mut self) -> Option<Arc<Event>> {
+        let event = soon("an event", self.attachment.next()).await?;
+        assert!(event.seq > self.last, "numbers rise: {} after {}", event.seq, self.last);
+        self.last = event.seq;
+        self.fold(&event);
+        self.events.push(Arc::clone(&event));
+        Some(event)
+    }
+
+    /// Waits for the first event, past ones included, for which `wanted` gives something.
+    ///
+    /// # Panics
+    /// If none comes.
+    pub async fn until<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
+        if let Some(found) = self.events.iter().find_map(|event| wanted(event)) {
+            return found;
+        }
+        self.until_new(what, wanted).await
+    }
+
+    /// Waits for the first new event for which `wanted` gives something.
+    ///
+    /// # Panics
+    /// If none comes.
+    pub async fn until_new<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
+        let read = async {
+            while let Some(event) = self.next().await {
+                if let Some(found) = wanted(&event) {
+                    return Some(found);
+                }
+            }
+            None
+        };
+        let found = tokio::time::timeout(super::PATIENCE, read).await;
+        match found {
+            Ok(Some(found)) => found,
+            Ok(None) => panic!("the stream ended ({:?}) before {what}: {:#?}", self.end(), self.events),
+            Err(_) => panic!("waited for {what}, got {:#?}", self.events),
+        }
+    }
+
+    /// Waits for the next ask.
+    pub async fn asked(&mut self) -> Ask {
+        self.until_new("an ask", |event| match event.fact() {
+            Some(Fact::AskRaised { ask }) => Some(ask.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits for the hold to change.
+    pub async fn hold_changed(&mut self) -> Hold {
+        self.until_new("the hold to change", |event| match event.fact() {
+            Some(Fact::HoldChanged { hold }) => Some(hold.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits for the next turn's end.
+    pub async fn turn_finished(&mut self) -> Finished {
+        self.until_new("the turn's end", |event| match (event.turn, event.fact()) {
+            (Some(turn), Some(Fact::TurnFinished { outcome, error, cause, receipt, usage })) => Some(Finished {
+                turn,
+                outcome: *outcome,
+                error: error.clone(),
+                cause: cause.clone(),
+                receipt: receipt.clone(),
+                usage: *usage,
+            }),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits for a tool to begin.
+    pub async fn tool_started(&mut self) -> holdpoint_common::CallId {
+        self.until_new("a tool to begin", |event| match event.fact() {
+            Some(Fact::ToolStarted { call }) => Some(*call),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits for output that contains this.
+    pub async fn output(&mut self, text: &str) {
+        self.until(&format!("output `{text}`"), |event| match event.delta() {
+            Some(Delta::Output { text: piece, .. }) => piece.contains(text).then_some(()),
+            _ => None,
+        })
+        .await;
+    }
+
+    /// Answers the ask it was last shown.
+    ///
+    /// # Errors
+    /// As [`Attachment::answer`].
+    pub async fn answer(&self, answer: Answer) -> Result<Answered, SessionError> {
+        self.attachment.answer(answer).await
+    }
+
+    /// Why the stream ended.
+    #[must_use]
+    pub fn end(&self) -> ClientEnd {
+        self.attachment.end()
+    }
+
+    fn fold(&mut self, event: &Event) {
+        match &event.body {
+            Body::Delta(Delta::Text { item, text } | Delta::Thought { item, text }) => {
+                if let Folded::Text(so_far) = self.items.entry(*item).or_insert(Folded::Text(String::new())) {
+                    so_far.push_str(text);
+                }
+            }
+            Body::Delta(Delta::Output { item, text }) => {
+                if let Folded::Output(kept) = self.items.entry(*item).or_insert(Folded::Output(Kept::default())) {
+                    kept.push(text);
+                }
+            }
+            Body::Delta(Delta::ItemSoFar { item, kind, so_far }) => {
+                let folded = match kind {
+                    holdpoint_common::ItemKind::Output => Folded::Output(so_far.clone()),
+                    _ => Folded::Text(so_far.head.clone()),
+                };
+                self.items.insert(*item, folded);
+            }
+            Body::Fact(Fact::AssistantMessage(message)) => {
+                for block in &message.blocks {
+                    if let Some(Folded::Text(text)) = self.items.remove(&block.item) {
+                        assert_eq!(text, block.text, "the folded item is the finished one");
+                    }
+                }
+            }
+            Body::Fact(Fact::ToolFinished(result)) => {
+                if let Some(Folded::Output(kept)) = self.items.remove(&result.call.item()) {
+                    assert_eq!(kept.finish(), result.output, "the folded output is the finished one");
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A tool that does what the test wants, call by call.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdpoint_common::PolicyClass;
+use holdpoint_tools::{Intent, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
+use serde_json::{Value, json};
+
+/// What one call of the probe does.
+pub type ProbeCall = Arc<dyn Fn(Value, &ToolContext) -> Result<ToolOutcome, ToolError> + Send + Sync>;
+
+/// The tool `probe`: each call does what the test said last.
+#[derive(Clone)]
+pub struct Probe(Arc<Mutex<ProbeCall>>);
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Arc::new(|input: Value, _: &ToolContext| Ok(ToolOutcome::text(input.to_string()))))))
+    }
+}
+
+impl Probe {
+    /// From now on, calls do this.
+    pub fn does<F>(&self, call: F)
+    where
+        F: Fn(Value, &ToolContext) -> Result<ToolOutcome, ToolError> + Send + Sync + 'static,
+    {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(call);
+    }
+
+    pub(super) fn tool(&self) -> ProbeTool {
+        ProbeTool(self.clone())
+    }
+}
+
+pub(super) struct ProbeTool(Probe);
+
+impl Tool for ProbeTool {
+    fn name(&self) -> &'static str {
+        "probe"
+    }
+
+    fn description(&self) -> &'static str {
+        "Does what the test wants."
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "type": "object" })
+    }
+
+    fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
+        let mut intent = Intent::new(PolicyClass::Run, "Probe?");
+        intent.details = Some(input.to_string());
+        intent.always = Some(format!("probe {input}"));
+        Ok(intent)
+    }
+
+    fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let call = Arc::clone(&self.0.0.lock().unwrap_or_else(PoisonError::into_inner));
+        call(input, context)
+    }
+}

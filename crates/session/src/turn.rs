@@ -1,0 +1,236 @@
+//! The runner of one turn: steps of a model request and its tool calls, until nothing is left to do or the
+//! turn is cut. Owns nothing shared; all it does, it tells the actor through its lane.
+
+mod answer;
+mod call;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use actix::WeakRecipient;
+use futures_util::{FutureExt, StreamExt};
+use holdpoint_common::{
+    CallId, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, ToolResult, ToolStatus, TurnId,
+    Usage,
+};
+use holdpoint_tools::{Tool, ToolRequest, ToolSpec, Toolbox};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use crate::engine::Outfit;
+use crate::history;
+use crate::lane::{Lane, Passage};
+use crate::model::ModelRequest;
+use crate::state::{Gate, Report};
+use answer::Answered;
+use call::CallEnd;
+
+/// What a runner is given.
+pub(crate) struct TurnJob {
+    pub(crate) turn: TurnId,
+    pub(crate) first_item: ItemId,
+    pub(crate) settings: Arc<SessionSettings>,
+    pub(crate) outfit: Arc<Outfit>,
+    pub(crate) toolbox: Toolbox,
+    /// Cancelled at the cut.
+    pub(crate) cancel: CancellationToken,
+    pub(crate) lane: mpsc::Sender<Lane>,
+    /// Where the turn's tools ask.
+    pub(crate) asks: WeakRecipient<ToolRequest>,
+    /// Held until nothing of the turn runs any more.
+    pub(crate) alive: mpsc::Sender<()>,
+}
+
+/// Runs a turn to its end, and tells the actor of it.
+pub(crate) async fn run(job: TurnJob) {
+    let span = tracing::info_span!("turn", session = %job.settings.id, turn = %job.turn);
+    let lane = job.lane.clone();
+    let _alive = job.alive.clone();
+    let TurnJob { turn, first_item, settings, outfit, toolbox, cancel, lane: to_actor, asks, alive } = job;
+    let specs = toolbox.specs().cloned().collect();
+    let runner =
+        Runner { turn, settings, outfit, specs, next_item: first_item, cancel, lane: to_actor, asks, alive };
+    let end = AssertUnwindSafe(Box::pin(runner.run(toolbox))).catch_unwind().instrument(span).await;
+    let end = end.unwrap_or_else(|panic| End {
+        outcome: Outcome::Panicked,
+        error: Some(format!("the turn's runner panicked: {}", panic_text(&*panic))),
+        ..End::default()
+    });
+    let End { outcome, error, tools, processes } = end;
+    // If the actor is gone, nobody is left to be told.
+    let _ = lane.send(Lane::Report(Report::Finished { outcome, error, tools, processes })).await;
+}
+
+/// What a panic said.
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// How a turn ended, for its receipt.
+struct End {
+    outcome: Outcome,
+    error: Option<String>,
+    tools: Vec<StoppedTool>,
+    processes: EndedProcesses,
+}
+
+impl Default for End {
+    fn default() -> Self {
+        Self { outcome: Outcome::Done, error: None, tools: Vec::new(), processes: EndedProcesses::default() }
+    }
+}
+
+impl End {
+    fn of(outcome: Outcome) -> Self {
+        Self { outcome, ..Self::default() }
+    }
+}
+
+/// A turn that runs.
+struct Runner {
+    turn: TurnId,
+    settings: Arc<SessionSettings>,
+    outfit: Arc<Outfit>,
+    specs: Arc<[ToolSpec]>,
+    next_item: ItemId,
+    cancel: CancellationToken,
+    lane: mpsc::Sender<Lane>,
+    asks: WeakRecipient<ToolRequest>,
+    alive: mpsc::Sender<()>,
+}
+
+impl Runner {
+    async fn run(mut self, mut toolbox: Toolbox) -> End {
+        let end = self.steps(&mut toolbox).await;
+        // If the actor is gone, so are its tools.
+        let _ = self.lane.send(Lane::Tools(toolbox)).await;
+        end
+    }
+
+    async fn steps(&mut self, toolbox: &mut Toolbox) -> End {
+        let mut step = 0;
+        loop {
+            if self.settings.max_steps > 0 && step == self.settings.max_steps {
+                let error = Some(format!("the limit of {step} steps is reached"));
+                return End { outcome: Outcome::Limit, error, ..End::default() };
+            }
+            let Passage::Go(history) = self.gate(Gate::Step).await else { return End::of(Outcome::Interrupted) };
+            step += 1;
+            let span = tracing::info_span!("step", step);
+            if let Some(end) = self.step(history, toolbox).instrument(span).await {
+                return end;
+            }
+        }
+    }
+
+    /// One step; `Some` if it was the last.
+    async fn step(&mut self, history: Arc<Vec<Arc<Event>>>, toolbox: &mut Toolbox) -> Option<End> {
+        let request = ModelRequest {
+            system: Arc::clone(&self.outfit.system),
+            messages: history::messages(&history),
+            tools: Arc::clone(&self.specs),
+        };
+        // Let go, so that the actor can add to it without a copy.
+        drop(history);
+        let Answered { message, usage, stop, refused } = self.answer(request).await;
+        let calls = message.calls.clone();
+        self.report(Report::Answered(message)).await;
+        match stop {
+            answer::Stop::Whole if calls.is_empty() => {
+                self.step_finished(usage).await;
+                Some(End::default())
+            }
+            answer::Stop::Whole => {
+                let end = self.calls(calls, refused, toolbox).await;
+                self.step_finished(usage).await;
+                end
+            }
+            answer::Stop::Cut => {
+                self.step_finished(usage).await;
+                Some(End::of(Outcome::Interrupted))
+            }
+            answer::Stop::Failed(error) => {
+                tracing::warn!(error, "the model failed");
+                self.step_finished(usage).await;
+                Some(End { outcome: Outcome::Failed, error: Some(error), ..End::default() })
+            }
+        }
+    }
+
+    /// Runs the calls of an answer side by side; `Some` if the turn ends with them.
+    async fn calls(
+        &self,
+        calls: Vec<ToolCall>,
+        refused: Vec<(CallId, String)>,
+        toolbox: &mut Toolbox,
+    ) -> Option<End> {
+        let mut tools: Vec<(ToolCall, Result<Box<dyn Tool>, String>)> = Vec::with_capacity(calls.len());
+        for call in calls {
+            let refusal = refused.iter().find(|(id, _)| *id == call.id).map(|(_, why)| why.clone());
+            let tool = match refusal {
+                Some(why) => Err(why),
+                None => toolbox.take(&call.name).ok_or_else(|| self.no_such_tool(&call.name)),
+            };
+            tools.push((call, tool));
+        }
+        let running = tools.into_iter().map(|(call, tool)| self.run_call(call, tool).boxed()).collect::<Vec<_>>();
+        let parallel = self.outfit.limits.parallel_tools.max(1);
+        let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
+        let (mut end, mut panicked, mut back) = (End::default(), None, Vec::new());
+        while let Some(CallEnd { result, tool, stopped, processes }) = running.next().await {
+            if result.status == ToolStatus::Panicked {
+                panicked = Some(result.result.clone());
+            }
+            end.tools.extend(stopped);
+            end.processes.add(processes);
+            back.extend(tool);
+            self.report(Report::ToolFinished(result)).await;
+        }
+        drop(running);
+        back.into_iter().for_each(|tool| toolbox.put_back(tool));
+        if self.cancel.is_cancelled() {
+            end.outcome = Outcome::Interrupted;
+            return Some(end);
+        }
+        panicked.map(|error| End { outcome: Outcome::Panicked, error: Some(error), ..End::default() })
+    }
+
+    async fn run_call(&self, call: ToolCall, tool: Result<Box<dyn Tool>, String>) -> CallEnd {
+        let span = tracing::info_span!("call", call = %call.id, tool = call.name);
+        match tool {
+            Ok(tool) => self.call(call, tool).instrument(span).await,
+            Err(why) => CallEnd::of(ToolResult::unrun(call.id, ToolStatus::Error, why)),
+        }
+    }
+
+    fn no_such_tool(&self, name: &str) -> String {
+        let known: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        format!("there is no tool `{name}`; there are: {}", known.join(", "))
+    }
+
+    fn item(&mut self) -> ItemId {
+        let item = self.next_item;
+        self.next_item = item.next();
+        item
+    }
+
+    /// Waits at a gate. An actor that is gone lets nothing through.
+    async fn gate(&self, gate: Gate) -> Passage {
+        let (runner, passage) = oneshot::channel();
+        if self.lane.send(Lane::Gate(gate, runner)).await.is_err() {
+            return Passage::Cut;
+        }
+        passage.await.unwrap_or(Passage::Cut)
+    }
+
+    /// Tells the actor. If it is gone, its token is cancelled, and the runner ends by that.
+    async fn report(&self, report: Report) {
+        let _ = self.lane.send(Lane::Report(report)).await;
+    }
+
+    async fn step_finished(&self, usage: Usage) {
+        self.report(Report::StepFinished { usage }).await;
+    }
+}

@@ -1,0 +1,200 @@
+//! One model answer: streamed to the actor as it comes, put together for the log.
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt};
+use holdpoint_common::limits::TEXT_DELTA;
+use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, Delta, ToolCall, Usage};
+use serde_json::Value;
+
+use super::Runner;
+use crate::lane::Lane;
+use crate::model::{Message, ModelError, ModelEvent, ModelRequest, ModelStream};
+
+/// What an answer came to.
+pub(super) struct Answered {
+    pub(super) message: AssistantMessage,
+    pub(super) usage: Usage,
+    pub(super) stop: Stop,
+    /// Calls that can't run, and what the model is told of each.
+    pub(super) refused: Vec<(CallId, String)>,
+}
+
+/// How an answer ended.
+pub(super) enum Stop {
+    /// By itself.
+    Whole,
+    /// By the cut.
+    Cut,
+    /// By a fault.
+    Failed(String),
+}
+
+/// An answer in the making.
+#[derive(Default)]
+struct Draft {
+    message: AssistantMessage,
+    refused: Vec<(CallId, String)>,
+    usage: Option<Usage>,
+    bytes: usize,
+}
+
+impl Runner {
+    /// Sends a request and streams its answer. Whichever way it ends, the connection is closed by then.
+    pub(super) async fn answer(&mut self, request: ModelRequest) -> Answered {
+        let asked = request_bytes(&request);
+        let mut stream = self.outfit.model.stream(request);
+        let mut draft = Draft::default();
+        let stop = self.stream(&mut stream, &mut draft).await;
+        drop(stream);
+        let Draft { mut message, refused, usage, bytes } = draft;
+        if !matches!(stop, Stop::Whole) {
+            // What had come is kept; calls of an answer that did not end are not run and not kept.
+            message.partial = true;
+            message.calls.clear();
+        }
+        let usage = usage.unwrap_or_else(|| Usage::estimate(asked, bytes as u64));
+        Answered { message, usage, stop, refused }
+    }
+
+    async fn stream(&mut self, stream: &mut ModelStream, draft: &mut Draft) -> Stop {
+        let limits = self.outfit.limits.clone();
+        let silence = Duration::from_secs(limits.model_silence_s);
+        let mut ahead = None;
+        loop {
+            let event = match ahead.take() {
+                Some(event) => event,
+                None => tokio::select! {
+                    biased;
+                    () = self.cancel.cancelled() => return Stop::Cut,
+                    event = tokio::time::timeout(silence, stream.next()) => match event {
+                        Ok(event) => event,
+                        Err(_) => return Stop::Failed(format!("the model was silent for {} s", silence.as_secs())),
+                    },
+                },
+            };
+            let event = match event {
+                Some(Ok(event)) => event,
+                Some(Err(error)) => return Stop::Failed(explain(&error)),
+                None => return Stop::Whole,
+            };
+            let (kind, mut text) = match event {
+                ModelEvent::Text(text) => (BlockKind::Text, text),
+                ModelEvent::Thought(text) => (BlockKind::Thought, text),
+                ModelEvent::ThoughtSignature(signature) => {
+                    self.sign(draft, signature);
+                    continue;
+                }
+                ModelEvent::Call { name, arguments, signature } => {
+                    self.add_call(draft, name, &arguments, signature);
+                    continue;
+                }
+                ModelEvent::Usage(usage) => {
+                    draft.usage = Some(usage);
+                    continue;
+                }
+            };
+            // What has arrived already goes out as one delta.
+            while text.len() < TEXT_DELTA {
+                match stream.next().now_or_never() {
+                    Some(Some(Ok(ModelEvent::Text(more)))) if kind == BlockKind::Text => text.push_str(&more),
+                    Some(Some(Ok(ModelEvent::Thought(more)))) if kind == BlockKind::Thought => text.push_str(&more),
+                    Some(other) => {
+                        ahead = Some(other);
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            draft.bytes += text.len();
+            if draft.bytes > limits.max_answer_bytes {
+                return Stop::Failed(format!("the model's answer is over {} bytes", limits.max_answer_bytes));
+            }
+            if !self.add_text(draft, kind, &text).await {
+                return Stop::Cut;
+            }
+        }
+    }
+
+    /// Adds text to the answer and sends it on. `false`: the turn was cut meanwhile.
+    async fn add_text(&mut self, draft: &mut Draft, kind: BlockKind, text: &str) -> bool {
+        let item = match draft.message.blocks.last() {
+            Some(block) if block.kind == kind && block.signature.is_none() => block.item,
+            _ => {
+                let item = self.item();
+                draft.message.blocks.push(Block { item, kind, text: String::new(), signature: None });
+                item
+            }
+        };
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at(rest.floor_char_boundary(TEXT_DELTA));
+            let delta = match kind {
+                BlockKind::Text => Delta::Text { item, text: piece.to_owned() },
+                BlockKind::Thought => Delta::Thought { item, text: piece.to_owned() },
+            };
+            let sent = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => false,
+                sent = self.lane.send(Lane::Delta(delta)) => sent.is_ok(),
+            };
+            if !sent {
+                return false;
+            }
+            if let Some(block) = draft.message.blocks.last_mut() {
+                block.text.push_str(piece);
+            }
+            rest = later;
+        }
+        true
+    }
+
+    /// Signs the last thought; a signature without one makes an empty thought that carries it.
+    fn sign(&mut self, draft: &mut Draft, signature: String) {
+        match draft.message.blocks.last_mut() {
+            Some(block) if block.kind == BlockKind::Thought => block.signature = Some(signature),
+            _ => {
+                let item = self.item();
+                let block = Block { item, kind: BlockKind::Thought, text: String::new(), signature: Some(signature) };
+                draft.message.blocks.push(block);
+            }
+        }
+    }
+
+    fn add_call(&mut self, draft: &mut Draft, name: String, arguments: &str, signature: Option<String>) {
+        draft.bytes += name.len() + arguments.len();
+        let id = CallId(self.item().0);
+        let input = match arguments.trim() {
+            "" => Ok(Value::Object(serde_json::Map::new())),
+            text => match serde_json::from_str(text) {
+                Ok(input @ Value::Object(_)) => Ok(input),
+                Ok(_) => Err("the arguments are not a JSON object".to_owned()),
+                Err(error) => Err(format!("the arguments are not JSON: {error}")),
+            },
+        };
+        // Arguments that do not parse are neither kept nor run.
+        let input = input.unwrap_or_else(|why| {
+            draft.refused.push((id, format!("not run: {why}")));
+            Value::Object(serde_json::Map::new())
+        });
+        draft.message.calls.push(ToolCall { id, name, input, signature });
+    }
+}
+
+/// The error, and what may be done about it.
+fn explain(error: &ModelError) -> String {
+    match error {
+        ModelError::Setup { message, hint } => format!("{message} (hint: {hint})"),
+        other => other.to_string(),
+    }
+}
+
+/// About how many bytes of text a request is.
+fn request_bytes(request: &ModelRequest) -> u64 {
+    let messages = request.messages.iter().map(|message| match message {
+        Message::User(text) => text.len(),
+        Message::Assistant(answer) => answer.blocks.iter().map(|block| block.text.len()).sum(),
+        Message::Tool(result) => result.output.head.len() + result.output.tail.len() + result.result.len(),
+    });
+    (request.system.len() + messages.sum::<usize>()) as u64
+}

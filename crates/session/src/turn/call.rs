@@ -1,0 +1,159 @@
+//! One tool call: judged, let through the gate, run on a thread of its own, and ended whatever it does.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use holdpoint_common::limits::LEAVE_AFTER;
+use holdpoint_common::{
+    EndedProcesses, PauseKind, PauseRequest, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict,
+};
+use holdpoint_tools::{Asker, Intent, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome};
+use tokio::sync::oneshot;
+
+use super::{Runner, panic_text};
+use crate::lane::{LaneSink, Passage};
+use crate::state::{Clearance, Gate};
+
+/// How a call ended.
+pub(super) struct CallEnd {
+    pub(super) result: ToolResult,
+    /// The instance, if it came back.
+    pub(super) tool: Option<Box<dyn Tool>>,
+    /// How it stopped, if the cut found it running.
+    pub(super) stopped: Option<StoppedTool>,
+    /// What the cut ended of its processes.
+    pub(super) processes: EndedProcesses,
+}
+
+impl CallEnd {
+    pub(super) fn of(result: ToolResult) -> Self {
+        Self { result, tool: None, stopped: None, processes: EndedProcesses::default() }
+    }
+}
+
+/// What a call's thread hands back.
+struct Returned {
+    tool: Box<dyn Tool>,
+    outcome: Result<ToolOutcome, ToolError>,
+    processes: EndedProcesses,
+}
+
+impl Runner {
+    pub(super) async fn call(&self, call: ToolCall, tool: Box<dyn Tool>) -> CallEnd {
+        let unrun = |status, why: String| CallEnd::of(ToolResult::unrun(call.id, status, why));
+        let (tool, intent) = match self.judge(&call, tool).await {
+            Ok(judged) => judged,
+            Err(why) => return unrun(ToolStatus::Error, why),
+        };
+        let policy = self.settings.policy;
+        let clearance = match policy.judge(intent.class) {
+            Verdict::Allow => Clearance::Allow,
+            Verdict::Ask => confirm(&call, intent),
+            Verdict::Deny => {
+                let why = format!("denied: the policy `{policy}` does not allow this ({})", intent.message);
+                return CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) };
+            }
+        };
+        match self.gate(Gate::Tool { call: call.id, clearance }).await {
+            Passage::Go(_) => self.run_tool(call, tool).await,
+            Passage::Denied(why) => CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) },
+            Passage::Cut => {
+                let why = "not run: the turn was interrupted".to_owned();
+                CallEnd { tool: Some(tool), ..unrun(ToolStatus::Interrupted, why) }
+            }
+        }
+    }
+
+    /// What the call would do. Looks at paths, so it is kept off the threads that serve models.
+    async fn judge(&self, call: &ToolCall, tool: Box<dyn Tool>) -> Result<(Box<dyn Tool>, Intent), String> {
+        let (input, workspace) = (call.input.clone(), Arc::clone(&self.outfit.workspace));
+        let judged = tokio::task::spawn_blocking(move || {
+            let intent = tool.intent(&input, &workspace);
+            (tool, intent)
+        });
+        match judged.await {
+            Ok((tool, Ok(intent))) => Ok((tool, intent)),
+            Ok((_, Err(error))) => Err(format!("not run: {error}")),
+            Err(panic) => Err(format!("not run: the tool panicked: {panic}")),
+        }
+    }
+
+    async fn run_tool(&self, call: ToolCall, mut tool: Box<dyn Tool>) -> CallEnd {
+        let limits = &self.outfit.limits;
+        let processes = Processes::new(self.outfit.supervisor.clone(), limits.grace());
+        let sink = Arc::new(LaneSink::new(call.id, self.lane.clone()));
+        let context = ToolContext::new(
+            call.name.clone(),
+            Arc::clone(&self.outfit.workspace),
+            Asker::new(self.asks.clone(), self.turn, call.id),
+            Arc::clone(&sink) as Arc<dyn Sink>,
+            processes.clone(),
+            self.cancel.child_token(),
+        );
+        let (back, mut returned) = oneshot::channel();
+        let (input, alive) = (call.input.clone(), self.alive.clone());
+        let thread = move || {
+            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| tool.call(input, &context)));
+            let processes = context.processes().finish();
+            drop(context);
+            let returned = outcome.map(|outcome| Returned { tool, outcome, processes });
+            drop(alive);
+            // A runner that has left this thread behind does not listen any more.
+            let _ = back.send(returned.map_err(|panic| panic_text(&*panic).to_owned()));
+        };
+        if let Err(error) = std::thread::Builder::new().name(format!("tool {}", call.name)).spawn(thread) {
+            let why = format!("not run: no thread for it: {error}");
+            return CallEnd::of(ToolResult::unrun(call.id, ToolStatus::Error, why));
+        }
+        let cut = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => true,
+            back = &mut returned => return ended(call, &sink, back.unwrap_or_else(|_| Err("its thread is gone".into()))),
+        };
+        debug_assert!(cut);
+        processes.end();
+        let back = tokio::time::timeout(limits.grace() + LEAVE_AFTER, returned).await;
+        let (how, tool, processes) = match back {
+            Ok(Ok(Ok(back))) => (StopHow::Returned, Some(back.tool), back.processes),
+            Ok(_) => (StopHow::Returned, None, processes.so_far()),
+            Err(_) => {
+                tracing::warn!(call = %call.id, tool = call.name, "the tool did not come back and is left");
+                (StopHow::Left, None, processes.so_far())
+            }
+        };
+        let why = "interrupted: what it did until then stands";
+        let result = ToolResult { output: sink.close(), ..ToolResult::unrun(call.id, ToolStatus::Interrupted, why) };
+        let stopped = Some(StoppedTool { call: call.id, name: call.name, how });
+        CallEnd { result, tool, stopped, processes }
+    }
+}
+
+/// The Confirm for a call.
+fn confirm(call: &ToolCall, intent: Intent) -> Clearance {
+    let Intent { message, details, always, .. } = intent;
+    let request = PauseRequest { kind: PauseKind::Confirm, tool_name: call.name.clone(), message, details };
+    Clearance::Ask { request, always }
+}
+
+/// A call that came back by itself.
+fn ended(call: ToolCall, sink: &LaneSink, back: Result<Returned, String>) -> CallEnd {
+    let output = sink.close();
+    let ended = |status, result: String| ToolResult { output, ..ToolResult::unrun(call.id, status, result) };
+    let (tool, outcome) = match back {
+        Ok(Returned { tool, outcome, .. }) => (tool, outcome),
+        Err(panic) => {
+            tracing::error!(call = %call.id, tool = call.name, panic, "the tool panicked");
+            return CallEnd::of(ended(ToolStatus::Panicked, format!("the tool panicked: {panic}")));
+        }
+    };
+    let result = match outcome {
+        Ok(ToolOutcome { output, failed, read, wrote }) => {
+            let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
+            ToolResult { read, wrote, ..ended(status, output) }
+        }
+        Err(error @ ToolError::Denied { .. }) => ended(ToolStatus::Denied, error.to_string()),
+        Err(error @ ToolError::Interrupted) => ended(ToolStatus::Interrupted, error.to_string()),
+        Err(error) => ended(ToolStatus::Error, error.to_string()),
+    };
+    CallEnd { tool: Some(tool), ..CallEnd::of(result) }
+}

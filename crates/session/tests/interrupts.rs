@@ -1,0 +1,235 @@
+//! Interrupts against the real actor: in every phase, with real processes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+
+use holdpoint_common::{Fact, Outcome, PolicyMode, SessionStatus, StopHow, ToolStatus};
+use holdpoint_session::Interruption;
+use holdpoint_session::model::Message;
+use holdpoint_session::testing::{Harness, reply, soon};
+use holdpoint_tools::testing::Census;
+use holdpoint_tools::ToolOutcome;
+use serde_json::json;
+
+#[tokio::test]
+async fn m_c1_while_the_model_is_silent() {
+    let harness = Harness::start();
+    let silent = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.until("the step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+    let end = session.interrupt_and_wait().await.unwrap().unwrap();
+    assert_eq!(end.outcome, Outcome::Interrupted);
+    soon("the request to be dropped", silent.dropped()).await;
+    assert_eq!(session.snapshot().status, SessionStatus::Idle);
+}
+
+#[tokio::test]
+async fn m_c1_m_c4_while_the_model_streams_partial_text_is_kept_and_marked() {
+    let harness = Harness::start();
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("first").await.unwrap();
+    live.text("half a sen");
+    events.until("text", |event| event.delta().map(|_| ())).await;
+    events
+        .until("the text", |event| match event.delta() {
+            Some(holdpoint_common::Delta::Text { .. }) => Some(()),
+            _ => None,
+        })
+        .await;
+    session.interrupt_and_wait().await.unwrap().unwrap();
+    soon("the request to be dropped", live.dropped()).await;
+    let finished = events.turn_finished().await;
+    assert!(finished.usage.estimated && finished.usage.output > 0, "usage is estimated: {:?}", finished.usage);
+    let partial = events.facts().find_map(|fact| match fact {
+        Fact::AssistantMessage(message) => Some(message.clone()),
+        _ => None,
+    });
+    let partial = partial.unwrap();
+    assert!(partial.partial);
+    assert_eq!(partial.text(), "half a sen");
+    // The next prompt is accepted, and what is sent is in order.
+    session.prompt("second").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let sent = harness.model.requests().pop().unwrap().messages;
+    assert!(matches!(&sent[..], [Message::User(a), Message::Assistant(_), Message::User(b)] if a == "first" && b == "second"));
+}
+
+#[tokio::test]
+async fn m_c2_m_c3_a_tool_tree_is_gone_and_the_receipt_says_so() {
+    let harness = Harness::start();
+    let census = Census::new();
+    let mark = census.mark();
+    let command = format!(
+        "echo up; (setsid sleep 1000 {mark} 2>/dev/null || true) & sh -c 'trap \"\" TERM; : {mark}; while :; do sleep 0.05; done' & exec -a {mark} sleep 1000"
+    );
+    harness.model.then(reply().call("shell", json!({"command": command})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("up").await;
+    let end = session.interrupt_and_wait().await.unwrap().unwrap();
+    assert!(census.living().is_empty(), "{:?}", census.living());
+    let receipt = end.receipt.unwrap();
+    assert_eq!(receipt.tools.len(), 1);
+    assert_eq!(receipt.tools[0].how, StopHow::Returned);
+    assert!(receipt.processes.total() >= 2 && receipt.processes.killed >= 1, "{receipt}");
+    let finished = events.turn_finished().await;
+    assert_eq!(finished.receipt.as_ref(), Some(&receipt), "the receipt is part of the event");
+}
+
+#[tokio::test]
+async fn t_p10_another_session_running_the_same_program_is_untouched() {
+    let harness = Harness::start();
+    let (one, two) = (harness.open().await, harness.open().await);
+    let (mut one_events, mut two_events) = (harness.watch(&one).await, harness.watch(&two).await);
+    let census = Census::new();
+    let mark = census.mark();
+    let command = format!("echo up; exec -a {mark} sleep 1000");
+    for session in [&one, &two] {
+        harness.model.then(reply().call("shell", json!({"command": command})));
+        session.prompt("go").await.unwrap();
+        let events = if session.id() == one.id() { &mut one_events } else { &mut two_events };
+        events.output("up").await;
+    }
+    census.wait_living(2);
+    one.interrupt_and_wait().await.unwrap().unwrap();
+    assert_eq!(census.living().len(), 1);
+    assert_eq!(two.snapshot().status, SessionStatus::Running);
+    two.interrupt_and_wait().await.unwrap().unwrap();
+    assert!(census.living().is_empty());
+}
+
+#[tokio::test]
+async fn m_c3_a_tool_that_does_not_come_back_is_left_and_named() {
+    let mut limits = holdpoint_common::Limits::default();
+    limits.grace_ms = 10;
+    let harness = Harness::limited(limits);
+    let release = Arc::new(AtomicBool::new(false));
+    let stuck = Arc::clone(&release);
+    harness.probe.does(move |_, context| {
+        context.output("stuck");
+        while !stuck.load(Ordering::Relaxed) {
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
+        }
+        context.output("too late");
+        Ok(ToolOutcome::text("too late"))
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("stuck").await;
+    let end = session.interrupt_and_wait().await.unwrap().unwrap();
+    assert_eq!(end.receipt.as_ref().unwrap().tools[0].how, StopHow::Left);
+    assert!(end.receipt.unwrap().to_string().contains("probe"));
+    release.store(true, Ordering::Relaxed);
+    session.prompt("next").await.unwrap();
+    events.turn_finished().await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let late = events.facts().any(|fact| matches!(fact, Fact::ToolFinished(result) if result.to_text().contains("late")));
+    assert!(!late, "its result is ignored");
+}
+
+#[tokio::test]
+async fn m_c4_every_open_call_gets_a_result() {
+    let harness = Harness::start();
+    let go = Arc::new(Barrier::new(1));
+    harness.probe.does(move |_, context| {
+        go.wait();
+        while !context.is_cancelled() {
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+        Ok(ToolOutcome::text("saw it"))
+    });
+    let mut calls = reply().text("now");
+    for n in 0..40 {
+        calls = calls.call("probe", json!({ "n": n }));
+    }
+    harness.model.then(calls);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.tool_started().await;
+    session.interrupt_and_wait().await.unwrap().unwrap();
+    events.turn_finished().await;
+    let results = events.facts().filter(|fact| matches!(fact, Fact::ToolFinished(_))).count();
+    assert_eq!(results, 40);
+    let started = events.facts().filter(|fact| matches!(fact, Fact::ToolStarted { .. })).count();
+    assert!(started < 40, "those not begun at the cut never begin: {started}");
+    session.prompt("next").await.unwrap();
+    events.turn_finished().await;
+    let sent = harness.model.requests().pop().unwrap().messages;
+    assert_eq!(sent.iter().filter(|message| matches!(message, Message::Tool(_))).count(), 40);
+}
+
+#[tokio::test]
+async fn m_c5_an_interrupt_never_touches_the_next_turn() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::NotRunning));
+    let silent = harness.model.then_live();
+    session.prompt("first").await.unwrap();
+    let Interruption::Interrupting(first) = session.interrupt(None).await.unwrap() else { panic!("running") };
+    // Twice, and with a turn that is not open.
+    let twice = session.interrupt(Some(first.turn)).await.unwrap();
+    assert!(matches!(twice, Interruption::Interrupting(_) | Interruption::NotRunning));
+    let turn = first.turn;
+    first.end().await.unwrap();
+    drop(silent);
+    harness.model.then(reply().text("second"));
+    session.prompt("second").await.unwrap();
+    let stale = session.interrupt(Some(turn)).await.unwrap();
+    assert!(matches!(stale, Interruption::NotRunning));
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+}
+
+#[tokio::test]
+async fn m_c5_queued_prompts_are_handed_back() {
+    let harness = Harness::start();
+    let _silent = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("one").await.unwrap();
+    events.until("the step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+    assert_eq!(session.prompt("two").await.unwrap().position, 1);
+    assert_eq!(session.prompt("three").await.unwrap().position, 2);
+    let end = session.interrupt_and_wait().await.unwrap().unwrap();
+    assert_eq!(end.receipt.unwrap().prompts.len(), 2);
+    events.turn_finished().await;
+    let returned: Vec<_> = events
+        .facts()
+        .filter_map(|fact| match fact {
+            Fact::PromptReturned { text, .. } => Some(text.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(returned, ["two", "three"]);
+    assert_eq!(session.snapshot().status, SessionStatus::Idle);
+    let started = events.facts().filter(|fact| matches!(fact, Fact::TurnStarted { .. })).count();
+    assert_eq!(started, 1, "they are not run");
+}
+
+#[tokio::test]
+async fn m_c1_while_a_policy_confirm_is_open() {
+    let harness = Harness::start();
+    harness.model.then(reply().call("shell", json!({"command": "touch ran"})));
+    let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    assert!(ask.pause().unwrap().request.details.unwrap().contains("touch ran"));
+    session.interrupt_and_wait().await.unwrap().unwrap();
+    events.turn_finished().await;
+    assert!(!harness.folder.path().join("ran").exists());
+    let result = events.facts().find_map(|fact| match fact {
+        Fact::ToolFinished(result) => Some(result.status),
+        _ => None,
+    });
+    assert_eq!(result, Some(ToolStatus::Interrupted));
+}
