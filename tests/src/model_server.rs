@@ -1,0 +1,286 @@
+//! A scripted model server on loopback: the real wire of a provider, byte by byte as the test wants it.
+//!
+//! ```no_run
+//! use holdpoint_tests::model_server::{ModelServer, Reply};
+//!
+//! let server = ModelServer::start();
+//! server.reply(Reply::calls([("shell", r#"{"command":"true"}"#)])).reply(Reply::text(["All ", "done."]));
+//! // ... run the program with OPENAI_BASE_URL = server.base_url() ...
+//! assert_eq!(server.request(0).body["messages"][0]["role"], "system");
+//! server.assert_no_violations();
+//! ```
+//!
+//! Real sockets, one thread that reads and one that writes per connection, HTTP/1.1 with chunked bodies.
+//! Everything is an event: a test waits for a request, for a gate, for a connection's end, never for time.
+//! Each request is judged as the strictest provider would; what it would refuse is refused with HTTP 400 and kept
+//! in [`ModelServer::violations`].
+#![allow(clippy::expect_used, clippy::panic, reason = "a part of tests: what goes wrong here ends the test")]
+
+use std::collections::VecDeque;
+use std::io::BufReader;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+mod http;
+pub mod openai;
+mod reply;
+
+pub use reply::Reply;
+
+/// How long a test waits for an event before it fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A scripted model server. Ends when dropped.
+pub struct ModelServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// When its last byte was read.
+    pub at: Instant,
+    /// Its path: `/v1/chat/completions`.
+    pub path: String,
+    /// Its headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: Value,
+    /// Which connection it came on, counted from 0.
+    pub connection: usize,
+}
+
+impl Request {
+    /// The value of a header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The texts of its messages of this role, oldest first.
+    #[must_use]
+    pub fn texts(&self, role: &str) -> Vec<String> {
+        let messages = self.body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        messages.iter().filter(|message| message["role"] == role).map(|message| openai::text(&message["content"])).collect()
+    }
+}
+
+type Answer = Box<dyn FnMut(&Request) -> Reply + Send>;
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Reply>,
+    answer: Option<Answer>,
+    requests: Vec<Request>,
+    /// When the client ended each connection.
+    ended: Vec<Option<Instant>>,
+    gates: Vec<bool>,
+    violations: Vec<String>,
+    stopped: bool,
+}
+
+/// What the server's threads share.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = change(&mut self.lock());
+        self.changed.notify_all();
+        result
+    }
+
+    /// Waits until `ready` gives something; fails the test if it takes too long.
+    fn wait<T>(&self, what: &str, mut ready: impl FnMut(&State) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        let mut state = self.lock();
+        loop {
+            if let Some(value) = ready(&state) {
+                return value;
+            }
+            let Some(left) = until.checked_duration_since(Instant::now()) else {
+                panic!("model server: no {what} within {PATIENCE:?} (violations: {:?})", state.violations);
+            };
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits for a gate, or for nothing; false once the client ended the connection or the server stops.
+    fn wait_open(&self, connection: usize, gate: Option<usize>) -> bool {
+        let mut state = self.lock();
+        loop {
+            if state.stopped || state.ended[connection].is_some() {
+                return false;
+            }
+            if gate.is_some_and(|gate| state.gates[gate]) {
+                return true;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Records a request and says what to answer.
+    fn receive(&self, request: Request) -> Reply {
+        let refused = match request.path.as_str() {
+            "/v1/chat/completions" => openai::violations(&request),
+            path => vec![format!("no such path: {path}")],
+        };
+        self.change(|state| {
+            state.requests.push(request);
+            let State { queue, answer, requests, violations, .. } = state;
+            if refused.is_empty() {
+                let scripted = queue.pop_front();
+                let scripted = scripted.or_else(|| Some(answer.as_mut()?(requests.last()?)));
+                return scripted.unwrap_or_else(|| {
+                    violations.push("a request nothing was scripted for".into());
+                    Reply::status(500, &[], r#"{"error":{"message":"nothing is scripted for this request"}}"#)
+                });
+            }
+            let message = refused.join("; ");
+            violations.extend(refused);
+            let body = serde_json::json!({"error": {"message": message, "type": "invalid_request_error"}});
+            Reply::status(400, &[], &body.to_string())
+        })
+    }
+}
+
+impl ModelServer {
+    /// Starts a server on a free port of 127.0.0.1.
+    #[must_use]
+    pub fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
+        let address = listener.local_addr().expect("its address");
+        let shared = Arc::new(Shared::default());
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else { continue };
+                let connection = accepting.change(|state| {
+                    state.ended.push(None);
+                    (!state.stopped).then_some(state.ended.len() - 1)
+                });
+                let Some(connection) = connection else { return };
+                let shared = Arc::clone(&accepting);
+                thread::spawn(move || serve(&shared, connection, stream));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// What to give as the provider's base URL.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Queues the answer to the next request that has none yet.
+    pub fn reply(&self, reply: Reply) -> &Self {
+        self.shared.change(|state| state.queue.push_back(reply));
+        self
+    }
+
+    /// Answers every request for which nothing is queued. `answer` must not use the server.
+    pub fn answer(&self, answer: impl FnMut(&Request) -> Reply + Send + 'static) -> &Self {
+        self.shared.change(|state| state.answer = Some(Box::new(answer)));
+        self
+    }
+
+    /// A closed gate, for [`Reply::gate`].
+    #[must_use]
+    pub fn gate(&self) -> Gate {
+        let id = self.shared.change(|state| {
+            state.gates.push(false);
+            state.gates.len() - 1
+        });
+        Gate { id, shared: Arc::clone(&self.shared) }
+    }
+
+    /// The `n`th request, counted from 0; waits for it.
+    #[must_use]
+    pub fn request(&self, n: usize) -> Request {
+        self.shared.wait(&format!("request {n}"), |state| state.requests.get(n).cloned())
+    }
+
+    /// The requests so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.lock().requests.clone()
+    }
+
+    /// When the client ended the connection on which request `n` came; waits for both.
+    #[must_use]
+    pub fn dropped(&self, n: usize) -> Instant {
+        self.shared
+            .wait(&format!("end of the connection of request {n}"), |state| state.ended[state.requests.get(n)?.connection])
+    }
+
+    /// What a strict provider would have refused, so far.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.shared.lock().violations.clone()
+    }
+
+    /// Fails the test if a strict provider would have refused anything so far.
+    pub fn assert_no_violations(&self) {
+        let violations = self.violations();
+        assert!(violations.is_empty(), "a strict provider would have refused: {violations:#?}");
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.shared.change(|state| state.stopped = true);
+        // Wakes the thread that accepts; if it can't be reached it is gone already.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+/// A point where a reply waits until the test opens it. Stays open.
+#[derive(Clone)]
+pub struct Gate {
+    id: usize,
+    shared: Arc<Shared>,
+}
+
+impl Gate {
+    /// Lets the reply go on.
+    pub fn open(&self) {
+        self.shared.change(|state| state.gates[self.id] = true);
+    }
+}
+
+/// Serves one connection: reads here, so that its end is seen at once, and writes on a thread of its own.
+fn serve(shared: &Arc<Shared>, connection: usize, stream: TcpStream) {
+    let (Ok(()), Ok(mut output)) = (stream.set_nodelay(true), stream.try_clone()) else { return };
+    let (requests, incoming) = mpsc::channel::<Request>();
+    let writing = Arc::clone(shared);
+    thread::spawn(move || {
+        for request in incoming {
+            let reply = writing.receive(request);
+            if !reply.send(&mut output, |gate| writing.wait_open(connection, gate.map(|gate| gate.id))) {
+                // Ends our side; the thread that reads sees the client's.
+                drop(output.shutdown(Shutdown::Both));
+                return;
+            }
+        }
+    });
+    let mut input = BufReader::new(stream);
+    while let Some(request) = http::read_request(&mut input, connection) {
+        if requests.send(request).is_err() {
+            break;
+        }
+    }
+    shared.change(|state| state.ended[connection] = Some(Instant::now()));
+}

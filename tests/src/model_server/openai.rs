@@ -1,0 +1,177 @@
+//! The chat-completions wire of OpenAI: its chunks, and what a strict server refuses.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::Request;
+
+/// A chunk with this delta.
+#[must_use]
+pub fn delta(delta: &Value) -> Value {
+    chunk(&json!([{"index": 0, "delta": delta, "finish_reason": null}]))
+}
+
+/// The chunk that says why the answer ended.
+#[must_use]
+pub fn finish(reason: &str) -> Value {
+    chunk(&json!([{"index": 0, "delta": {}, "finish_reason": reason}]))
+}
+
+/// The last chunk: no choices, but what the request used.
+#[must_use]
+pub fn usage(input: u64, output: u64) -> Value {
+    let mut chunk = chunk(&json!([]));
+    chunk["usage"] = json!({
+        "prompt_tokens": input,
+        "completion_tokens": output,
+        "total_tokens": input + output,
+        "prompt_tokens_details": {"cached_tokens": 3},
+    });
+    chunk
+}
+
+/// A chunk with these choices.
+#[must_use]
+pub fn chunk(choices: &Value) -> Value {
+    json!({
+        "id": "chatcmpl-0001", "object": "chat.completion.chunk", "created": 1_790_000_000, "model": "scripted",
+        "system_fingerprint": "fp_0001", "choices": choices, "usage": null,
+    })
+}
+
+/// The deltas of one call: its id and name first, then its arguments in these pieces.
+#[must_use]
+pub fn call_fragments(index: usize, name: &str, arguments: &[&str]) -> Vec<Value> {
+    let first = json!({"tool_calls": [{
+        "index": index, "id": format!("provider_{index}"), "type": "function",
+        "function": {"name": name, "arguments": ""},
+    }]});
+    let more = arguments
+        .iter()
+        .map(|piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}));
+    [first].into_iter().chain(more).collect()
+}
+
+/// The text of a message's content: a string, or parts of text.
+#[must_use]
+pub fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+/// What the strictest server would refuse of this request.
+#[must_use]
+pub fn violations(request: &Request) -> Vec<String> {
+    let mut found = Vec::new();
+    let body = &request.body;
+    if !request.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
+        found.push("the content type is not application/json".to_owned());
+    }
+    if body["model"].as_str().is_none_or(str::is_empty) {
+        found.push("no model is named".to_owned());
+    }
+    if body["stream"] != true {
+        found.push("no stream is asked for".to_owned());
+    }
+    match body["messages"].as_array() {
+        Some(messages) => check_messages(messages, &mut found),
+        None => found.push("there are no messages".to_owned()),
+    }
+    check_tools(&body["tools"], &mut found);
+    found
+}
+
+fn check_messages(messages: &[Value], found: &mut Vec<String>) {
+    // Calls that wait for their result: nothing else may come before it.
+    let mut open: Vec<String> = Vec::new();
+    let mut ids = HashSet::new();
+    let mut talked = false;
+    for (n, message) in messages.iter().enumerate() {
+        let mut wrong = |what: String| found.push(format!("messages[{n}]: {what}"));
+        let role = message["role"].as_str().unwrap_or_default();
+        if role != "tool" && !open.is_empty() {
+            wrong(format!("calls {open:?} have no result"));
+            open.clear();
+        }
+        let said = !text(&message["content"]).is_empty();
+        match role {
+            "system" if talked => wrong("a system message after the conversation began".into()),
+            "system" | "user" if !said => wrong("no content".into()),
+            "system" => {}
+            "user" => talked = true,
+            "assistant" => {
+                if !talked {
+                    wrong("an answer before any question".into());
+                }
+                let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
+                if !said && calls.is_empty() {
+                    wrong("neither content nor calls".into());
+                }
+                for call in calls {
+                    let id = call["id"].as_str().unwrap_or_default();
+                    if id.is_empty() || !ids.insert(id.to_owned()) {
+                        wrong(format!("the call id `{id}` is empty or was used before"));
+                    }
+                    if call["type"] != "function" || !legal_name(&call["function"]["name"]) {
+                        wrong(format!("call `{id}` names no function"));
+                    }
+                    let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
+                    if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
+                        wrong(format!("the arguments of call `{id}` are no object as JSON text"));
+                    }
+                    open.push(id.to_owned());
+                }
+            }
+            "tool" => {
+                let id = message["tool_call_id"].as_str().unwrap_or_default();
+                match open.iter().position(|call| call == id) {
+                    Some(at) => drop(open.remove(at)),
+                    None => wrong(format!("a result for `{id}`, which is no open call")),
+                }
+                if !message["content"].is_string() && !message["content"].is_array() {
+                    wrong("a result without content".into());
+                }
+            }
+            role => wrong(format!("unknown role `{role}`")),
+        }
+    }
+    if !open.is_empty() {
+        found.push(format!("calls {open:?} have no result"));
+    }
+    if messages.last().is_none_or(|last| last["role"] != "user" && last["role"] != "tool") {
+        found.push("the last message is neither the user's nor a result".to_owned());
+    }
+}
+
+fn check_tools(tools: &Value, found: &mut Vec<String>) {
+    let mut names = HashSet::new();
+    match tools {
+        Value::Null => {}
+        Value::Array(tools) if tools.is_empty() => found.push("an empty list of tools".to_owned()),
+        Value::Array(tools) => {
+            for (n, tool) in tools.iter().enumerate() {
+                let function = &tool["function"];
+                let name = &function["name"];
+                if tool["type"] != "function" || !legal_name(name) || !names.insert(name.to_string()) {
+                    found.push(format!("tools[{n}]: no function, or its name {name} is not legal or not unique"));
+                }
+                if function["parameters"]["type"] != "object" {
+                    found.push(format!("tools[{n}]: its parameters are no object's schema"));
+                }
+            }
+        }
+        _ => found.push("tools is no list".to_owned()),
+    }
+}
+
+fn legal_name(name: &Value) -> bool {
+    let legal = |name: &str| {
+        (1..=64).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    };
+    name.as_str().is_some_and(legal)
+}
