@@ -48,7 +48,7 @@ impl Answer {
         let plain = Plain::default();
         let model = driver::Model::new(chat.clone(), Http { client, plain: plain.clone() });
         let stream = model
-            .stream(request::completion(request)?)
+            .stream(request::completion(chat, request)?)
             .map_err(|error| error::model_error(&error, key.expose()))?;
         let bytes_in = request.bytes();
         Ok(Self { phase: Phase::Reading(Box::new(stream)), plain, key, bytes_in, bytes_out: 0 })

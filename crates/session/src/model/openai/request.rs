@@ -3,14 +3,17 @@
 use std::collections::HashMap;
 
 use holdpoint_common::{AssistantMessage, BlockKind, CallId};
-use rig_core::completion::{CompletionRequest, ToolDefinition};
+use rig_core::completion::{CompletionRequest, ReplayTarget, ToolDefinition};
 use rig_core::message as rig;
+use rig_core::providers::openai::wire::Chat;
 use serde_json::Value;
 
 use crate::model::{Message, ModelError, ModelRequest};
 
-/// The request as rig wants it.
-pub(super) fn completion(request: &ModelRequest) -> Result<CompletionRequest, ModelError> {
+/// The request to `chat` as rig wants it.
+pub(super) fn completion(chat: &Chat, request: &ModelRequest) -> Result<CompletionRequest, ModelError> {
+    // What comes from elsewhere rig would rewrite, and send thoughts as if they had been said.
+    let origin = rig::Origin::new(chat.api(), chat.provider(), chat.model());
     let mut history = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         history.push(rig::Message::System { content: request.system.to_string() });
@@ -27,7 +30,7 @@ pub(super) fn completion(request: &ModelRequest) -> Result<CompletionRequest, Mo
                 tools.extend(answer.calls.iter().map(|call| (call.id, call.name.as_str())));
                 let content = assistant(answer)?;
                 if !content.is_empty() {
-                    history.push(rig::Message::Assistant(rig::AssistantMessage::new(content)));
+                    history.push(rig::Message::Assistant(rig::AssistantMessage::new(content).with_origin(origin.clone())));
                 }
             }
             Message::Tool(result) => {
