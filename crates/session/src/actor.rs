@@ -41,6 +41,8 @@ pub(crate) use ask::AnswerAsk;
 pub use ask::Answered;
 pub use client::ClientEnd;
 pub(crate) use client::{Attach, Attached, ClientQueue, Detach};
+#[cfg(feature = "test-support")]
+pub(crate) use close::PanicNow;
 pub(crate) use close::{Close, Stop, Unload};
 pub(crate) use hold::{Hold, Release, ToggleHold};
 pub use interrupt::TurnEnd;

@@ -147,9 +147,13 @@ impl SessionHandle {
     /// [`SessionError::TooManyClients`] if there is no room.
     pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
         let AttachFrom { after, limit } = from;
-        let who = self.sessions.who.clone();
-        let attached = self.send(actor::Attach { who, after, limit }).await??;
-        Ok(Attachment::new(self.clone(), attached))
+        let attach = || actor::Attach { who: self.sessions.who.clone(), after, limit };
+        let attached = match self.send(attach()).await {
+            // The actor failed under it. Attaching twice does no harm.
+            Err(SessionError::Gone { .. }) => self.send(attach()).await?,
+            attached => attached?,
+        };
+        Ok(Attachment::new(self.clone(), attached?))
     }
 
     /// Ends the session: its turn is cut, its asks are answered, its processes end, its actor stops, its name
@@ -178,6 +182,13 @@ impl SessionHandle {
     #[must_use]
     pub fn last_outcome(&self) -> Option<Outcome> {
         self.shown.borrow().last_turn.as_ref().map(|turn| turn.outcome)
+    }
+
+    /// Makes the session's actor panic: a fault to be survived. Returns when it has.
+    #[cfg(feature = "test-support")]
+    pub async fn panic_now(&self) {
+        // The reply never comes; that is how it is seen.
+        let _ = self.send(actor::PanicNow).await;
     }
 
     pub(crate) fn detach(&self, client: u64) {

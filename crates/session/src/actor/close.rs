@@ -54,3 +54,19 @@ impl Handler<Stop> for SessionActor {
         ctx.stop();
     }
 }
+
+/// Panics: a fault to be survived, for tests.
+#[cfg(feature = "test-support")]
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct PanicNow;
+
+#[cfg(feature = "test-support")]
+impl Handler<PanicNow> for SessionActor {
+    type Result = ();
+
+    #[expect(clippy::panic, reason = "that is what it is for")]
+    fn handle(&mut self, _: PanicNow, _: &mut Self::Context) {
+        panic!("a test asked for it");
+    }
+}

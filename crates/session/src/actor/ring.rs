@@ -1,6 +1,6 @@
 //! The output buffer: a session's newest events, bounded by number and bytes, oldest out first.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, Kept, Limits};
@@ -17,8 +17,9 @@ pub(crate) struct Ring {
     /// Everything up to this number has been evicted, or never was here.
     evicted: u64,
     open: BTreeMap<ItemId, Evicted>,
-    /// Items whose finishing fact is here: what is evicted of them needs no summary.
-    done: BTreeSet<ItemId>,
+    /// Items whose finishing fact is here, and the last of their deltas that is not. They need no summary, for
+    /// the fact carries the whole.
+    done: BTreeMap<ItemId, Option<u64>>,
 }
 
 /// What an open item had come to when its last evicted delta went.
@@ -38,7 +39,7 @@ impl Ring {
             most_bytes: limits.buffered_bytes,
             evicted: after,
             open: BTreeMap::new(),
-            done: BTreeSet::new(),
+            done: BTreeMap::new(),
         }
     }
 
@@ -67,7 +68,8 @@ impl Ring {
         self.evicted
     }
 
-    /// What is here of the events after `after`: what open items had come to, then the events themselves.
+    /// What is here of the events after `after`: what open items had come to, then the events themselves, but for
+    /// pieces of finished items whose beginning is gone.
     pub(crate) fn after(&self, after: u64) -> Vec<Arc<Event>> {
         let mut items: Vec<_> = self
             .open
@@ -80,8 +82,14 @@ impl Ring {
             .collect();
         items.sort_by_key(|event| event.seq);
         let from = self.events.partition_point(|event| event.seq <= after);
-        items.extend(self.events.range(from..).cloned());
+        items.extend(self.events.range(from..).filter(|event| !self.is_torso(event, after)).cloned());
         items
+    }
+
+    /// Whether this is a piece of a finished item of which an earlier piece, after `after`, is gone.
+    fn is_torso(&self, event: &Event, after: u64) -> bool {
+        let evicted = piece(event).and_then(|(item, ..)| self.done.get(&item).copied().flatten());
+        evicted.is_some_and(|evicted| evicted > after)
     }
 
     /// The number before the `newest`-th last fact that is here; `None` if there are fewer.
@@ -99,13 +107,9 @@ impl Ring {
     }
 
     fn keep_item(&mut self, event: &Arc<Event>) {
-        let (item, kind, text) = match event.delta() {
-            Some(Delta::Text { item, text }) => (*item, ItemKind::Text, text),
-            Some(Delta::Thought { item, text }) => (*item, ItemKind::Thought, text),
-            Some(Delta::Output { item, text }) => (*item, ItemKind::Output, text),
-            _ => return,
-        };
-        if self.done.contains(&item) {
+        let Some((item, kind, text)) = piece(event) else { return };
+        if let Some(evicted) = self.done.get_mut(&item) {
+            *evicted = Some(event.seq);
             return;
         }
         let entry = self.open.entry(item).or_insert_with(|| Evicted {
@@ -122,8 +126,8 @@ impl Ring {
 
     fn close_items(&mut self, fact: &Fact) {
         for item in finishes(fact) {
-            self.open.remove(&item);
-            self.done.insert(item);
+            let evicted = self.open.remove(&item).map(|evicted| evicted.event.seq);
+            self.done.insert(item, evicted);
         }
         if matches!(fact, Fact::TurnFinished { .. }) {
             self.open.clear();
@@ -139,4 +143,14 @@ fn finishes(fact: &Fact) -> impl Iterator<Item = ItemId> {
         _ => (&[][..], None),
     };
     blocks.iter().map(|block| block.item).chain(call)
+}
+
+/// The item a delta adds to, and what it adds.
+fn piece(event: &Event) -> Option<(ItemId, ItemKind, &str)> {
+    match event.delta()? {
+        Delta::Text { item, text } => Some((*item, ItemKind::Text, text)),
+        Delta::Thought { item, text } => Some((*item, ItemKind::Thought, text)),
+        Delta::Output { item, text } => Some((*item, ItemKind::Output, text)),
+        _ => None,
+    }
 }

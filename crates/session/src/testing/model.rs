@@ -87,6 +87,11 @@ impl LiveReply {
         self.0.send(Ok(call)).is_ok()
     }
 
+    /// Fails. `false`: the request was dropped.
+    pub fn fail(&self, message: impl Into<String>) -> bool {
+        self.0.send(Err(ModelError::Failed { message: message.into() })).is_ok()
+    }
+
     /// Returns when the request has been dropped.
     pub async fn dropped(&self) {
         self.0.closed().await;

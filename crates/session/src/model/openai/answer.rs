@@ -24,6 +24,10 @@ use crate::model::{ModelError, ModelEvent, ModelRequest};
 pub(super) struct Answer {
     phase: Phase,
     plain: Plain,
+    /// Bytes of plain pieces when we last let others run, so that the connection could bring more.
+    waited_at: usize,
+    /// The plain pieces are to be taken now.
+    due: bool,
     key: Secret,
     /// For an estimate, should the provider send no count.
     bytes_in: u64,
@@ -51,7 +55,7 @@ impl Answer {
             .stream(request::completion(chat, request)?)
             .map_err(|error| error::model_error(&error, key.expose()))?;
         let bytes_in = request.bytes();
-        Ok(Self { phase: Phase::Reading(Box::new(stream)), plain, key, bytes_in, bytes_out: 0 })
+        Ok(Self { phase: Phase::Reading(Box::new(stream)), plain, waited_at: 0, due: false, key, bytes_in, bytes_out: 0 })
     }
 
     fn usage(&self, response: &CompletionResponse) -> Usage {
@@ -84,12 +88,17 @@ impl Stream for Answer {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            if let Some(piece) = this.plain.pop() {
+            let reading = matches!(this.phase, Phase::Reading(_));
+            if (!reading || this.due || this.plain.is_full())
+                && let Some(piece) = this.plain.pop()
+            {
+                this.waited_at = 0;
                 if let ModelEvent::Text(text) | ModelEvent::Thought(text) = &piece {
                     this.bytes_out += text.len() as u64;
                 }
                 return Poll::Ready(Some(Ok(piece)));
             }
+            this.due = false;
             this.phase = match std::mem::replace(&mut this.phase, Phase::Done) {
                 Phase::Reading(mut stream) => match stream.poll_next_unpin(context) {
                     Poll::Ready(Some(Ok(item))) => match event(item) {
@@ -102,10 +111,18 @@ impl Stream for Answer {
                     Poll::Ready(None) => Phase::Finishing(Box::pin(stream.finish())),
                     Poll::Pending => {
                         this.phase = Phase::Reading(stream);
-                        match this.plain.is_empty() {
-                            true => return Poll::Pending,
-                            false => continue,
+                        // What came in one read comes frame by frame, each after the connection's task ran: so
+                        // let it run as long as it brings more, and the whole read is one piece.
+                        match this.plain.bytes() {
+                            0 => return Poll::Pending,
+                            bytes if bytes == this.waited_at || this.plain.is_full() => this.due = true,
+                            bytes => {
+                                this.waited_at = bytes;
+                                context.waker().wake_by_ref();
+                                return Poll::Pending;
+                            }
                         }
+                        continue;
                     }
                 },
                 Phase::Holding(stream, event) => {

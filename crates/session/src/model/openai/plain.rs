@@ -1,7 +1,7 @@
 //! The short way for plain text and thought, which are nearly all of a stream.
 //!
-//! rig-core reads each frame three times as a JSON tree and keeps all text twice: measured below, too much for a
-//! delta of one token. So frames that hold text or thought and nothing else are taken out before rig sees them;
+//! rig-core reads each frame three times as a JSON tree and keeps all text twice: 13 µs and 30 bytes a delta of one
+//! token, where the short way takes 2 µs, HTTP included. So frames that hold text or thought and nothing else are taken out before rig sees them;
 //! all others go its careful way, and order is kept because a frame is only read once what came before it was taken.
 
 use std::borrow::Cow;
@@ -30,8 +30,13 @@ impl Plain {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+    /// Bytes of all pieces.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = |piece: &ModelEvent| match piece {
+            ModelEvent::Text(text) | ModelEvent::Thought(text) => text.len(),
+            ModelEvent::ThoughtSignature(_) | ModelEvent::Call { .. } | ModelEvent::Usage(_) => 0,
+        };
+        self.lock().iter().map(bytes).sum()
     }
 
     /// Takes the oldest piece.
@@ -64,7 +69,7 @@ impl Plain {
     }
 
     /// Whether it is time to hand over what there is.
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         let pieces = self.lock();
         match (pieces.len(), pieces.back()) {
             (0, _) => false,

@@ -1,0 +1,268 @@
+//! Attach and detach: nothing missed, nothing twice, nobody waited for.
+
+use std::sync::Arc;
+
+use holdpoint_common::{Body, Delta, Event, Fact, Limits, Outcome, SessionStatus};
+use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
+use holdpoint_tools::ToolOutcome;
+use serde_json::json;
+
+/// Calls of the probe stream as many numbered lines as their input says.
+fn flooding(harness: &Harness) {
+    harness.probe.does(|input, context| {
+        for n in 0..input["lines"].as_u64().unwrap_or(0) {
+            context.output(&format!("line {n}\n"));
+        }
+        Ok(ToolOutcome::text("flooded"))
+    });
+}
+
+fn facts(events: &[Arc<Event>]) -> Vec<u64> {
+    events.iter().filter(|event| event.fact().is_some()).map(|event| event.seq).collect()
+}
+
+async fn flood(harness: &Harness, session: &SessionHandle, lines: u64) {
+    harness.model.then(reply().text("flooding").call("probe", json!({ "lines": lines })));
+    session.prompt("go").await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+}
+
+/// Reads up to the event of this number.
+async fn read_to(recorder: &mut Recorder, last: u64) {
+    while recorder.events().last().is_none_or(|event| event.seq < last) {
+        recorder.next().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn m_b4_whoever_attaches_later_gets_the_same() {
+    let harness = Harness::start();
+    flooding(&harness);
+    let session = harness.open().await;
+    let mut first = harness.watch(&session).await;
+    flood(&harness, &session, 50).await;
+    let last = session.snapshot().seq;
+    read_to(&mut first, last).await;
+    let mut second = harness.watch(&session).await;
+    read_to(&mut second, last).await;
+    assert_eq!(first.events(), second.events());
+    assert_eq!(second.attachment().snapshot().status, SessionStatus::Idle);
+    // User input is in it too.
+    assert!(second.facts().any(|fact| matches!(fact, Fact::PromptAccepted { text, .. } if text == "go")));
+}
+
+#[tokio::test]
+async fn m_b4_after_a_number_only_what_follows() {
+    let harness = Harness::start();
+    flooding(&harness);
+    let session = harness.open().await;
+    let mut whole = harness.watch(&session).await;
+    flood(&harness, &session, 20).await;
+    let last = session.snapshot().seq;
+    read_to(&mut whole, last).await;
+    for (at, event) in whole.events().iter().enumerate().filter(|(_, event)| event.seq < last) {
+        let mut attached = session.attach(AttachFrom::after(event.seq)).await.unwrap();
+        let mut part = Vec::new();
+        while part.last().is_none_or(|event: &Arc<Event>| event.seq < last) {
+            part.push(soon("an event", attached.next()).await.unwrap());
+        }
+        assert_eq!(part, whole.events()[at + 1..]);
+    }
+}
+
+#[tokio::test]
+async fn m_b4_limit_gives_the_newest_facts_from_memory_and_log() {
+    let limits = Limits { buffered_events: 8, ..Limits::default() };
+    let harness = Harness::limited(limits);
+    let session = harness.open().await;
+    let mut whole = harness.watch(&session).await;
+    for _ in 0..5 {
+        harness.model.then(reply().text("x"));
+        session.prompt("go").await.unwrap();
+        whole.turn_finished().await;
+    }
+    let last = session.settled().await.unwrap().seq;
+    read_to(&mut whole, last).await;
+    let all = facts(whole.events());
+    for limit in [0, 1, 3, 7, 12, all.len(), all.len() + 5] {
+        let from = AttachFrom { after: 0, limit: Some(limit) };
+        let mut attached = session.attach(from).await.unwrap();
+        let mut seen = Vec::new();
+        while limit > 0 && seen.last() != all.last() {
+            let event = soon("a fact", attached.next()).await.unwrap();
+            seen.extend(event.fact().map(|_| event.seq));
+        }
+        assert_eq!(seen, all[all.len() - limit.min(all.len())..], "limit {limit}");
+    }
+}
+
+#[tokio::test]
+async fn m_b3_m_b4_an_open_item_partly_evicted_comes_as_it_stands() {
+    let limits = Limits { buffered_events: 50, ..Limits::default() };
+    let harness = Harness::limited(limits);
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut first = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let mut said = String::new();
+    for n in 0..200 {
+        let word = format!("word{n} ");
+        said.push_str(&word);
+        live.text(word.clone());
+        first
+            .until_new("the word", |event| match event.delta() {
+                Some(Delta::Text { text, .. }) if text.contains(&word) => Some(()),
+                _ => None,
+            })
+            .await;
+    }
+    let mut late = harness.watch(&session).await;
+    live.text("end");
+    drop(live);
+    // The recorder folds the item and compares it with the finished one.
+    late.turn_finished().await;
+    let summaries = late.events().iter().filter(|event| matches!(event.body, Body::Delta(Delta::ItemSoFar { .. })));
+    assert_eq!(summaries.count(), 1);
+    let deltas = late.events().iter().filter(|event| matches!(event.body, Body::Delta(Delta::Text { .. }))).count();
+    assert!(deltas < 60, "most of the deltas are gone: {deltas}");
+    let whole = late.facts().find_map(|fact| match fact {
+        Fact::AssistantMessage(message) => Some(message.text()),
+        _ => None,
+    });
+    assert_eq!(whole.unwrap(), said + "end");
+    // And the facts are all there, those from the log included.
+    first.turn_finished().await;
+    assert_eq!(facts(first.events()), facts(late.events()));
+}
+
+#[tokio::test]
+async fn m_b5_after_detach_the_session_runs_on() {
+    let harness = Harness::start();
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    live.text("before");
+    events.until("text", |event| event.delta().map(|_| ())).await;
+    drop(events);
+    live.text("while nobody watched");
+    drop(live);
+    session.settled().await.unwrap();
+    let mut events = harness.watch(&session).await;
+    events.turn_finished().await;
+    let text = events.facts().find_map(|fact| match fact {
+        Fact::AssistantMessage(message) => Some(message.text()),
+        _ => None,
+    });
+    assert!(text.unwrap().contains("while nobody watched"));
+}
+
+#[tokio::test]
+async fn m_b6_a_slow_client_ends_with_the_number_to_continue_from() {
+    let limits = Limits { buffered_events: 100, ..Limits::default() };
+    let harness = Harness::limited(limits);
+    flooding(&harness);
+    let session = harness.open().await;
+    // Reads nothing while the session floods.
+    let mut slow = session.attach(AttachFrom::start()).await.unwrap();
+    flood(&harness, &session, 5_000).await;
+    let mut seen = Vec::new();
+    while let Some(event) = soon("an event or the end", slow.next()).await {
+        seen.push(event);
+    }
+    let ClientEnd::Lagged { after } = slow.end() else { panic!("{:?}", slow.end()) };
+    assert_eq!(after, seen.last().unwrap().seq, "it continues exactly where it stopped");
+    let last = session.snapshot().seq;
+    let mut rest = session.attach(AttachFrom::after(after)).await.unwrap();
+    while seen.last().unwrap().seq < last {
+        seen.push(soon("an event", rest.next()).await.unwrap());
+    }
+    let mut whole = harness.watch(&session).await;
+    read_to(&mut whole, last).await;
+    assert_eq!(facts(&seen), facts(whole.events()), "every fact once, in order");
+}
+
+#[tokio::test]
+async fn m_b6_bytes_count_too() {
+    let limits = Limits { buffered_bytes: 64 * 1024, ..Limits::default() };
+    let harness = Harness::limited(limits);
+    harness.probe.does(|_, context| {
+        let line = "x".repeat(8 * 1024);
+        (0..200).for_each(|_| context.output(&line));
+        Ok(ToolOutcome::default())
+    });
+    let session = harness.open().await;
+    let mut slow = session.attach(AttachFrom::start()).await.unwrap();
+    flood(&harness, &session, 0).await;
+    let mut bytes = 0;
+    while let Some(event) = soon("an event or the end", slow.next()).await {
+        bytes += event.weight();
+    }
+    assert!(matches!(slow.end(), ClientEnd::Lagged { .. }));
+    assert!(bytes <= 64 * 1024, "{bytes} bytes waited");
+}
+
+#[tokio::test]
+async fn m_b4_the_connection_limit_is_a_clear_refusal() {
+    let limits = Limits { max_clients: 3, ..Limits::default() };
+    let harness = Harness::limited(limits);
+    let session = harness.open().await;
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        clients.push(session.attach(AttachFrom::now()).await.unwrap());
+    }
+    let refused = session.attach(AttachFrom::now()).await.err().unwrap();
+    assert_eq!(refused, SessionError::TooManyClients { most: 3 });
+    clients.pop();
+    session.attach(AttachFrom::now()).await.unwrap();
+}
+
+/// Attach and detach in a flood: each client's facts are the log's from its cursor on, once, in order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_s8_attach_and_detach_at_random_in_a_flood() {
+    const CLIENTS: usize = 10;
+    const ROUNDS: usize = 100;
+    const TURNS: usize = 20;
+    let limits = Limits { buffered_events: 500, ..Limits::default() };
+    let harness = Harness::limited(limits);
+    flooding(&harness);
+    let session = harness.open().await;
+    for _ in 0..TURNS {
+        harness.model.then(reply().text("a").call("probe", json!({ "lines": 3_000 }))).then(reply().text("b"));
+    }
+    for _ in 0..TURNS {
+        session.prompt("go").await.unwrap();
+    }
+    let client = |session: SessionHandle| async move {
+        let (mut facts, mut after) = (Vec::new(), 0);
+        for _ in 0..ROUNDS {
+            let mut attached = session.attach(AttachFrom::after(after)).await.unwrap();
+            let snapshot = attached.snapshot().seq;
+            for _ in 0..fastrand::u32(..200) {
+                // Nothing more may come once the flood is over.
+                if after >= snapshot && session.snapshot().turn.is_none() {
+                    break;
+                }
+                let Some(event) = soon("an event", attached.next()).await else { break };
+                assert!(event.seq > after, "{} after {after}", event.seq);
+                after = event.seq;
+                facts.extend(event.fact().map(|_| event.seq));
+            }
+        }
+        (facts, after)
+    };
+    let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(client(session.clone()))).collect();
+    let mut seen = Vec::new();
+    for client in clients {
+        seen.push(client.await.unwrap());
+    }
+    let last = session.settled().await.unwrap().seq;
+    let mut whole = harness.watch(&session).await;
+    read_to(&mut whole, last).await;
+    let log = facts(whole.events());
+    for (facts, after) in seen {
+        let upto = log.partition_point(|seq| *seq <= after);
+        assert_eq!(facts, log[..upto], "each fact once, in order");
+    }
+}

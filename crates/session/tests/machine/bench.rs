@@ -1,0 +1,164 @@
+//! A machine on the bench: numbers, applies and keeps facts as the actor does, and nothing else.
+
+use std::sync::Arc;
+
+use holdpoint_common::{
+    AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, EndedProcesses, Event, Fact, ItemId,
+    Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, SessionId, SessionSettings,
+    Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+};
+use holdpoint_session::state::{Clearance, Decision, Gate, Input, Moment, Refused, Report, State, decide};
+
+/// The longest prompt taken on the bench, in bytes.
+pub(super) const LONGEST: usize = 64;
+
+pub(super) struct Bench {
+    pub(super) state: State,
+    /// All facts so far.
+    pub(super) log: Vec<Arc<Event>>,
+    /// The number of the next event.
+    pub(super) next: u64,
+    pub(super) now: u64,
+    pub(super) limits: Limits,
+}
+
+impl Bench {
+    pub(super) fn open(asks: AsksMode, max_queued_prompts: usize) -> Self {
+        let settings = SessionSettings {
+            id: session("bench"),
+            name: "bench".to_owned(),
+            workspace: "/w".to_owned(),
+            model: "rehearsal".to_owned(),
+            asks,
+            policy: PolicyMode::Ask,
+            max_steps: 0,
+        };
+        let body = Body::Fact(Fact::SessionOpened { settings });
+        let first = Arc::new(Event { seq: 1, at: Timestamp(1), turn: None, step: None, body });
+        let state = State::open(&first).expect("the first fact opens the session");
+        let limits = Limits { max_queued_prompts, max_prompt_bytes: LONGEST, ..Limits::default() };
+        Self { state, log: vec![first], next: 2, now: 1, limits }
+    }
+
+    pub(super) fn moment(&self) -> Moment<'_> {
+        Moment { now: Timestamp(self.now), next: self.next, limits: &self.limits }
+    }
+
+    /// Takes an input in as the actor does. A change of status takes a number too: the delta that tells it.
+    pub(super) fn take(&mut self, input: Input) -> Result<Decision, Refused> {
+        self.now += 1;
+        let decision = decide(&self.state, self.moment(), input)?;
+        let before = self.state.status();
+        for fact in &decision.facts {
+            let event = self.number(fact.clone());
+            self.state.apply(&event);
+            self.log.push(event);
+        }
+        if self.state.status() != before {
+            self.next += 1;
+        }
+        Ok(decision)
+    }
+
+    fn number(&mut self, fact: Fact) -> Arc<Event> {
+        let (turn, step) = self.state.place(&fact);
+        let event = Event { seq: self.next, at: Timestamp(self.now), turn, step, body: Body::Fact(fact) };
+        self.next += 1;
+        Arc::new(event)
+    }
+
+    /// Takes inputs that are not refused.
+    pub(super) fn with(mut self, inputs: impl IntoIterator<Item = Input>) -> Self {
+        for input in inputs {
+            if let Err(refused) = self.take(input.clone()) {
+                panic!("{input:?} was refused: {refused}");
+            }
+        }
+        self
+    }
+
+    /// The ask that was raised last.
+    pub(super) fn last_ask(&self) -> Option<AskId> {
+        self.log.iter().rev().find_map(|event| match event.fact() {
+            Some(Fact::AskRaised { ask }) => Some(ask.id.clone()),
+            _ => None,
+        })
+    }
+}
+
+pub(super) fn session(id: &str) -> SessionId {
+    id.parse().expect("a session id")
+}
+
+pub(super) fn ask_id(seq: u64) -> AskId {
+    AskId { session: session("bench"), seq }
+}
+
+pub(super) fn ann() -> Who {
+    Who::named("ann")
+}
+
+pub(super) fn ben() -> Who {
+    Who::named("ben")
+}
+
+pub(super) fn prompt(text: &str) -> Input {
+    Input::Prompt { text: text.to_owned(), by: ann() }
+}
+
+pub(super) fn pause(kind: PauseKind) -> PauseRequest {
+    PauseRequest { kind, tool_name: "web".to_owned(), message: "look".to_owned(), details: None }
+}
+
+pub(super) fn question() -> AskRequest {
+    let question = Question { id: "q".to_owned(), header: "Q".to_owned(), question: "?".to_owned(), options: vec![] };
+    AskRequest::Question(QuestionRequest { tool_name: "ask_user".to_owned(), questions: vec![question] })
+}
+
+pub(super) fn gate(turn: u64, gate: Gate) -> Input {
+    Input::Gate { turn: TurnId(turn), gate }
+}
+
+pub(super) fn allow(call: u64) -> Gate {
+    Gate::Tool { call: CallId(call), clearance: Clearance::Allow }
+}
+
+/// A call that the policy wants confirmed; *always* would remember `rule`.
+pub(super) fn confirm(call: u64, rule: Option<&str>) -> Gate {
+    let always = rule.map(str::to_owned);
+    Gate::Tool { call: CallId(call), clearance: Clearance::Ask { request: pause(PauseKind::Confirm), always } }
+}
+
+pub(super) fn ask(turn: u64, call: u64, request: AskRequest) -> Input {
+    Input::Ask { turn: TurnId(turn), call: CallId(call), request }
+}
+
+pub(super) fn report(turn: u64, report: Report) -> Input {
+    Input::Report { turn: TurnId(turn), report }
+}
+
+/// An answer of one block and some calls, named from `first` on.
+pub(super) fn answer(first: u64, calls: u64) -> AssistantMessage {
+    let block =
+        Block { item: ItemId(first), kind: BlockKind::Text, text: format!("block {first}"), signature: None };
+    let call = |n| ToolCall {
+        id: CallId(first + n),
+        name: "shell".to_owned(),
+        input: serde_json::json!({ "command": "true" }),
+        signature: None,
+    };
+    AssistantMessage { blocks: vec![block], calls: (1..=calls).map(call).collect(), partial: false }
+}
+
+pub(super) fn tool_finished(call: u64) -> Report {
+    Report::ToolFinished(ToolResult::unrun(CallId(call), ToolStatus::Ok, "fine"))
+}
+
+pub(super) fn step_finished() -> Report {
+    Report::StepFinished { usage: Usage { input: 10, cached: 0, output: 1, estimated: false } }
+}
+
+pub(super) fn finished(outcome: Outcome) -> Report {
+    let error = (outcome == Outcome::Failed).then(|| "no".to_owned());
+    Report::Finished { outcome, error, tools: vec![], processes: EndedProcesses::default() }
+}

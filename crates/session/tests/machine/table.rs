@@ -1,0 +1,267 @@
+//! Every phase × input pair, against `table.txt`.
+//!
+//! The table's form: `# input`, then for each outcome a line `reply | facts | effects` (or `refused: why`), and
+//! below it, indented, the phases in which the input comes to that; `(all)` are all of them.
+
+use std::collections::BTreeMap;
+
+use holdpoint_common::{Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply, RestoreCause, TurnId};
+use holdpoint_session::state::{CallStage, Gate, Input, Phase, Report};
+
+use super::bench::{
+    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, pause, prompt, question, report,
+    session, step_finished, tool_finished,
+};
+use super::words;
+
+const TABLE: &str = include_str!("table.txt");
+
+/// The one call of the phases that have one.
+const CALL: u64 = 2;
+
+/// Every phase, by name. A queue has room for one.
+#[rustfmt::skip]
+const PHASES: [&str; 25] = [
+    // No turn; held, and nothing or one prompt waits.
+    "idle", "held", "queued",
+    // A turn before its first step, and in one.
+    "starting", "stepping",
+    // A call that nobody has judged yet; where nobody is asked; where *always* was said to it before.
+    "proposed", "proposed/deny", "proposed/approve", "proposed/always",
+    // A call that the policy wants confirmed.
+    "asking", "approved", "denied",
+    // A call that runs, and one that asks.
+    "started", "started/deny", "started/approve", "continue?", "confirm?", "question?",
+    // In a step, and one prompt waits; a hold is requested; it stands between two steps, and one prompt waits.
+    "busy", "pausing", "paused",
+    // The turn is cut while its call asks; while it runs, and since then held again and one prompt waits.
+    "cut", "cut/pausing",
+    // The session is closed while the turn is open; the turn is down.
+    "closing", "closed",
+];
+
+/// The machine in that phase.
+fn at(phase: &str) -> Bench {
+    let (asks, phase) = match phase.rsplit_once('/') {
+        Some((phase, "deny")) => (AsksMode::Deny, phase),
+        Some((phase, "approve")) => (AsksMode::Approve, phase),
+        _ => (AsksMode::Wait, phase),
+    };
+    let idle = || Bench::open(asks, 1);
+    let begun = || idle().with([prompt("one")]);
+    let step = || begun().with([gate(1, Gate::Step)]);
+    let proposed = || step().with([report(1, Report::Answered(answer(1, 1)))]);
+    let asking = || proposed().with([gate(1, confirm(CALL, Some("true")))]);
+    let answered = |answer| {
+        let bench = asking();
+        let ask = bench.last_ask().expect("an open ask");
+        bench.with([Input::Answer { ask, answer, by: ann() }])
+    };
+    let started = || proposed().with([gate(1, allow(CALL))]);
+    let hold = || Input::Hold { by: ann() };
+    let interrupt = || Input::Interrupt { turn: None, by: ann() };
+    let close = || Input::Close { by: ann() };
+    match phase {
+        "idle" => idle(),
+        "held" => idle().with([hold()]),
+        "queued" => idle().with([hold(), prompt("one")]),
+        "starting" => begun(),
+        "stepping" => step(),
+        "proposed" => proposed(),
+        "proposed/always" => answered(Answer::Approve { always: true }).with([
+            report(1, tool_finished(CALL)),
+            gate(1, Gate::Step),
+            report(1, Report::Answered(answer(1, 1))),
+        ]),
+        "asking" => asking(),
+        "approved" => answered(Answer::Approve { always: false }),
+        "denied" => answered(Answer::Deny { reason: Some("too risky".to_owned()) }),
+        "started" => started(),
+        "continue?" => started().with([ask(1, CALL, AskRequest::Pause(pause(PauseKind::Continue)))]),
+        "confirm?" => started().with([ask(1, CALL, AskRequest::Pause(pause(PauseKind::Confirm)))]),
+        "question?" => started().with([ask(1, CALL, question())]),
+        "busy" => step().with([prompt("two")]),
+        "pausing" => step().with([hold()]),
+        "paused" => step().with([
+            report(1, Report::Answered(answer(1, 1))),
+            gate(1, allow(CALL)),
+            report(1, tool_finished(CALL)),
+            hold(),
+            gate(1, Gate::Step),
+            prompt("two"),
+        ]),
+        "cut" => asking().with([interrupt()]),
+        "cut/pausing" => started().with([interrupt(), hold(), prompt("two")]),
+        "closing" => started().with([prompt("two"), close()]),
+        "closed" => started().with([close(), report(1, finished(Outcome::Done))]),
+        other => panic!("no phase `{other}`"),
+    }
+}
+
+/// Every input, by name, as it would come in that phase.
+fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
+    let turn = bench.state.turn().map_or(1, |turn| turn.id.0);
+    let stale = turn + 7;
+    let next = bench.state.next_item().0;
+    let to = |ask: AskId, answer| Input::Answer { ask, answer, by: ben() };
+    let last = || bench.last_ask().unwrap_or_else(|| ask_id(1));
+    let reply = |answer: &str| {
+        let reply = QuestionReply { id: "q".to_owned(), answer: answer.to_owned() };
+        Answer::Reply { answers: vec![reply] }
+    };
+    let toggle = |shown| Input::Toggle { shown, by: ben() };
+    let cont = || AskRequest::Pause(pause(PauseKind::Continue));
+    vec![
+        ("prompt", prompt("words")),
+        ("prompt: empty", prompt(" \n")),
+        ("prompt: too long", prompt(&"x".repeat(LONGEST + 1))),
+        ("answer the last ask: resume", to(last(), Answer::Resume)),
+        ("answer the last ask: approve", to(last(), Answer::Approve { always: false })),
+        ("answer the last ask: approve always", to(last(), Answer::Approve { always: true })),
+        ("answer the last ask: deny", to(last(), Answer::Deny { reason: None })),
+        ("answer the last ask: reply", to(last(), reply("yes"))),
+        ("answer the last ask: empty reply", to(last(), reply(" "))),
+        ("answer the last ask: cancel", to(last(), Answer::Cancel)),
+        ("answer an ask that never was", to(ask_id(999), Answer::Resume)),
+        ("answer another session's ask", to(AskId { session: session("other"), seq: last().seq }, Answer::Resume)),
+        ("interrupt", Input::Interrupt { turn: None, by: ben() }),
+        ("interrupt this turn", Input::Interrupt { turn: Some(TurnId(turn)), by: ben() }),
+        ("interrupt another turn", Input::Interrupt { turn: Some(TurnId(stale)), by: ben() }),
+        ("hold", Input::Hold { by: ben() }),
+        ("release", Input::Release { by: ben() }),
+        ("toggle, off shown", toggle(HoldShown::Off)),
+        ("toggle, requested shown", toggle(HoldShown::Requested)),
+        ("toggle, standing shown", toggle(HoldShown::Standing)),
+        ("close", Input::Close { by: ben() }),
+        ("ask: Continue", ask(turn, CALL, cont())),
+        ("ask: Confirm", ask(turn, CALL, AskRequest::Pause(pause(PauseKind::Confirm)))),
+        ("ask: question", ask(turn, CALL, question())),
+        ("ask of another turn", ask(stale, CALL, cont())),
+        ("ask of another call", ask(turn, 99, cont())),
+        ("gate: step", gate(turn, Gate::Step)),
+        ("gate: step of another turn", gate(stale, Gate::Step)),
+        ("gate: call, allowed", gate(turn, allow(CALL))),
+        ("gate: call, to be confirmed", gate(turn, confirm(CALL, Some("true")))),
+        ("gate: call, to be confirmed, no always", gate(turn, confirm(CALL, None))),
+        ("gate: another call", gate(turn, allow(99))),
+        ("gate: call of another turn", gate(stale, allow(CALL))),
+        ("answered", report(turn, Report::Answered(answer(next, 1)))),
+        ("answered: nothing", report(turn, Report::Answered(Default::default()))),
+        ("answered: of another turn", report(stale, Report::Answered(answer(next, 1)))),
+        ("tool finished", report(turn, tool_finished(CALL))),
+        ("tool finished: another call", report(turn, tool_finished(99))),
+        ("tool finished: of another turn", report(stale, tool_finished(CALL))),
+        ("step finished", report(turn, step_finished())),
+        ("step finished: of another turn", report(stale, step_finished())),
+        ("finished: done", report(turn, finished(Outcome::Done))),
+        ("finished: failed", report(turn, finished(Outcome::Failed))),
+        ("finished: of another turn", report(stale, finished(Outcome::Done))),
+        ("restored: restart", Input::Restored { cause: RestoreCause::Restart }),
+        ("restored: panic", Input::Restored { cause: RestoreCause::Panic }),
+        ("restored: unloaded", Input::Restored { cause: RestoreCause::Unloaded }),
+    ]
+}
+
+/// What every pair comes to, by input and outcome, in the table's own form.
+fn tabled() -> String {
+    let mut table: Vec<(&str, Vec<(String, Vec<&str>)>)> =
+        inputs(&at("idle")).iter().map(|(name, _)| (*name, Vec::new())).collect();
+    for phase in PHASES {
+        let count = inputs(&at(phase)).len();
+        for (n, (name, outcomes)) in table.iter_mut().enumerate().take(count) {
+            let mut bench = at(phase);
+            let (input_name, input) = inputs(&bench).swap_remove(n);
+            assert_eq!(input_name, *name);
+            let (before, events) = (bench.state.clone(), bench.log.len());
+            let outcome = bench.take(input);
+            if outcome.as_ref().map_or(true, |decision| decision.facts.is_empty()) {
+                assert_eq!(bench.state, before, "`{name}` when {phase}: no fact, no change");
+                assert_eq!(bench.log.len(), events);
+            }
+            let outcome = words::outcome(&outcome);
+            match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
+                Some((_, phases)) => phases.push(phase),
+                None => outcomes.push((outcome, vec![phase])),
+            }
+        }
+    }
+    let mut text = String::new();
+    for (name, outcomes) in table {
+        text.push_str(&format!("\n# {name}\n"));
+        for (outcome, phases) in outcomes {
+            text.push_str(&format!("{outcome}\n"));
+            let phases = if phases.len() == PHASES.len() { vec!["(all)"] } else { phases };
+            for line in phases.chunks(12) {
+                text.push_str(&format!("    {}\n", line.join(" ")));
+            }
+        }
+    }
+    text
+}
+
+/// The table as `input × phase → outcome`.
+fn pairs(table: &str) -> BTreeMap<(String, String), String> {
+    let (mut input, mut outcome) = (String::new(), String::new());
+    let mut pairs = BTreeMap::new();
+    for line in table.lines().filter(|line| !line.is_empty() && !line.starts_with("//")) {
+        if let Some(name) = line.strip_prefix("# ") {
+            name.clone_into(&mut input);
+        } else if let Some(phases) = line.strip_prefix("    ") {
+            let phases = if phases == "(all)" { PHASES.to_vec() } else { phases.split(' ').collect() };
+            for phase in phases {
+                let twice = pairs.insert((input.clone(), phase.to_owned()), outcome.clone());
+                assert!(twice.is_none(), "`{input}` when {phase} is in the table twice");
+            }
+        } else {
+            line.clone_into(&mut outcome);
+        }
+    }
+    pairs
+}
+
+#[test]
+fn every_phase_and_input_comes_to_what_the_table_says() {
+    let (expected, actual) = (pairs(TABLE), tabled());
+    if std::env::var_os("HOLDPOINT_TABLE").is_some() {
+        panic!("the table as it is:\n{actual}");
+    }
+    let actual = pairs(&actual);
+    assert_eq!(actual.len(), PHASES.len() * inputs(&at("idle")).len());
+    for ((input, phase), outcome) in &actual {
+        let expected = expected.get(&(input.clone(), phase.clone()));
+        assert_eq!(expected, Some(outcome), "`{input}` when {phase}");
+    }
+    assert_eq!(expected.len(), actual.len(), "the table has a pair that is none");
+}
+
+#[test]
+fn every_phase_is_what_its_name_says() {
+    for phase in PHASES {
+        let bench = at(phase);
+        let state = &bench.state;
+        let is = match state.phase() {
+            Phase::Idle if state.is_at_rest() => "idle",
+            Phase::Idle => "held queued",
+            Phase::Running(turn) if turn.step == 0 => "starting",
+            Phase::Running(turn) => match turn.calls.first().map(|(_, stage)| stage) {
+                None => match state.hold().shown() {
+                    HoldShown::Off => "stepping busy",
+                    HoldShown::Requested => "pausing",
+                    HoldShown::Standing => "paused",
+                },
+                Some(CallStage::Proposed) => "proposed proposed/deny proposed/approve proposed/always",
+                Some(CallStage::Asking) => "asking",
+                Some(CallStage::Approved) => "approved",
+                Some(CallStage::Denied { .. }) => "denied",
+                Some(CallStage::Started) => "started started/deny started/approve continue? confirm? question?",
+            },
+            Phase::Interrupting(_, cut) if cut.closing.is_some() => "closing",
+            Phase::Interrupting(..) => "cut cut/pausing",
+            Phase::Closed => "closed",
+        };
+        assert!(is.split(' ').any(|name| name == phase), "{phase} is none of {is}");
+        assert_eq!(phase.contains('?') || phase == "asking", !state.asks().is_empty(), "{phase}");
+        let waits = ["queued", "busy", "paused", "cut/pausing"].contains(&phase);
+        assert_eq!(state.snapshot(0, 0, true).queue.len(), usize::from(waits), "{phase}");
+    }
+}

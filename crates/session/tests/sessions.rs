@@ -1,0 +1,279 @@
+//! Many sessions: the loop, the limit, the list, closing, faults.
+
+use holdpoint_common::{
+    Answer, AnswerError, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, ToolStatus,
+};
+use holdpoint_session::state::Refused;
+use holdpoint_session::testing::{Harness, reply, soon};
+use holdpoint_session::{AttachFrom, ClientEnd, SessionError};
+use holdpoint_tools::testing::Census;
+use holdpoint_tools::{ToolError, ToolOutcome};
+use serde_json::json;
+
+#[tokio::test]
+async fn m_b2_prompts_run_in_order_and_each_ends_once() {
+    let harness = Harness::start();
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    assert_eq!(session.prompt("0").await.unwrap().position, 0);
+    for n in 1..=32 {
+        assert_eq!(session.prompt(n.to_string()).await.unwrap().position, n);
+    }
+    let full = session.prompt("33").await.unwrap_err();
+    assert_eq!(full, SessionError::Refused(Refused::QueueFull { waiting: 32 }));
+    drop(live);
+    for _ in 0..=32 {
+        assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    }
+    let order: Vec<_> = events
+        .facts()
+        .filter_map(|fact| match fact {
+            Fact::TurnStarted { prompt, .. } => Some(prompt.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, (1..=33).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn m_b2_after_a_failed_turn_the_next_prompt_runs() {
+    let harness = Harness::start();
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("one").await.unwrap();
+    session.prompt("two").await.unwrap();
+    harness.model.then(reply().text("part").fail("overloaded")).then(reply().text("fine"));
+    live.call("no_such_tool", json!({}));
+    drop(live);
+    let failed = events.turn_finished().await;
+    assert_eq!(failed.outcome, Outcome::Failed);
+    assert!(failed.error.unwrap().contains("overloaded"));
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+}
+
+#[tokio::test]
+async fn m_b2_bad_prompts_are_refused_and_change_nothing() {
+    let harness = Harness::limited(Limits { max_prompt_bytes: 10, ..Limits::default() });
+    let session = harness.open().await;
+    assert_eq!(session.prompt(" \n").await.unwrap_err(), SessionError::Refused(Refused::EmptyPrompt));
+    let long = session.prompt("12345678901").await.unwrap_err();
+    assert_eq!(long, SessionError::Refused(Refused::PromptTooLong { bytes: 11, most: 10 }));
+    assert_eq!(session.snapshot().status, SessionStatus::Idle);
+}
+
+#[tokio::test]
+async fn m_b2_a_turn_ends_at_its_limit_of_steps() {
+    let harness = Harness::start();
+    for _ in 0..9 {
+        harness.model.then(reply().call("probe", json!({})));
+    }
+    let session = harness.sessions().open(harness.session().max_steps(3)).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Limit);
+    assert_eq!(harness.model.requests().len(), 3, "no request starts once the limit is reached");
+}
+
+#[tokio::test]
+async fn m_b1_twenty_opened_at_once_with_room_for_ten() {
+    let harness = Harness::start();
+    let sessions = harness.sessions();
+    let opened = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
+    let opened: Vec<_> = opened.into_iter().map(Result::unwrap).collect();
+    let listed = sessions.list().await.unwrap();
+    assert_eq!(listed.iter().filter(|session| session.live).count(), 10);
+    assert_eq!(listed.len(), 20);
+    // One that was unloaded opens again when it is touched.
+    let saved = listed.iter().find(|session| !session.live).unwrap();
+    let handle = opened.iter().find(|handle| *handle.id() == saved.id).unwrap();
+    handle.prompt("still here?").await.unwrap();
+    let listed = sessions.list().await.unwrap();
+    assert!(listed.iter().find(|session| session.id == *handle.id()).unwrap().live);
+    assert_eq!(listed.iter().filter(|session| session.live).count(), 10);
+}
+
+#[tokio::test]
+async fn m_b1_refused_only_if_all_are_busy_held_or_attached() {
+    let harness = Harness::limited(Limits { max_sessions: 3, ..Limits::default() });
+    let sessions = harness.sessions();
+    let _silent = harness.model.then_live();
+    let busy = harness.open().await;
+    busy.prompt("go").await.unwrap();
+    let held = harness.open().await;
+    held.hold().await.unwrap();
+    let attached = harness.open().await;
+    let client = attached.attach(AttachFrom::now()).await.unwrap();
+    let refused = sessions.open(harness.session()).await.err().unwrap();
+    assert_eq!(refused, SessionError::TooManySessions { most: 3 });
+    assert!(refused.to_string().contains('3'));
+    // Twenty at once: all refused, nothing unloaded.
+    let refused = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
+    assert!(refused.iter().all(Result::is_err));
+    client.detach();
+    sessions.open(harness.session()).await.unwrap();
+}
+
+#[tokio::test]
+async fn m_b9_the_list_says_what_each_is_doing() {
+    let harness = Harness::start();
+    harness.probe.does(|_, context| match context.pause(PauseKind::Confirm, "ok?", None) {
+        PauseResponse::Approved => Ok(ToolOutcome::default()),
+        _ => Err(ToolError::Interrupted),
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let sessions = harness.sessions();
+    let waits = sessions.open(harness.session().name("waits")).await.unwrap();
+    let mut events = harness.watch(&waits).await;
+    waits.prompt("do the first thing\nand more").await.unwrap();
+    events.asked().await;
+    let other = harness.open().await;
+    let list = sessions.list().await.unwrap();
+    assert_eq!(list.len(), 2);
+    let line = list.iter().find(|session| session.id == *waits.id()).unwrap();
+    assert_eq!((line.name.as_str(), line.title.as_str()), ("waits", "do the first thing"));
+    assert_eq!(line.status, SessionStatus::Paused);
+    assert_eq!(line.waits_for.as_ref().unwrap().request.tool_name(), "probe");
+    let taken = sessions.open(harness.session().name("waits")).await.err().unwrap();
+    assert_eq!(taken, SessionError::NameTaken { name: "waits".into() });
+    assert_eq!(sessions.get("waits").await.unwrap().id(), waits.id());
+    assert_eq!(sessions.get(&waits.id().as_str()[..8]).await.unwrap().id(), waits.id());
+    waits.close().await.unwrap();
+    // Its name is free, and it is still listed, behind the live ones.
+    other.close().await.unwrap();
+    let again = sessions.open(harness.session().name("waits")).await.unwrap();
+    let list = sessions.list().await.unwrap();
+    assert_eq!(list[0].id, *again.id());
+    let closed = list.iter().find(|session| session.id == *waits.id()).unwrap();
+    assert!(!closed.live);
+    assert_eq!(closed.last_turn.as_ref().unwrap().outcome, Outcome::Interrupted);
+}
+
+#[tokio::test]
+async fn m_b8_closing_answers_asks_ends_processes_and_stops_the_actor() {
+    let harness = Harness::start();
+    let census = Census::new();
+    let mark = census.mark();
+    let (told, tells) = std::sync::mpsc::channel();
+    harness.probe.does(move |_, context| {
+        told.send(context.pause(PauseKind::Continue, "?", None)).unwrap();
+        Err(ToolError::Interrupted)
+    });
+    let command = format!("echo up; exec -a {mark} sleep 1000");
+    harness.model.then(reply().call("shell", json!({ "command": command })).call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    events.output("up").await;
+    session.close().await.unwrap();
+    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
+    assert!(census.living().is_empty());
+    while soon("the stream's end", events.next()).await.is_some() {}
+    assert_eq!(events.end(), ClientEnd::Ended);
+    assert!(matches!(events.facts().last(), Some(Fact::SessionClosed { .. })));
+    let closed = events.facts().any(|fact| matches!(fact, Fact::AskClosed { ask: id, .. } if *id == ask.id));
+    assert!(closed);
+}
+
+#[tokio::test]
+async fn m_b8_a_tool_panic_is_told_and_the_next_prompt_works() {
+    let harness = Harness::start();
+    harness.probe.does(|_, _| panic!("the probe fell over"));
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let end = events.turn_finished().await;
+    assert_eq!(end.outcome, Outcome::Panicked);
+    assert!(end.error.unwrap().contains("the probe fell over"));
+    session.prompt("again").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+}
+
+#[tokio::test]
+async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
+    let harness = Harness::start();
+    let census = Census::new();
+    let mark = census.mark();
+    let other = harness.open().await;
+    let mut others = harness.watch(&other).await;
+    let other_live = harness.model.then_live();
+    other.prompt("go").await.unwrap();
+    others.until("the step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+
+    let (told, tells) = std::sync::mpsc::channel();
+    harness.probe.does(move |_, context| {
+        told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+        Err(ToolError::Interrupted)
+    });
+    let command = format!("echo up; exec -a {mark} sleep 1000");
+    harness.model.then(reply().call("shell", json!({ "command": command })).call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    events.output("up").await;
+    session.panic_now().await;
+    while soon("the stream's end", events.next()).await.is_some() {}
+    assert_eq!(events.end(), ClientEnd::Ended);
+    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted, "no tool waits on a dead session");
+
+    // By its handle, as if nothing had happened.
+    session.prompt("next").await.unwrap();
+    let mut events = harness.watch(&session).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Panicked);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert!(census.living().is_empty(), "nothing of the old turn lives");
+    let late = session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap_err();
+    assert!(matches!(late, SessionError::Answer(AnswerError::Closed { .. })), "{late:?}");
+
+    other_live.text("unharmed");
+    drop(other_live);
+    assert_eq!(others.turn_finished().await.outcome, Outcome::Done);
+}
+
+/// As far as it goes without a disk: what was acknowledged as saved is in the log the moment it is
+/// acknowledged, so that an actor that dies right then loses nothing.
+#[tokio::test]
+async fn invariant_7_what_is_acknowledged_is_in_the_log() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.hold().await.unwrap();
+    for round in 0..32 {
+        assert!(session.prompt(format!("prompt {round}")).await.unwrap().saved);
+        if round % 4 == 0 {
+            session.panic_now().await;
+        }
+        let snapshot = session.attach(AttachFrom::now()).await.unwrap().snapshot().clone();
+        assert_eq!(snapshot.queue.len(), round + 1, "none lost, none doubled");
+        assert_eq!(snapshot.queue.last().unwrap().text, format!("prompt {round}"));
+    }
+}
+
+#[tokio::test]
+async fn m_e7_files_and_shell_do_real_work() {
+    let harness = Harness::start();
+    harness
+        .model
+        .then(reply().call("write_file", json!({"path": "a/b.txt", "content": "hello\n"})))
+        .then(reply().call("shell", json!({"command": "cat a/b.txt; echo 2 >&2; exit 3"})))
+        .then(reply().call("read_file", json!({"path": "a/b.txt"})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let results: Vec<_> = events
+        .facts()
+        .filter_map(|fact| match fact {
+            Fact::ToolFinished(result) => Some((result.status, result.to_text())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results[0].0, ToolStatus::Ok, "{results:#?}");
+    assert!(results[1].1.contains("hello\n2\n") && results[1].1.contains('3'), "{results:#?}");
+    assert_eq!(results[1].0, ToolStatus::Error);
+    assert!(results[2].1.contains("hello"));
+    assert_eq!(*session.snapshot().files_modified, ["a/b.txt".to_owned()].into());
+}
