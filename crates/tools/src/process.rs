@@ -137,7 +137,9 @@ impl Processes {
         let started = start::start(&self.0.supervisor, &spec, self.0.grace)
             .and_then(|started| watch::watch(started, Arc::clone(&running)));
         match started {
-            Ok((output, over)) => Ok(Process { running, grace: self.0.grace, output, over, drained_by: None }),
+            Ok((output, over)) => {
+                Ok(Process { running, grace: self.0.grace, output, over, tree_over: false, drained_by: None })
+            }
             Err(error) => {
                 running.set_gone();
                 Err(error)
@@ -229,6 +231,8 @@ pub struct Process {
     output: io::PipeReader,
     /// A byte when the program has ended, the end when its whole tree has.
     over: std::os::unix::net::UnixStream,
+    /// `over` has ended: what is in the pipe now is all there is.
+    tree_over: bool,
     /// The program has ended: output is read until then at most.
     drained_by: Option<Instant>,
 }
@@ -248,37 +252,38 @@ impl Process {
     /// # Errors
     /// What the system says.
     pub fn read_by(&mut self, buffer: &mut [u8], deadline: Option<Instant>) -> io::Result<Read> {
-        let mut tree_over = false;
         loop {
             let now = Instant::now();
             if self.drained_by.is_some_and(|by| now >= by) {
                 return Ok(Read::Ended);
             }
-            let until = if tree_over { Some(now) } else { earlier(deadline, self.drained_by) };
+            let until = if self.tree_over { Some(now) } else { earlier(deadline, self.drained_by) };
             let timeout = until.map(|until| timespec(until.saturating_duration_since(now)));
             let (output, over) = (self.output.as_fd(), self.over.as_fd());
             let mut fds =
                 [PollFd::from_borrowed_fd(output, PollFlags::IN), PollFd::from_borrowed_fd(over, PollFlags::IN)];
-            let watched = if tree_over { 1 } else { 2 };
+            let watched = if self.tree_over { 1 } else { 2 };
             match poll(&mut fds[..watched], timeout.as_ref()) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
             let (readable, news) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+            // First of all: somebody who floods the pipe must not keep it from us that the program has ended.
+            if news {
+                self.tree_over = io::Read::read(&mut self.over, &mut [0])? == 0;
+                self.drained_by.get_or_insert_with(|| Instant::now() + LINGER);
+            }
             if readable {
                 return Ok(match io::Read::read(&mut self.output, buffer)? {
                     0 => Read::Ended,
                     bytes => Read::Bytes(bytes),
                 });
             }
-            if tree_over {
+            if !news && self.tree_over {
                 return Ok(Read::Ended);
             }
-            if news {
-                tree_over = io::Read::read(&mut self.over, &mut [0])? == 0;
-                self.drained_by.get_or_insert_with(|| Instant::now() + LINGER);
-            } else if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if !news && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Ok(Read::TimedOut);
             }
         }

@@ -1,4 +1,5 @@
 //! Nothing that a command starts lives on: ended at a cut, at its time-out, at its own end, with its owner.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, reason = "a test")]
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, Write};
@@ -184,6 +185,27 @@ fn t_p3_a_command_has_the_grace_to_end_by_itself() {
     assert!(called.output.ends_with("told\nbye\n"), "{}", called.output);
     assert_eq!(called.processes.killed, 0);
     assert!(called.processes.terminated >= 1);
+}
+
+#[test]
+fn t_p3_a_stopped_command_is_told_too() {
+    let bench = Bench::new().grace(Duration::from_secs(20));
+    let calling =
+        bench.start(Shell::new(), json!({"command": "trap 'echo told; exit 0' TERM; echo ready; kill -STOP $$"}));
+    calling.wait_for("ready");
+    let stopped = || {
+        let stat =
+            calling.processes.so_far().left.first().map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")));
+        stat.is_some_and(|stat| stat.is_ok_and(|stat| stat.contains(") T ")))
+    };
+    while !stopped() {
+        std::thread::yield_now();
+    }
+    let since = Instant::now();
+    calling.processes.end();
+    let called = calling.wait();
+    assert!(called.output.ends_with("told\n"), "{}", called.output);
+    assert!(since.elapsed() < Duration::from_secs(10));
 }
 
 #[test]

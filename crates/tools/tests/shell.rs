@@ -1,4 +1,5 @@
 //! The shell tool: its output, its end, its environment, and what it refuses.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, reason = "a test")]
 #![cfg(unix)]
 
 use std::time::{Duration, Instant};
@@ -73,6 +74,7 @@ fn t_p4_who_holds_the_output_open_does_not_hold_the_call() {
         (Supervisor::ThisProgram, "setsid sleep 1000 & echo $!"),
         (Supervisor::ThisProgram, "(trap '' TERM; exec setsid sleep 1000) & echo $!"),
         (Supervisor::None, "setsid sleep 20 & echo $!; sleep 0.1"),
+        (Supervisor::None, "(sleep 0.05; exec setsid yes) & echo $!; sleep 0.2"),
         (
             Supervisor::None,
             "setsid bash -c 'trap \"\" PIPE; while sleep 0.01; do echo more; done' & echo $!; sleep 0.1",

@@ -131,8 +131,8 @@ mod tests {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        walked.sort();
-        scanned.sort();
+        walked.sort_by_key(|pid| pid.as_raw_pid());
+        scanned.sort_by_key(|pid| pid.as_raw_pid());
         assert_eq!(walked, scanned);
     }
 }
