@@ -16,7 +16,7 @@ mod linux {
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
-    use holdpoint_tools::{Process, ProcessSpec, Processes, Supervisor, supervise_if_asked};
+    use holdpoint_tools::{Exit, Process, ProcessSpec, Processes, Supervisor, supervise_if_asked};
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -41,7 +41,8 @@ mod linux {
             report(&format!("{name}: bash -c true, start to finished"), 300, || {
                 let since = Instant::now();
                 let processes = Processes::new(supervisor.clone(), GRACE);
-                let _ = start(&processes, "true").finish();
+                let process = start(&processes, "true");
+                assert!(process.wait_by(None).is_some_and(Exit::is_success));
                 let _ = processes.finish();
                 since.elapsed()
             });

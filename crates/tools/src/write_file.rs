@@ -2,7 +2,6 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -87,7 +86,7 @@ fn write(folder: &Path, path: &Path, content: &[u8]) -> io::Result<File> {
     // What was judged is where the path led. Held open: a link that is put in its way now leads nowhere.
     let opened = open(folder, OFlags::RDONLY | OFlags::DIRECTORY)?;
     #[cfg(target_os = "linux")]
-    let folder = &Path::new("/proc/self/fd").join(opened.as_raw_fd().to_string());
+    let folder = &Path::new("/proc/self/fd").join(std::os::fd::AsRawFd::as_raw_fd(&opened).to_string());
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let path = &folder.join(name);
     let mode = match fs::symlink_metadata(path) {

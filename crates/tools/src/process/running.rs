@@ -36,7 +36,6 @@ struct Known {
 
 /// Where to look for the processes of a started program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no /proc to look in"))]
 pub(super) enum Root {
     /// Nothing has started.
     #[default]
