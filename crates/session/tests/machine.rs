@@ -5,5 +5,6 @@ mod machine {
     mod model;
     mod stories;
     mod table;
+    mod watches;
     mod words;
 }

@@ -86,20 +86,24 @@ impl Outbox {
 impl SessionActor {
     /// Sends a parcel on its way: at once if its facts are saved at once, else when they are.
     pub(super) fn dispatch(&mut self, facts: Vec<Arc<Event>>, parcel: Parcel, ctx: &mut Context<Self>) {
-        let upto = facts.last().map(|fact| fact.seq);
-        if upto.is_some() {
-            self.outbox.unsaved.extend(facts);
+        // What carries no facts of its own leaves behind what is before it.
+        let before = self.outbox.held.back().map(|held| held.upto);
+        let upto = facts.last().map(|fact| fact.seq).or(before).unwrap_or_default();
+        let save = !facts.is_empty();
+        self.outbox.unsaved.extend(facts);
+        self.outbox.held.push_back(Held { upto, parcel });
+        if save {
             self.save(ctx);
         }
-        if self.outbox.failing {
-            return self.carry_out(parcel, self.outbox.is_saved(), ctx);
+        self.release(ctx);
+    }
+
+    /// Lets everything leave that waits for nothing any more.
+    fn release(&mut self, ctx: &mut Context<Self>) {
+        let failing = self.outbox.failing;
+        while let Some(held) = self.outbox.held.pop_front_if(|held| failing || held.upto <= self.outbox.saved) {
+            self.carry_out(held.parcel, held.upto <= self.outbox.saved, ctx);
         }
-        let saved = upto.is_none_or(|upto| upto <= self.outbox.saved);
-        if saved && self.outbox.is_empty() {
-            return self.carry_out(parcel, true, ctx);
-        }
-        let upto = upto.or(self.outbox.held.back().map(|held| held.upto)).unwrap_or_default();
-        self.outbox.held.push_back(Held { upto, parcel });
     }
 
     /// Hands what is not saved to the store, one save at a time.
@@ -134,15 +138,12 @@ impl SessionActor {
                 while self.outbox.unsaved.front().is_some_and(|fact| fact.seq <= upto) {
                     self.outbox.unsaved.pop_front();
                 }
+                self.release(ctx);
                 if self.outbox.failing && self.outbox.unsaved.is_empty() {
                     self.outbox.failing = false;
                     tracing::info!(session = %self.state.id(), "saving works again");
+                    self.shown.send_modify(|shown| Arc::make_mut(shown).saved = true);
                     self.tell(Delta::SavedAgain, ctx);
-                }
-                while self.outbox.held.front().is_some_and(|held| held.upto <= upto) {
-                    if let Some(held) = self.outbox.held.pop_front() {
-                        self.carry_out(held.parcel, true, ctx);
-                    }
                 }
             }
             Err(error) => {
@@ -159,9 +160,7 @@ impl SessionActor {
         }
         self.outbox.failing = true;
         tracing::error!(session = %self.state.id(), reason, "not saved");
-        while let Some(held) = self.outbox.held.pop_front() {
-            self.carry_out(held.parcel, false, ctx);
-        }
+        self.release(ctx);
         self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
     }
 

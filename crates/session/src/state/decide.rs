@@ -9,7 +9,7 @@ use holdpoint_common::{
 use holdpoint_tools::AskReply;
 use thiserror::Error;
 
-use super::{CallStage, Phase, Settled, State, Turn, queued};
+use super::{CallStage, Cut, Phase, Settled, State, Turn, queued};
 
 /// What can happen to a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -311,9 +311,9 @@ impl Draft<'_> {
         let prompt = self.state.next_prompt;
         let waiting = self.state.queue.len();
         let starts = match &self.state.phase {
-            Phase::Closed => return Err(Refused::Closed),
+            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
             Phase::Idle => !matches!(self.state.hold, Hold::Standing { .. }),
-            Phase::Running(_) | Phase::Interrupting(..) => false,
+            Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => false,
         };
         if !starts && waiting >= limits.max_queued_prompts {
             return Err(Refused::QueueFull { waiting });
@@ -451,7 +451,9 @@ impl Draft<'_> {
                 let turn = turn.id;
                 self.cut(turn, CutCause::Close { by }, AskCloseCause::SessionClosed);
             }
-            Phase::Interrupting(..) => {
+            // It is closing already.
+            Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {}
+            Phase::Interrupting(_, Cut { closing: None, .. }) => {
                 self.facts.push(Fact::TurnCut { cause: CutCause::Close { by } });
                 self.return_queue();
             }
@@ -595,7 +597,6 @@ impl Draft<'_> {
             None => Fact::TurnFinished { outcome, error, cause: None, receipt: None, usage },
         });
         if let Some(by) = cut.and_then(|cut| cut.closing.clone()) {
-            self.return_queue();
             return self.end_session(by);
         }
         let waits = !self.state.queue.is_empty();
@@ -636,12 +637,17 @@ impl Draft<'_> {
             Phase::Running(turn) | Phase::Interrupting(turn, _) => {
                 self.close_asks(ask_cause);
                 self.answer_open_calls(turn, &cut_cause.to_string());
-                let asks = self.state.asks.iter().map(|ask| ask.id.clone()).collect();
+                // What the cut had released before is part of the receipt too.
+                let (mut asks, prompts) = match &self.state.phase {
+                    Phase::Interrupting(_, cut) => (cut.asks.clone(), cut.prompts.clone()),
+                    Phase::Idle | Phase::Running(_) | Phase::Closed => Default::default(),
+                };
+                asks.extend(self.state.asks.iter().map(|ask| ask.id.clone()));
                 self.facts.push(Fact::TurnFinished {
                     outcome,
                     error: None,
                     cause: Some(cut_cause),
-                    receipt: Some(Receipt { asks, ..Receipt::default() }),
+                    receipt: Some(Receipt { asks, prompts, ..Receipt::default() }),
                     usage: turn.usage,
                 });
             }

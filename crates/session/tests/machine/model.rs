@@ -1,0 +1,374 @@
+//! What a session is, naively: plain numbers and lists, told every input, and what it would answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdpoint_common::{
+    Answer, AskCloseCause, AskRequest, AsksMode, HoldShown, PauseKind, RestoreCause, SessionStatus, TurnId, Who,
+};
+use holdpoint_session::state::{CallStage, Clearance, Gate, GateReply, Input, Phase, Refused, Reply, Report, State};
+
+use super::bench::{LONGEST, session};
+use super::words;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum At {
+    Idle,
+    Running,
+    Cut,
+    Closing,
+    Closed,
+}
+
+#[derive(Debug)]
+struct OpenAsk {
+    seq: u64,
+    call: u64,
+    /// Words for the answers it takes.
+    takes: &'static str,
+    /// The policy's, and what *always* would remember.
+    policy: Option<Option<String>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Model {
+    mode: AsksMode,
+    room: usize,
+    at: At,
+    turns: u64,
+    prompts: u64,
+    step: u32,
+    calls: Vec<(u64, &'static str)>,
+    asks: Vec<OpenAsk>,
+    /// How asks that are over would refuse an answer.
+    over: BTreeMap<u64, String>,
+    always: BTreeSet<String>,
+    hold: HoldShown,
+    queue: Vec<u64>,
+}
+
+impl Model {
+    pub(super) fn new(mode: AsksMode, room: usize) -> Self {
+        Self {
+            mode,
+            room,
+            at: At::Idle,
+            turns: 0,
+            prompts: 0,
+            step: 0,
+            calls: vec![],
+            asks: vec![],
+            over: BTreeMap::new(),
+            always: BTreeSet::new(),
+            hold: HoldShown::Off,
+            queue: vec![],
+        }
+    }
+
+    /// Takes an input in; `next` is the number of the next fact. Returns the reply, as [`brief`] words it.
+    pub(super) fn told(&mut self, input: &Input, next: u64) -> String {
+        match input {
+            Input::Prompt { text, .. } => self.prompt(text),
+            Input::Answer { ask, answer, by } => {
+                let ours = ask.session == session("bench");
+                self.answer(if ours { ask.seq } else { 0 }, answer, by)
+            }
+            Input::Interrupt { turn, .. } => self.interrupt(*turn),
+            Input::Hold { .. } => self.set_hold(HoldShown::Requested),
+            Input::Release { .. } => self.set_hold(HoldShown::Off),
+            Input::Toggle { shown, .. } if self.at != At::Closed && *shown != self.hold => self.held(),
+            Input::Toggle { shown: HoldShown::Off, .. } => self.set_hold(HoldShown::Requested),
+            Input::Toggle { .. } => self.set_hold(HoldShown::Off),
+            Input::Close { .. } => self.close(),
+            Input::Ask { turn, call, request } => {
+                if self.at != At::Running || turn.0 != self.turns || self.stage(call.0) != Some("started") {
+                    return "AskRefused".to_owned();
+                }
+                self.raise(next, call.0, request, None);
+                format!("Asked {next}")
+            }
+            Input::Gate { turn, .. } if self.at != At::Running || turn.0 != self.turns => "Cut".to_owned(),
+            Input::Gate { gate: Gate::Step, .. } => self.step(),
+            Input::Gate { gate: Gate::Tool { call, clearance }, .. } => self.tool(call.0, clearance, next),
+            Input::Report { turn, report } => {
+                let open = matches!(self.at, At::Running | At::Cut | At::Closing) && turn.0 == self.turns;
+                if open { self.report(report) } else { "Stale".to_owned() }
+            }
+            Input::Restored { cause } => self.restored(*cause),
+        }
+    }
+
+    fn prompt(&mut self, text: &str) -> String {
+        if text.trim().is_empty() {
+            return "refused: empty".to_owned();
+        }
+        if text.len() > LONGEST {
+            return format!("refused: {} bytes, at most {LONGEST}", text.len());
+        }
+        if matches!(self.at, At::Closing | At::Closed) {
+            return "refused: closed".to_owned();
+        }
+        let starts = self.at == At::Idle && self.hold == HoldShown::Off;
+        if !starts && self.queue.len() == self.room {
+            return format!("refused: queue full, {} wait", self.room);
+        }
+        self.prompts += 1;
+        self.queue.push(self.prompts);
+        let position = if starts { 0 } else { self.queue.len() };
+        if starts {
+            self.start_next();
+        }
+        format!("Prompted {} at {position}", self.prompts)
+    }
+
+    fn start_next(&mut self) {
+        if !self.queue.is_empty() {
+            self.queue.remove(0);
+            self.turns += 1;
+            self.step = 0;
+            self.at = At::Running;
+        }
+    }
+
+    fn answer(&mut self, seq: u64, answer: &Answer, by: &Who) -> String {
+        let Some(ask) = self.asks.iter().find(|ask| ask.seq == seq) else {
+            return self.over.get(&seq).cloned().unwrap_or("refused: unknown ask".to_owned());
+        };
+        if !ask.takes.contains(answer.word()) {
+            return format!("refused: {} is no {}", answer.word(), ask.takes);
+        }
+        match answer {
+            Answer::Reply { answers } if answers.is_empty() => return "refused: question has no reply".to_owned(),
+            Answer::Reply { answers } if answers[0].answer.is_empty() => {
+                return "refused: question has an empty reply".to_owned();
+            }
+            _ => {}
+        }
+        self.settle(seq, answer, &by.to_string());
+        "Answered".to_owned()
+    }
+
+    fn settle(&mut self, seq: u64, answer: &Answer, by: &str) {
+        let Some(at) = self.asks.iter().position(|ask| ask.seq == seq) else { return };
+        let ask = self.asks.remove(at);
+        self.over.insert(seq, format!("refused: already answered by {by}"));
+        let Some(rule) = ask.policy else { return };
+        let approved = matches!(answer, Answer::Approve { .. });
+        self.set_stage(ask.call, if approved { "approved" } else { "denied" });
+        if matches!(answer, Answer::Approve { always: true }) {
+            self.always.extend(rule);
+        }
+    }
+
+    fn interrupt(&mut self, turn: Option<TurnId>) -> String {
+        match self.at {
+            At::Closed => return "refused: closed".to_owned(),
+            At::Idle => return "NotRunning".to_owned(),
+            _ if turn.is_some_and(|turn| turn.0 != self.turns) => return "NotRunning".to_owned(),
+            At::Running => self.cut(At::Cut, "refused: ask closed, the turn was interrupted"),
+            At::Cut | At::Closing => {}
+        }
+        format!("Interrupting {}", self.turns)
+    }
+
+    fn cut(&mut self, to: At, asks: &str) {
+        self.at = to;
+        self.queue.clear();
+        self.hold = HoldShown::Off;
+        self.over_all(asks);
+    }
+
+    fn over_all(&mut self, how: &str) {
+        self.over.extend(self.asks.drain(..).map(|ask| (ask.seq, how.to_owned())));
+    }
+
+    fn held(&self) -> String {
+        format!("Hold {:?}", self.hold)
+    }
+
+    /// Someone wants it held, or not.
+    fn set_hold(&mut self, to: HoldShown) -> String {
+        if self.at == At::Closed {
+            return "refused: closed".to_owned();
+        }
+        self.hold = match (to, self.hold, self.at) {
+            (HoldShown::Off, ..) => HoldShown::Off,
+            (_, HoldShown::Off, At::Idle) => HoldShown::Standing,
+            (_, HoldShown::Off, _) => HoldShown::Requested,
+            (_, is, _) => is,
+        };
+        let held = self.held();
+        if self.hold == HoldShown::Off && self.at == At::Idle {
+            self.start_next();
+        }
+        held
+    }
+
+    fn close(&mut self) -> String {
+        match self.at {
+            At::Closed => return "refused: closed".to_owned(),
+            At::Idle => self.cut(At::Closed, ""),
+            At::Running => self.cut(At::Closing, "refused: ask closed, the session was closed"),
+            At::Cut | At::Closing => {
+                self.at = At::Closing;
+                self.queue.clear();
+            }
+        }
+        "Closing".to_owned()
+    }
+
+    fn raise(&mut self, seq: u64, call: u64, request: &AskRequest, policy: Option<Option<String>>) {
+        let takes = match request {
+            AskRequest::Question(_) => "reply or cancel",
+            AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm => "approve or deny",
+            AskRequest::Pause(_) => "resume",
+        };
+        if policy.is_some() {
+            self.set_stage(call, "asking");
+        }
+        self.asks.push(OpenAsk { seq, call, takes, policy });
+        let yes = Answer::Approve { always: false };
+        match (self.mode, takes) {
+            (AsksMode::Wait, _) => {}
+            (mode @ AsksMode::Approve, "approve or deny") => self.settle(seq, &yes, &format!("asks = {mode}")),
+            (mode, _) => self.settle(seq, &Answer::Cancel, &format!("asks = {mode}")),
+        }
+    }
+
+    fn step(&mut self) -> String {
+        if self.hold == HoldShown::Requested && self.step > 0 {
+            self.hold = HoldShown::Standing;
+        }
+        if self.hold == HoldShown::Standing {
+            return "Wait".to_owned();
+        }
+        self.step += 1;
+        "Go".to_owned()
+    }
+
+    fn tool(&mut self, call: u64, clearance: &Clearance, next: u64) -> String {
+        if let (Some("proposed"), Clearance::Ask { request, always }) = (self.stage(call), clearance) {
+            match always {
+                Some(rule) if self.always.contains(rule) => self.set_stage(call, "approved"),
+                _ => self.raise(next, call, &AskRequest::Pause(request.clone()), Some(always.clone())),
+            }
+        }
+        match self.stage(call) {
+            Some("proposed" | "approved") => {
+                self.set_stage(call, "started");
+                "Go".to_owned()
+            }
+            Some("asking") => "Wait".to_owned(),
+            Some("denied") => "Denied".to_owned(),
+            _ => "Cut".to_owned(),
+        }
+    }
+
+    fn report(&mut self, report: &Report) -> String {
+        match report {
+            Report::Answered(message) => {
+                self.calls.extend(message.calls.iter().map(|call| (call.id.0, "proposed")));
+            }
+            Report::StepFinished { .. } => {}
+            Report::ToolFinished(result) => {
+                if self.stage(result.call.0).is_none() {
+                    return "Stale".to_owned();
+                }
+                self.calls.retain(|(call, _)| *call != result.call.0);
+                let (over, open) = self.asks.drain(..).partition(|ask| ask.call == result.call.0);
+                self.asks = over;
+                self.over_all("refused: ask closed, its turn ended");
+                self.asks = open;
+            }
+            Report::Finished { .. } => {
+                self.over_all("refused: ask closed, its turn ended");
+                self.calls.clear();
+                self.at = if self.at == At::Closing { At::Closed } else { At::Idle };
+                self.hold = match self.hold {
+                    _ if self.at == At::Closed => HoldShown::Off,
+                    HoldShown::Requested if self.queue.is_empty() => HoldShown::Off,
+                    HoldShown::Requested => HoldShown::Standing,
+                    is => is,
+                };
+                if self.at == At::Idle && self.hold == HoldShown::Off {
+                    self.start_next();
+                }
+            }
+        }
+        "Noted".to_owned()
+    }
+
+    fn restored(&mut self, cause: RestoreCause) -> String {
+        let cause = match cause {
+            RestoreCause::Panic => AskCloseCause::Panicked,
+            RestoreCause::Restart | RestoreCause::Unloaded => AskCloseCause::Restart,
+        };
+        self.over_all(&format!("refused: ask closed, {cause}"));
+        self.calls.clear();
+        self.always.clear();
+        self.at = At::Idle;
+        self.hold = if self.queue.is_empty() { HoldShown::Off } else { HoldShown::Standing };
+        "Noted".to_owned()
+    }
+
+    fn stage(&self, call: u64) -> Option<&'static str> {
+        self.calls.iter().find(|(id, _)| *id == call).map(|(_, stage)| *stage)
+    }
+
+    fn set_stage(&mut self, call: u64, to: &'static str) {
+        self.calls.iter_mut().filter(|(id, _)| *id == call).for_each(|(_, stage)| *stage = to);
+    }
+
+    /// MISSION A1, word by word.
+    pub(super) fn status(&self) -> SessionStatus {
+        match self.at {
+            At::Cut | At::Closing => SessionStatus::Interrupted,
+            _ if !self.asks.is_empty() || self.hold == HoldShown::Standing => SessionStatus::Paused,
+            At::Running => SessionStatus::Running,
+            At::Idle | At::Closed => SessionStatus::Idle,
+        }
+    }
+
+    /// All that can be seen of it, in one line.
+    pub(super) fn shown(&self) -> String {
+        let open = matches!(self.at, At::Running | At::Cut | At::Closing);
+        let turn = open.then_some((self.turns, self.step, &self.calls));
+        let asks: Vec<_> = self.asks.iter().map(|ask| ask.seq).collect();
+        format!("{:?} {turn:?} asks {asks:?} hold {:?} queue {:?}", self.at, self.hold, self.queue)
+    }
+}
+
+/// A machine's reply, as the model words it.
+pub(super) fn brief(outcome: Result<&Reply, &Refused>) -> String {
+    match outcome {
+        Ok(Reply::Hold(hold)) => format!("Hold {:?}", hold.shown()),
+        Ok(Reply::Gate(GateReply::Denied { .. })) => "Denied".to_owned(),
+        Ok(reply) => words::reply(reply),
+        Err(refused) => words::refusal(refused),
+    }
+}
+
+/// All that can be seen of a machine, in the same line.
+pub(super) fn shown(state: &State) -> String {
+    let at = match state.phase() {
+        Phase::Idle => At::Idle,
+        Phase::Running(_) => At::Running,
+        Phase::Interrupting(_, cut) if cut.closing.is_some() => At::Closing,
+        Phase::Interrupting(..) => At::Cut,
+        Phase::Closed => At::Closed,
+    };
+    let stage = |stage: &CallStage| match stage {
+        CallStage::Proposed => "proposed",
+        CallStage::Asking => "asking",
+        CallStage::Approved => "approved",
+        CallStage::Denied { .. } => "denied",
+        CallStage::Started => "started",
+    };
+    let turn = state.turn().map(|turn| {
+        let calls: Vec<_> = turn.calls.iter().map(|(call, is)| (call.id.0, stage(is))).collect();
+        (turn.id.0, turn.step, calls)
+    });
+    let snapshot = state.snapshot(0, 0, true);
+    let asks: Vec<_> = snapshot.asks.iter().map(|ask| ask.id.seq).collect();
+    let queue: Vec<_> = snapshot.queue.iter().map(|queued| queued.prompt.0).collect();
+    format!("{at:?} {turn:?} asks {asks:?} hold {:?} queue {queue:?}", snapshot.hold.shown())
+}

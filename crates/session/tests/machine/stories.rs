@@ -1,0 +1,319 @@
+//! Histories: random inputs of all kinds, most of them plausible, and what is watched while they go by.
+//!
+//! Half of the histories are *orderly*: their runner keeps to the order a runner keeps to (gate, answer, calls,
+//! next gate). In the others anything comes at any time. `HOLDPOINT_FULL=1` plays ten times as many.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use holdpoint_common::{
+    Answer, AskId, AskRequest, AsksMode, AssistantMessage, Event, Fact, HoldShown, Outcome, PauseKind, QuestionReply,
+    RestoreCause, TurnId,
+};
+use holdpoint_session::state::{CallStage, Decision, Gate, Input, Phase, Refused, Report, State};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use super::bench::{
+    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, pause, prompt, question, report,
+    session, step_finished, tool_finished,
+};
+use super::words;
+
+/// How many prompts may wait.
+pub(super) const ROOM: usize = 3;
+
+/// What a history is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Plot {
+    pub(super) asks: AsksMode,
+    orderly: bool,
+    /// Each an input, chosen by what is plausible when its turn comes.
+    beats: Vec<[u8; 4]>,
+}
+
+fn plots() -> impl Strategy<Value = Plot> {
+    let asks = prop_oneof![4 => Just(AsksMode::Wait), 1 => Just(AsksMode::Deny), 1 => Just(AsksMode::Approve)];
+    let beats = proptest::collection::vec(any::<u32>().prop_map(u32::to_be_bytes), 1..=60);
+    (asks, any::<bool>(), beats).prop_map(|(asks, orderly, beats)| Plot { asks, orderly, beats })
+}
+
+/// One input and what came of it.
+pub(super) struct Seen<'a> {
+    pub(super) before: &'a State,
+    /// The number the first fact got.
+    pub(super) next: u64,
+    pub(super) input: &'a Input,
+    pub(super) outcome: &'a Result<Decision, Refused>,
+    /// What is now a fact.
+    pub(super) new: &'a [Arc<Event>],
+    pub(super) bench: &'a Bench,
+    pub(super) orderly: bool,
+}
+
+impl Seen<'_> {
+    pub(super) fn after(&self) -> &State {
+        &self.bench.state
+    }
+
+    pub(super) fn facts(&self) -> impl Iterator<Item = (&Event, &Fact)> {
+        self.new.iter().filter_map(|event| event.fact().map(|fact| (&**event, fact)))
+    }
+}
+
+/// What is watched over a history.
+pub(super) trait Watch {
+    fn open(bench: &Bench) -> Self;
+    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String>;
+    fn end(&mut self, _: &Bench) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Fails a watch, saying what is wrong.
+macro_rules! ensure {
+    ($holds:expr, $($why:tt)+) => {
+        if !$holds {
+            return Err(format!($($why)+));
+        }
+    };
+}
+pub(super) use ensure;
+
+/// Plays histories while `W` watches.
+pub(super) fn watched<W: Watch>() {
+    let full = std::env::var_os("HOLDPOINT_FULL").is_some_and(|full| full == "1");
+    let cases = if full { 100_000 } else { 10_000 };
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    let result = runner.run(&plots(), |plot| {
+        play::<W>(&plot, None).map_err(|why| {
+            let mut told = String::new();
+            // The same again, told this time.
+            let _ = play::<W>(&plot, Some(&mut told));
+            TestCaseError::fail(format!("{why}\nasks = {}, orderly: {}\n{told}", plot.asks, plot.orderly))
+        })
+    });
+    if let Err(failed) = result {
+        panic!("{failed}");
+    }
+}
+
+fn play<W: Watch>(plot: &Plot, mut told: Option<&mut String>) -> Result<(), String> {
+    let mut bench = Bench::open(plot.asks, ROOM);
+    let mut watch = W::open(&bench);
+    let mut director = Director { orderly: plot.orderly, answered: false, called: false };
+    for beat in &plot.beats {
+        let input = director.choose(&bench, *beat);
+        let (before, known, next) = (bench.state.clone(), bench.log.len(), bench.next);
+        let outcome = bench.take(input.clone());
+        if let Some(told) = &mut told {
+            let _ = writeln!(told, "{input:?}\n    -> {}", words::outcome(&outcome));
+        }
+        let new = &bench.log[known..];
+        director.saw(&input, new);
+        let orderly = plot.orderly;
+        watch.see(&Seen { before: &before, next, input: &input, outcome: &outcome, new, bench: &bench, orderly })?;
+    }
+    watch.end(&bench)
+}
+
+/// Chooses inputs.
+struct Director {
+    orderly: bool,
+    /// The open step has its answer.
+    answered: bool,
+    /// It had calls.
+    called: bool,
+}
+
+impl Director {
+    fn saw(&mut self, input: &Input, new: &[Arc<Event>]) {
+        for event in new {
+            match event.fact() {
+                Some(Fact::StepStarted | Fact::TurnStarted { .. }) => (self.answered, self.called) = (false, false),
+                Some(Fact::AssistantMessage(message)) => self.called = !message.calls.is_empty(),
+                _ => {}
+            }
+        }
+        self.answered |= matches!(input, Input::Report { report: Report::Answered(_), .. });
+    }
+
+    fn choose(&self, bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
+        if kind < 144 {
+            return self.plausible(bench, a, b, c);
+        }
+        let input = anything(bench, [kind, a, b, c]);
+        if self.orderly && !self.in_order(bench, &input) { self.plausible(bench, a, b, c) } else { input }
+    }
+
+    /// Whether a runner that keeps to its order would send that now.
+    fn in_order(&self, bench: &Bench, input: &Input) -> bool {
+        let Some(open) = bench.state.turn() else { return true };
+        let between = open.calls.is_empty() && (open.step == 0 || self.answered && self.called);
+        match input {
+            Input::Gate { turn, gate: Gate::Step } if *turn == open.id => between,
+            Input::Report { turn, report: Report::Answered(_) } if *turn == open.id => open.step > 0 && !self.answered,
+            _ => true,
+        }
+    }
+
+    /// What would come next if all went on.
+    fn plausible(&self, bench: &Bench, a: u8, b: u8, c: u8) -> Input {
+        let state = &bench.state;
+        let of = |len: usize| usize::from(b) % len;
+        match state.phase() {
+            Phase::Closed => Input::Restored { cause: RestoreCause::Unloaded },
+            Phase::Idle if state.hold().shown() == HoldShown::Standing && a < 100 => Input::Release { by: ben() },
+            Phase::Idle => prompt("go on"),
+            Phase::Running(_) if !state.asks().is_empty() && a < 150 => {
+                let ask = &state.asks()[of(state.asks().len())];
+                Input::Answer { ask: ask.id.clone(), answer: fitting(&ask.request, c), by: ann() }
+            }
+            Phase::Running(turn) if !turn.calls.is_empty() => {
+                let (call, stage) = &turn.calls[of(turn.calls.len())];
+                let (turn, call) = (turn.id.0, call.id.0);
+                match stage {
+                    CallStage::Proposed | CallStage::Asking => gate(turn, cleared(call, c)),
+                    CallStage::Approved | CallStage::Denied { .. } if c < 160 => gate(turn, cleared(call, a)),
+                    CallStage::Started if c < 110 => ask(turn, call, request(a)),
+                    CallStage::Approved | CallStage::Denied { .. } | CallStage::Started => {
+                        report(turn, tool_finished(call))
+                    }
+                }
+            }
+            Phase::Running(turn) => {
+                let id = turn.id.0;
+                if turn.step > 0 && !self.answered {
+                    report(id, Report::Answered(message(state, c)))
+                } else if turn.step > 0 && !self.called {
+                    report(id, if c < 60 { step_finished() } else { finished(Outcome::Done) })
+                } else {
+                    gate(id, Gate::Step)
+                }
+            }
+            Phase::Interrupting(turn, _) => {
+                let id = turn.id.0;
+                match turn.calls.first() {
+                    Some((call, _)) if c < 128 => report(id, tool_finished(call.id.0)),
+                    None if c < 60 && turn.step > 0 && !self.answered => {
+                        report(id, Report::Answered(AssistantMessage { partial: true, ..answer(state.next_item().0, 0) }))
+                    }
+                    _ => report(id, finished(Outcome::Interrupted)),
+                }
+            }
+        }
+    }
+}
+
+/// Any input at all; ids are mostly of things that are or were.
+fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
+    let state = &bench.state;
+    let open = state.turn().map_or(1, |turn| turn.id.0);
+    let turn = if a < 200 { open } else { (open + 1).saturating_sub(u64::from(a % 4)) };
+    let next = state.next_item().0;
+    let call = match state.turn().filter(|turn| b < 200 && !turn.calls.is_empty()) {
+        Some(turn) => turn.calls[usize::from(b) % turn.calls.len()].0.id.0,
+        None => u64::from(b) % (next + 1),
+    };
+    let by = if c < 128 { ann() } else { ben() };
+    match kind % 28 {
+        0..=3 => match a {
+            0..=9 => prompt(" "),
+            10..=19 => prompt(&"x".repeat(LONGEST + 1)),
+            _ => Input::Prompt { text: format!("p{}", bench.next), by },
+        },
+        4..=7 => {
+            let asks = state.asks();
+            let raised = || bench.log.iter().filter_map(|event| match event.fact() {
+                Some(Fact::AskRaised { ask }) => Some(ask.id.clone()),
+                _ => None,
+            });
+            let ask = match a {
+                0..=150 if !asks.is_empty() => asks[usize::from(b) % asks.len()].id.clone(),
+                0..=240 => raised().nth(usize::from(b) % raised().count().max(1)).unwrap_or(ask_id(3)),
+                241..=248 => ask_id(u64::from(b)),
+                _ => AskId { session: session("other"), seq: bench.last_ask().map_or(3, |ask| ask.seq) },
+            };
+            Input::Answer { ask, answer: some_answer(c), by }
+        }
+        8 | 9 => Input::Interrupt { turn: (b < 128).then_some(TurnId(turn)), by },
+        10 | 11 => Input::Hold { by },
+        12 => Input::Release { by },
+        13 => {
+            let shown = match a {
+                0..=150 => state.hold().shown(),
+                151..=185 => HoldShown::Off,
+                186..=220 => HoldShown::Requested,
+                _ => HoldShown::Standing,
+            };
+            Input::Toggle { shown, by }
+        }
+        14 if a < 128 => Input::Close { by },
+        14 | 15 => Input::Restored {
+            cause: [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded][usize::from(b % 3)],
+        },
+        16..=18 => ask(turn, call, request(c)),
+        19 => gate(turn, Gate::Step),
+        20 | 21 => gate(turn, cleared(call, c)),
+        22 | 23 => report(turn, Report::Answered(message(state, c))),
+        24 | 25 => report(turn, tool_finished(call)),
+        26 => report(turn, step_finished()),
+        _ => {
+            let outcomes = [Outcome::Done, Outcome::Failed, Outcome::Panicked, Outcome::Limit, Outcome::Interrupted];
+            report(turn, finished(outcomes[usize::from(c) % outcomes.len()]))
+        }
+    }
+}
+
+fn cleared(call: u64, c: u8) -> Gate {
+    match c % 4 {
+        0 => allow(call),
+        1 => confirm(call, None),
+        2 => confirm(call, Some("one rule")),
+        _ => confirm(call, Some("another rule")),
+    }
+}
+
+fn request(c: u8) -> AskRequest {
+    match c % 3 {
+        0 => AskRequest::Pause(pause(PauseKind::Continue)),
+        1 => AskRequest::Pause(pause(PauseKind::Confirm)),
+        _ => question(),
+    }
+}
+
+fn message(state: &State, c: u8) -> AssistantMessage {
+    match c {
+        0..=15 => AssistantMessage::default(),
+        16..=45 => answer(state.next_item().0, 0),
+        _ => answer(state.next_item().0, u64::from(c) % 3 + 1),
+    }
+}
+
+fn reply(text: &str) -> Answer {
+    Answer::Reply { answers: vec![QuestionReply { id: "q".to_owned(), answer: text.to_owned() }] }
+}
+
+fn fitting(request: &AskRequest, c: u8) -> Answer {
+    match request {
+        AskRequest::Question(_) if c < 60 => Answer::Cancel,
+        AskRequest::Question(_) => reply("yes"),
+        AskRequest::Pause(pause) if pause.kind == PauseKind::Continue => Answer::Resume,
+        AskRequest::Pause(_) if c < 70 => Answer::Deny { reason: Some("no".to_owned()) },
+        AskRequest::Pause(_) => Answer::Approve { always: c > 160 },
+    }
+}
+
+fn some_answer(c: u8) -> Answer {
+    match c % 8 {
+        0 => Answer::Resume,
+        1 => Answer::Approve { always: false },
+        2 => Answer::Approve { always: true },
+        3 => Answer::Deny { reason: None },
+        4 => Answer::Cancel,
+        5 => reply("yes"),
+        6 => reply(""),
+        _ => Answer::Reply { answers: vec![] },
+    }
+}

@@ -1,0 +1,200 @@
+//! The outbox against stores that are slow or fail: nothing leaves before it is saved, and nobody is fooled.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use holdpoint_common::{Answer, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, SessionId, SessionStatus};
+use holdpoint_session::store::{Memory, SessionLog, SessionStore, StoreError};
+use holdpoint_session::testing::{Harness, reply, soon};
+use holdpoint_session::{AttachFrom, Interruption};
+use holdpoint_tools::{ToolError, ToolOutcome};
+use serde_json::json;
+use tokio::sync::watch;
+
+/// The real store, behind a door that the test shuts.
+#[derive(Clone)]
+struct Door {
+    store: Arc<Memory>,
+    /// Saves wait while it is shut.
+    open: watch::Sender<bool>,
+    /// Saves fail while it is set.
+    full: Arc<AtomicBool>,
+    /// What has been saved.
+    saved: Arc<Mutex<Vec<Arc<Event>>>>,
+}
+
+struct DoorLog {
+    log: Arc<dyn SessionLog>,
+    door: Door,
+}
+
+impl Door {
+    fn new() -> Self {
+        Self {
+            store: Arc::default(),
+            open: watch::Sender::new(true),
+            full: Arc::default(),
+            saved: Arc::default(),
+        }
+    }
+
+    fn wrap(
+        &self,
+        log: BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        let door = self.clone();
+        async move { Ok(Arc::new(DoorLog { log: log.await?, door }) as Arc<dyn SessionLog>) }.boxed()
+    }
+}
+
+impl SessionStore for Door {
+    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.wrap(self.store.create(session))
+    }
+
+    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.wrap(self.store.open(session))
+    }
+}
+
+impl SessionLog for DoorLog {
+    fn append(&self, after: u64, facts: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+        let (door, log) = (self.door.clone(), Arc::clone(&self.log));
+        async move {
+            let mut open = door.open.subscribe();
+            let _ = open.wait_for(|open| *open).await;
+            if door.full.load(Ordering::SeqCst) {
+                return Err(StoreError::Io { message: "no space left on device".into() });
+            }
+            log.append(after, facts.clone()).await?;
+            door.saved.lock().unwrap().extend(facts);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn read(
+        &self,
+        range: Range<u64>,
+        newest: Option<usize>,
+    ) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        self.log.read(range, newest)
+    }
+
+    fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
+        self.log.reserve(count)
+    }
+}
+
+#[tokio::test]
+async fn nothing_leaves_before_it_is_saved() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    // Its own opening.
+    events.next().await.unwrap();
+    door.open.send_replace(false);
+    let prompt = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await }
+    });
+    // Handled by now: the actor answers in the order it was asked.
+    soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
+    assert!(events.attachment().snapshot().turn.is_none());
+    assert_eq!(session.snapshot().status, SessionStatus::Idle, "not published");
+    assert!(!prompt.is_finished(), "not replied");
+    assert!(harness.model.requests().is_empty(), "not begun");
+    door.open.send_replace(true);
+    assert!(soon("the reply", prompt).await.unwrap().unwrap().saved);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let told = events.facts().count();
+    // Every fact a client was told is in the log.
+    assert!(door.saved.lock().unwrap().len() >= told - 1);
+}
+
+#[tokio::test]
+async fn an_approval_that_the_cut_overtakes_arrives_as_interrupted() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let (told, tells) = std::sync::mpsc::channel();
+    harness.probe.does(move |_, context| {
+        told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+        Err(ToolError::Interrupted)
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    door.open.send_replace(false);
+    let answer = tokio::spawn({
+        let (session, ask) = (session.clone(), ask.id.clone());
+        async move { session.answer(&ask, Answer::Approve { always: false }).await }
+    });
+    soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
+    assert!(tells.try_recv().is_err(), "an approval waits for its save");
+    // The cut does not.
+    let Interruption::Interrupting(turn) = soon("the cut", session.interrupt(None)).await.unwrap() else {
+        panic!("it runs")
+    };
+    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
+    door.open.send_replace(true);
+    soon("the answer", answer).await.unwrap().unwrap();
+    turn.end().await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
+}
+
+#[tokio::test]
+async fn m_b8_a_failed_save_is_told_and_the_session_goes_on() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    door.full.store(true, Ordering::SeqCst);
+    harness.model.then(reply().text("still working"));
+    let prompted = session.prompt("go").await.unwrap();
+    assert!(!prompted.saved, "nothing is acknowledged that isn't saved");
+    let reason = events
+        .until("not saved", |event| match event.delta() {
+            Some(Delta::NotSaved { reason }) => Some(reason.clone()),
+            _ => None,
+        })
+        .await;
+    assert!(reason.contains("no space left"), "{reason}");
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert!(!session.snapshot().saved);
+    door.full.store(false, Ordering::SeqCst);
+    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
+    events.until("saved again", again).await;
+    assert!(session.snapshot().saved);
+    // What was kept meanwhile has been written, in order, once.
+    let saved: Vec<_> = door.saved.lock().unwrap().iter().map(|event| event.seq).collect();
+    let told: Vec<_> = events.events().iter().filter(|event| event.fact().is_some()).map(|event| event.seq).collect();
+    assert_eq!(saved, told);
+    assert!(session.prompt("more").await.unwrap().saved);
+}
+
+#[tokio::test]
+async fn a_save_that_is_late_is_told_and_the_session_goes_on() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    harness.probe.does(|_, _| Ok(ToolOutcome::text("ran")));
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    door.open.send_replace(false);
+    let prompted = soon("the reply", session.prompt("go")).await.unwrap();
+    assert!(!prompted.saved);
+    let late = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", late).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    door.open.send_replace(true);
+    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
+    events.until("saved again", again).await;
+    let finished = door.saved.lock().unwrap().iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+    assert!(finished, "what was kept meanwhile has been written");
+}
