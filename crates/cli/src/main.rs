@@ -1,1 +1,19 @@
-fn main(){}
+//! The program `holdpoint`: runs coding agents from a terminal, a script or a service.
+
+mod cli;
+mod commands;
+mod error;
+mod folders;
+mod log;
+mod signals;
+mod terminal;
+mod ui;
+mod visible;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // This program supervises its own tools' processes. Before anything else: a supervisor stays small.
+    holdpoint_tools::supervise_if_asked();
+    cli::main()
+}

@@ -1,0 +1,82 @@
+//! `holdpoint config`
+
+use std::collections::BTreeMap;
+
+use clap::Subcommand;
+use holdpoint_common::{Config, Provider};
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::ui::Ui;
+
+/// Shows the configuration: what holds, where it is, what it can say
+///
+/// The configuration is one TOML file, and every key in it may be left out:
+/// `$XDG_CONFIG_HOME/holdpoint/config.toml` (without XDG_CONFIG_HOME: `~/.config`), or with
+/// `--state-dir DIR`: `DIR/config/config.toml`. Nothing in a workspace is ever read as configuration.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Prints the configuration that holds, defaults included, as TOML; keys of providers are masked
+    Show,
+    /// Prints where the configuration file is, or would be
+    Path,
+    /// Prints the JSON Schema of the configuration file, every key documented
+    Schema,
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    match args.what {
+        What::Show => {
+            let config = masked(folders.config()?);
+            let path = folders.config_file();
+            let state = if path.exists() { "" } else { " (not there: defaults)" };
+            let text = toml::to_string(&config).map_err(CliError::failed)?;
+            ui.print(&format!("# {}{state}\n{text}", path.display()))?;
+        }
+        What::Path => ui.print(&format!("{}\n", folders.config_file().display()))?,
+        What::Schema => ui.print(&format!("{:#}\n", Config::schema()))?,
+    }
+    Ok(0)
+}
+
+/// The configuration without its secrets.
+fn masked(config: Config) -> Config {
+    let mask = |(name, provider): (String, Provider)| {
+        let api_key = provider.api_key.map(|_| "***".to_owned());
+        let base_url = provider.base_url.as_deref().map(without_password);
+        (name, Provider { api_key, base_url })
+    };
+    Config { providers: config.providers.into_iter().map(mask).collect::<BTreeMap<_, _>>(), ..config }
+}
+
+/// An address without the name and password it may carry.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host_ends = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(host_ends);
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://***@{host}{path}"),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_is_shown() {
+        let text = "[providers.openai]\napi_key = 'sk-1'\nbase_url = 'https://me:pw@host:8/v1?k=@x'";
+        let shown = masked(Config::parse(text).unwrap());
+        let provider = &shown.providers["openai"];
+        assert_eq!(provider.api_key.as_deref(), Some("***"));
+        assert_eq!(provider.base_url.as_deref(), Some("https://***@host:8/v1?k=@x"));
+    }
+}

@@ -1,0 +1,343 @@
+//! Events as a person reads them: the model's words on standard output, the rest in short lines beside them.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use holdpoint_common::{
+    Answer, AnsweredBy, Ask, AskRequest, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, ItemId, ItemKind,
+    Kept, Outcome, PauseKind, Timestamp, ToolCall, ToolResult, ToolStatus,
+};
+
+use super::asking::Asking;
+use crate::ui::{Style, Ui};
+use crate::visible::{visible, visible_line};
+
+/// Characters of a line that sums something up.
+const SHORT: usize = 120;
+/// Bytes of a tool's output that may wait for the end of their line.
+const LONG_LINE: usize = 4 * 1024;
+
+/// Shows events.
+#[derive(Default)]
+pub(super) struct Human {
+    /// Asks are shown by whoever reads the keys, not here.
+    asks_elsewhere: bool,
+    /// Bytes of each open text or thought that have been shown.
+    shown: BTreeMap<ItemId, usize>,
+    /// The calls of the step that have not finished.
+    calls: BTreeMap<CallId, Call>,
+    /// The step has several calls: they are told apart by number.
+    many: bool,
+    began: Option<Timestamp>,
+    steps: u32,
+    /// Something was denied by a setting, not by a person.
+    denied_unseen: bool,
+}
+
+struct Call {
+    call: ToolCall,
+    started: bool,
+    /// Bytes of output that have come.
+    came: u64,
+    /// Its last line, as long as it is open.
+    line: String,
+}
+
+impl Human {
+    /// With or without the asks.
+    pub(super) fn new(asks_elsewhere: bool) -> Self {
+        Self { asks_elsewhere, ..Self::default() }
+    }
+
+    /// Shows an event.
+    pub(super) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
+        match &event.body {
+            Body::Delta(delta) => self.delta(delta, ui),
+            Body::Fact(fact) => self.fact(event.at, fact, ui),
+        }
+    }
+
+    fn delta(&mut self, delta: &Delta, ui: &mut Ui) -> io::Result<()> {
+        match delta {
+            Delta::Text { item, text } => {
+                *self.shown.entry(*item).or_default() += text.len();
+                ui.text(text)
+            }
+            Delta::Thought { item, text } => {
+                *self.shown.entry(*item).or_default() += text.len();
+                ui.thought(text)
+            }
+            Delta::Output { item, text } => self.output(*item, text, ui),
+            Delta::ItemSoFar { item, kind: ItemKind::Output, so_far } => self.catch_up(*item, so_far, ui),
+            Delta::ItemSoFar { item, kind, so_far } => self.rest(*item, *kind, &so_far.head, ui),
+            Delta::Gap { from, to } => ui.line(Style::Warning, &format!("events {from} to {to} can't be read")),
+            Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", visible_line(reason))),
+            Delta::SavedAgain => ui.line(Style::Dim, "saved again"),
+            Delta::Status { .. } => Ok(()),
+        }
+    }
+
+    fn fact(&mut self, at: Timestamp, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+        match fact {
+            Fact::TurnStarted { .. } => {
+                self.began = Some(at);
+                Ok(())
+            }
+            Fact::StepStarted => {
+                self.steps += 1;
+                self.calls.clear();
+                Ok(())
+            }
+            Fact::AssistantMessage(message) => self.message(message, ui),
+            Fact::ToolStarted { call } => match self.calls.get_mut(call) {
+                Some(call) => {
+                    call.started = true;
+                    ui.line(Style::Bold, &format!("● {}{}", call.number(self.many), call.title()))
+                }
+                None => Ok(()),
+            },
+            Fact::ToolFinished(result) => self.finished(result, ui),
+            Fact::AskRaised { ask } if !self.asks_elsewhere => Self::show_ask(ask, 0, false, ui),
+            Fact::AskAnswered { answer, by, .. } => self.answered(answer, by, ui),
+            Fact::AskClosed { cause, .. } => ui.line(Style::Dim, &format!("  → closed: {cause}")),
+            Fact::HoldChanged { hold } => match hold {
+                Hold::Off => ui.line(Style::Bold, "▶ goes on"),
+                Hold::Requested { by, .. } => {
+                    ui.line(Style::Bold, &format!("PAUSING... ({})", visible_line(&by.to_string())))
+                }
+                Hold::Standing { cause, .. } => {
+                    ui.line(Style::Bold, &format!("⏸ PAUSED ({})", visible_line(&cause.to_string())))
+                }
+            },
+            Fact::TurnFinished { .. } => self.ended(at, fact, ui),
+            Fact::SessionRestored { .. } => ui.line(Style::Warning, "the session failed and was rebuilt from its log"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows what deltas have not shown of an answer, and ends its line.
+    fn message(&mut self, message: &AssistantMessage, ui: &mut Ui) -> io::Result<()> {
+        for block in &message.blocks {
+            self.rest(block.item, block.kind.into(), &block.text, ui)?;
+            self.shown.remove(&block.item);
+        }
+        ui.end_line()?;
+        self.many = message.calls.len() > 1;
+        for call in &message.calls {
+            self.calls.insert(call.id, Call { call: call.clone(), started: false, came: 0, line: String::new() });
+        }
+        Ok(())
+    }
+
+    /// Shows what has not been shown of a text or thought.
+    fn rest(&mut self, item: ItemId, kind: ItemKind, whole: &str, ui: &mut Ui) -> io::Result<()> {
+        let shown = self.shown.entry(item).or_default();
+        let rest = whole.get(*shown..).unwrap_or_default();
+        *shown = whole.len().max(*shown);
+        match kind {
+            ItemKind::Thought => ui.thought(rest),
+            ItemKind::Text | ItemKind::Output => ui.text(rest),
+        }
+    }
+
+    /// Shows of an output what was missed because it came faster than it could be written.
+    fn catch_up(&mut self, item: ItemId, so_far: &Kept, ui: &mut Ui) -> io::Result<()> {
+        let Some(call) = self.calls.get_mut(&CallId(item.0)) else { return Ok(()) };
+        let whole = (so_far.head.len() + so_far.tail.len()) as u64 + so_far.dropped;
+        let missed = whole.saturating_sub(call.came);
+        let tail = so_far.tail.len() as u64;
+        let in_head = usize::try_from(call.came).ok().and_then(|came| so_far.head.get(came..));
+        let text = if let Some(rest) = in_head.filter(|_| so_far.dropped == 0) {
+            format!("{rest}{}", so_far.tail)
+        } else if missed <= tail {
+            let from = so_far.tail.len() - usize::try_from(missed).unwrap_or_default();
+            so_far.tail.get(from..).unwrap_or_default().to_owned()
+        } else {
+            format!("\n[... {} bytes not shown ...]\n{}", missed - tail, so_far.tail)
+        };
+        self.output(item, &text, ui)?;
+        if let Some(call) = self.calls.get_mut(&CallId(item.0)) {
+            call.came = whole;
+        }
+        Ok(())
+    }
+
+    /// Shows whole lines of a tool's output.
+    fn output(&mut self, item: ItemId, text: &str, ui: &mut Ui) -> io::Result<()> {
+        let many = self.many;
+        let Some(call) = self.calls.get_mut(&CallId(item.0)) else { return Ok(()) };
+        call.came += text.len() as u64;
+        let mut lines = text.split('\n');
+        call.line.push_str(lines.next().unwrap_or_default());
+        for line in lines {
+            call.put_line(many, ui)?;
+            call.line.push_str(line);
+        }
+        if call.line.len() > LONG_LINE {
+            call.put_line(many, ui)?;
+        }
+        Ok(())
+    }
+
+    fn finished(&mut self, result: &ToolResult, ui: &mut Ui) -> io::Result<()> {
+        let many = self.many;
+        let Some(mut call) = self.calls.remove(&result.call) else { return Ok(()) };
+        if !call.line.is_empty() {
+            call.put_line(many, ui)?;
+        }
+        let (mark, style) = match result.status {
+            ToolStatus::Ok => ("", Style::Dim),
+            ToolStatus::Error => ("failed: ", Style::Warning),
+            ToolStatus::Denied => ("denied: ", Style::Warning),
+            ToolStatus::Interrupted => ("interrupted: ", Style::Warning),
+            ToolStatus::Panicked => ("panicked: ", Style::Fault),
+        };
+        let which = if call.started { call.number(many) } else { format!("{}{}: ", call.number(many), call.title()) };
+        let said = sum_up(&result.result);
+        // Some results begin with the very word.
+        let mark = if said.starts_with(mark.trim_end_matches(": ")) { "" } else { mark };
+        if said.is_empty() && mark.is_empty() {
+            return Ok(());
+        }
+        ui.line(style, &format!("  └ {which}{mark}{said}"))
+    }
+
+    fn answered(&mut self, answer: &Answer, by: &AnsweredBy, ui: &mut Ui) -> io::Result<()> {
+        let by_setting = matches!(by, AnsweredBy::Setting { .. });
+        let denied = matches!(answer, Answer::Deny { .. });
+        self.denied_unseen |= by_setting && denied;
+        let by = if by_setting { format!(" ({by})") } else { String::new() };
+        ui.line(if denied { Style::Warning } else { Style::Dim }, &format!("  → {}{by}", said(answer)))
+    }
+
+    fn ended(&mut self, at: Timestamp, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+        let Fact::TurnFinished { outcome, error, cause, receipt, usage } = fact else { return Ok(()) };
+        ui.end_line()?;
+        if *outcome == Outcome::Interrupted {
+            ui.line(Style::Bold, "Agent interrupted")?;
+            let cause = cause.as_ref().map(ToString::to_string);
+            for about in cause.into_iter().chain(receipt.as_ref().map(ToString::to_string)) {
+                ui.line(Style::Dim, &format!("  {}", visible_line(&about)))?;
+            }
+        } else if let Some(error) = error {
+            ui.line(Style::Fault, &format!("{outcome}: {}", visible(error)))?;
+        }
+        let seconds = self.began.map(|began| at.since(began)).unwrap_or_default().as_secs_f64();
+        let about = if usage.estimated { "about " } else { "" };
+        let steps = if self.steps == 1 { "step" } else { "steps" };
+        let (input, output) = (usage.input, usage.output);
+        let line = format!("{outcome}: {} {steps}, {about}{input} tokens in, {output} out, {seconds:.1} s", self.steps);
+        ui.line(Style::Dim, &line)?;
+        if self.denied_unseen {
+            ui.line(
+                Style::Warning,
+                "Something was denied because nobody was there to answer: use a terminal, or --asks approve.",
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Shows an ask; with its keys, if they are read.
+    pub(super) fn show_ask(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Result<()> {
+        let tool = visible_line(ask.request.tool_name());
+        match &ask.request {
+            AskRequest::Pause(pause) => {
+                let hint = if keys && pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
+                ui.line(Style::Bold, &format!("⏸ {tool}: {}{hint}", visible_line(&pause.message)))?;
+                // Behind a bar, so that nothing in it looks like ours.
+                for line in pause.details.iter().flat_map(|details| details.split('\n')) {
+                    ui.line(Style::Plain, &format!("  │ {}", visible(line)))?;
+                }
+            }
+            AskRequest::Question(_) if keys => ui.line(Style::Bold, &format!("⏸ {tool} asks"))?,
+            AskRequest::Question(request) => {
+                for question in &request.questions {
+                    ui.line(Style::Bold, &format!("⏸ {tool} asks: {}", visible_line(&question.question)))?;
+                }
+            }
+        }
+        match waiting {
+            0 => {}
+            1 => ui.line(Style::Dim, "  1 more ask waits behind this one")?,
+            many => ui.line(Style::Dim, &format!("  {many} more asks wait behind this one"))?,
+        }
+        if keys && matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm) {
+            if let Some(always) = &ask.always {
+                ui.line(Style::Plain, &format!("[A] Approve always in this session: {}", visible_line(always)))?;
+            }
+            ui.line(Style::Bold, "[Y] Approve [N] Deny (Esc to interrupt)")?;
+        }
+        Ok(())
+    }
+
+    /// Shows the question that is to be replied to now, if the ask is one.
+    pub(super) fn show_question(asking: &Asking, ui: &mut Ui) -> io::Result<()> {
+        let Some(question) = asking.question() else { return Ok(()) };
+        ui.line(Style::Bold, &format!("{}: {}", visible_line(&question.header), visible_line(&question.question)))?;
+        for (number, option) in (1..).zip(&question.options) {
+            let description = match option.description.as_str() {
+                "" => String::new(),
+                description => format!(" - {}", visible_line(description)),
+            };
+            ui.line(Style::Plain, &format!("  {number}. {}{description}", visible_line(&option.label)))?;
+        }
+        let what = if question.options.is_empty() { "Your words" } else { "A number or your own words" };
+        ui.line(Style::Dim, &format!("{what}, then Enter (Ctrl+D to decline, Esc to interrupt)"))?;
+        ui.echo("> ")
+    }
+}
+
+impl Call {
+    /// What it does, in one line.
+    fn title(&self) -> String {
+        let ToolCall { name, input, .. } = &self.call;
+        let field = |name: &str| input.get(name).and_then(|value| value.as_str());
+        let what = field("command").or_else(|| field("path")).map_or_else(|| input.to_string(), str::to_owned);
+        format!("{}: {}", visible_line(name), shorten(&visible_line(&what)))
+    }
+
+    fn put_line(&mut self, many: bool, ui: &mut Ui) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        ui.line(Style::Dim, &format!("  │ {}{}", self.number(many), visible(&line)))
+    }
+
+    /// Which of several calls it is.
+    fn number(&self, many: bool) -> String {
+        if many { format!("[{}] ", self.call.id) } else { String::new() }
+    }
+}
+
+/// An answer as a past participle.
+fn said(answer: &Answer) -> String {
+    match answer {
+        Answer::Resume => "goes on".to_owned(),
+        Answer::Approve { always: false } => "approved".to_owned(),
+        Answer::Approve { always: true } => "approved, always in this session".to_owned(),
+        Answer::Deny { reason: None } => "denied".to_owned(),
+        Answer::Deny { reason: Some(reason) } => format!("denied: {}", visible_line(reason)),
+        Answer::Reply { answers } => {
+            let answers: Vec<_> = answers.iter().map(|reply| visible_line(&reply.answer)).collect();
+            format!("answered: {}", answers.join(", "))
+        }
+        Answer::Cancel => "declined".to_owned(),
+    }
+}
+
+/// The first line of a text, and how many more there are.
+fn sum_up(text: &str) -> String {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default().trim_start().replace('\t', " ");
+    let first = shorten(&visible_line(&first));
+    match lines.count() {
+        0 => first,
+        1 => format!("{first} (1 more line)"),
+        more => format!("{first} ({more} more lines)"),
+    }
+}
+
+fn shorten(line: &str) -> String {
+    match line.char_indices().nth(SHORT) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}

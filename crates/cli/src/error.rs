@@ -1,0 +1,106 @@
+//! The one place where errors become words, a hint and an exit code.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+use holdpoint_common::ConfigError;
+use holdpoint_session::{SessionError, StartError, model::ModelError, state::Refused};
+
+use crate::ui::Ui;
+use crate::visible::visible;
+
+/// What went wrong, what to do about it, and the program's exit code.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct CliError {
+    what: String,
+    hint: Option<String>,
+    code: i32,
+}
+
+/// The command line, the configuration or the surroundings are not as they should be.
+pub(crate) const USAGE: i32 = 2;
+/// It was tried and did not work.
+pub(crate) const FAILED: i32 = 1;
+/// Whoever reads the output is gone: 128 + SIGPIPE, as with any other program in a pipe.
+pub(crate) const NO_READER: i32 = 141;
+
+impl CliError {
+    /// The command line or the configuration is wrong.
+    pub(crate) fn usage(what: impl Display) -> Self {
+        Self { what: what.to_string(), hint: None, code: USAGE }
+    }
+
+    /// It did not work.
+    pub(crate) fn failed(what: impl Display) -> Self {
+        Self { what: what.to_string(), hint: None, code: FAILED }
+    }
+
+    /// The same, with what to do about it.
+    pub(crate) fn hint(self, hint: impl Display) -> Self {
+        Self { hint: Some(hint.to_string()), ..self }
+    }
+
+    /// What is wrong with the configuration of this file.
+    pub(crate) fn config(path: &std::path::Path, error: &ConfigError) -> Self {
+        Self::usage(format!("{}: {error}", path.display())).hint("`holdpoint config schema` has every key")
+    }
+
+    pub(crate) fn code(&self) -> i32 {
+        self.code
+    }
+
+    /// Tells the user. That nobody reads the output any more is told by the exit code alone.
+    pub(crate) fn show(&self, ui: &mut Ui) {
+        if self.code == NO_READER {
+            return;
+        }
+        ui.fault(&visible(&self.what), self.hint.as_deref().map(visible).as_deref());
+    }
+}
+
+impl From<SessionError> for CliError {
+    fn from(error: SessionError) -> Self {
+        let what = error.to_string();
+        match error {
+            SessionError::Workspace { .. } => Self::usage(what).hint("--cwd names the folder to work in"),
+            SessionError::Model(error) => error.into(),
+            SessionError::Refused(Refused::EmptyPrompt) => {
+                Self::usage(what).hint("holdpoint run \"what to do\", or `-` to read it from standard input")
+            }
+            SessionError::Refused(Refused::PromptTooLong { .. }) => {
+                Self::usage(what).hint("write it to a file and let the prompt name the file")
+            }
+            _ => Self::failed(what),
+        }
+    }
+}
+
+impl From<ModelError> for CliError {
+    fn from(error: ModelError) -> Self {
+        match error {
+            ModelError::Setup { message, hint } => Self::usage(message).hint(hint),
+            error => Self::failed(error),
+        }
+    }
+}
+
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> Self {
+        Self::failed(error)
+    }
+}
+
+/// A failed write to standard output.
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> Self {
+        let code = if error.kind() == io::ErrorKind::BrokenPipe { NO_READER } else { FAILED };
+        Self { what: format!("the output could not be written: {error}"), hint: None, code }
+    }
+}
+
+/// A code as the system takes it.
+pub(crate) fn exit(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

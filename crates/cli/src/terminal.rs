@@ -1,0 +1,156 @@
+//! The terminal's keys, read one by one while an ask is open, and the terminal as it was before.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
+};
+
+/// The terminal that the user sits at. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Terminal {
+    tty: Arc<OwnedFd>,
+    /// How it was before keys were read one by one, while they are.
+    before: Arc<Mutex<Option<Termios>>>,
+}
+
+/// A key, as far as anything here listens to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Key {
+    Enter,
+    Esc,
+    Backspace,
+    /// With no other modifier than Shift.
+    Char(char),
+    /// With Ctrl alone.
+    Ctrl(char),
+}
+
+/// Reads keys until it is dropped, which also puts the terminal back.
+pub(crate) struct Keys {
+    /// Its end wakes the thread.
+    wake: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+    terminal: Terminal,
+}
+
+impl Terminal {
+    /// The terminal on standard input, else the one that controls this process; none in a pipe or a service.
+    pub(crate) fn find() -> Option<Self> {
+        let stdin = io::stdin();
+        let tty = match stdin.is_terminal() {
+            true => stdin.as_fd().try_clone_to_owned().ok()?,
+            false => File::options().read(true).write(true).open("/dev/tty").ok()?.into(),
+        };
+        Some(Self { tty: Arc::new(tty), before: Arc::default() })
+    }
+
+    /// Begins to read keys: each is told as it is read, with the moment of it.
+    pub(crate) fn keys(&self, mut tell: impl FnMut(Key, Instant) + Send + 'static) -> io::Result<Keys> {
+        let (wake, woken) = UnixStream::pair()?;
+        self.take_keys()?;
+        // From here on the terminal is put back whatever happens.
+        let mut keys = Keys { wake: Some(wake), thread: None, terminal: self.clone() };
+        let tty = Arc::clone(&self.tty);
+        let thread = std::thread::Builder::new().name("holdpoint-keys".to_owned()).spawn(move || {
+            while let Ok(true) = readable(&tty, &woken) {
+                while let Ok(true) = event::poll(Duration::ZERO) {
+                    match event::read() {
+                        Ok(event) => {
+                            if let Some(key) = key(&event) {
+                                tell(key, Instant::now());
+                            }
+                        }
+                        Err(_) => return,
+                    }
+                }
+            }
+        })?;
+        keys.thread = Some(thread);
+        Ok(keys)
+    }
+
+    /// Puts the terminal back as it was. Also for those who leave at once, from any thread.
+    pub(crate) fn restore(&self) {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(before) = before {
+            // The terminal may be gone; then there is nothing to put back.
+            let _ = tcsetattr(&*self.tty, OptionalActions::Now, &before);
+        }
+    }
+
+    /// Keys come one by one, unechoed, Ctrl+C among them; what is written looks as ever.
+    fn take_keys(&self) -> io::Result<()> {
+        let mut kept = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = tcgetattr(&*self.tty)?;
+        let mut raw = now.clone();
+        raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
+        raw.input_modes -= InputModes::ICRNL | InputModes::IXON;
+        raw.special_codes[SpecialCodeIndex::VMIN] = 1;
+        raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(&*self.tty, OptionalActions::Now, &raw)?;
+        kept.get_or_insert(now);
+        Ok(())
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            // A reader that failed has nothing more to do.
+            let _ = thread.join();
+        }
+        // What was typed at the ask and not read yet was not meant for the shell.
+        let _ = tcflush(&*self.terminal.tty, QueueSelector::IFlush);
+        self.terminal.restore();
+    }
+}
+
+/// Waits for a key: true if there may be one, false if it is time to stop.
+fn readable(tty: &OwnedFd, woken: &UnixStream) -> io::Result<bool> {
+    loop {
+        let mut fds = [PollFd::new(tty, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) => {
+                let gone = fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
+                return Ok(!gone && fds[1].revents().is_empty());
+            }
+        }
+    }
+}
+
+fn key(event: &Event) -> Option<Key> {
+    let Event::Key(key) = event else { return None };
+    if key.kind != KeyEventKind::Press {
+        return None;
+    }
+    let shift_at_most = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
+    match key.code {
+        KeyCode::Enter if key.modifiers.is_empty() => Some(Key::Enter),
+        KeyCode::Esc => Some(Key::Esc),
+        KeyCode::Backspace => Some(Key::Backspace),
+        KeyCode::Char(character) if shift_at_most => Some(Key::Char(character)),
+        KeyCode::Char(character) if key.modifiers == KeyModifiers::CONTROL => Some(Key::Ctrl(character)),
+        _ => None,
+    }
+}
+
+/// All of standard input as text, at most `most` bytes.
+pub(crate) fn read_stdin(most: usize) -> io::Result<String> {
+    let mut text = String::new();
+    // One byte more, so that whoever judges the length sees that there was more.
+    io::stdin().lock().take(most as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}

@@ -1,0 +1,225 @@
+//! All that the program writes: the model's words to standard output, everything about them to standard error.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use holdpoint_common::Event;
+
+use crate::visible::visible;
+
+/// Bytes that are collected before they are written.
+const BUFFER: usize = 64 * 1024;
+
+/// Standard output and standard error. The program writes nowhere else.
+pub(crate) struct Ui {
+    out: Stream,
+    err: Stream,
+    /// Which of the two was written to last.
+    last: Side,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Out,
+    Err,
+}
+
+struct Stream {
+    writer: BufWriter<Box<dyn Write>>,
+    is_terminal: bool,
+    /// Colour and weight may be used.
+    styled: bool,
+    /// Its last line has not been ended.
+    open: bool,
+}
+
+/// How a line on standard error looks, where it may look like anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Dim,
+    Bold,
+    Warning,
+    Fault,
+}
+
+impl Style {
+    fn codes(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Plain => ("", ""),
+            Self::Dim => ("\x1b[2m", "\x1b[0m"),
+            Self::Bold => ("\x1b[1m", "\x1b[0m"),
+            Self::Warning => ("\x1b[33m", "\x1b[0m"),
+            Self::Fault => ("\x1b[1;31m", "\x1b[0m"),
+        }
+    }
+}
+
+impl Ui {
+    /// On this process's standard output and error. `NO_COLOR` is obeyed.
+    pub(crate) fn new() -> Self {
+        let set = |name| std::env::var_os(name).is_some_and(|value: std::ffi::OsString| !value.is_empty());
+        let plain = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let (out, err) = (io::stdout(), io::stderr());
+        Self {
+            out: Stream::new(&out, Box::new(io::stdout()), plain),
+            err: Stream::new(&err, Box::new(io::stderr()), plain),
+            last: Side::Err,
+        }
+    }
+
+    /// Whether standard output is a terminal.
+    pub(crate) fn out_is_terminal(&self) -> bool {
+        self.out.is_terminal
+    }
+
+    /// Whether standard error is a terminal.
+    pub(crate) fn err_is_terminal(&self) -> bool {
+        self.err.is_terminal
+    }
+
+    /// Writes our own text to standard output, and makes sure that it got there.
+    pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
+        self.write(text.as_bytes())
+    }
+
+    /// Writes our own bytes to standard output, and makes sure that they got there.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.writer.write_all(bytes)?;
+        self.out.writer.flush()
+    }
+
+    /// Writes an event to standard output, one line of JSON. JSON escapes what a terminal would act on, but
+    /// not what merely hides or reorders: it is for programs.
+    pub(crate) fn event(&mut self, event: &Arc<Event>) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out.writer, &**event)?;
+        self.out.writer.write_all(b"\n")
+    }
+
+    /// Adds a piece of a model's text to standard output.
+    pub(crate) fn text(&mut self, piece: &str) -> io::Result<()> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.turn_to(Side::Out)?;
+        self.out.writer.write_all(visible(piece).as_bytes())?;
+        self.out.open = !piece.ends_with('\n');
+        Ok(())
+    }
+
+    /// Adds a piece of a model's thought to standard error.
+    pub(crate) fn thought(&mut self, piece: &str) -> io::Result<()> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.turn_to(Side::Err)?;
+        self.err.put(Style::Dim, &visible(piece));
+        self.err.open = !piece.ends_with('\n');
+        Ok(())
+    }
+
+    /// Ends the lines that are open.
+    pub(crate) fn end_line(&mut self) -> io::Result<()> {
+        self.err.end_line();
+        self.end_text()
+    }
+
+    fn end_text(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.out.open) {
+            self.out.writer.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Writes a line to standard error. What is in it of others has been made visible by the caller.
+    pub(crate) fn line(&mut self, style: Style, line: &str) -> io::Result<()> {
+        self.turn_to(Side::Err)?;
+        self.err.end_line();
+        self.err.put(style, line);
+        self.err.put(Style::Plain, "\n");
+        Ok(())
+    }
+
+    /// Writes what the user types back, to standard error.
+    pub(crate) fn echo(&mut self, text: &str) -> io::Result<()> {
+        self.turn_to(Side::Err)?;
+        self.err.put(Style::Bold, text);
+        self.err.open = !text.ends_with('\n');
+        self.flush()
+    }
+
+    /// Takes back so many characters of what was echoed last.
+    pub(crate) fn erase(&mut self, characters: usize) -> io::Result<()> {
+        self.err.put(Style::Plain, &"\u{8} \u{8}".repeat(characters));
+        self.flush()
+    }
+
+    /// Says what went wrong and what to do.
+    pub(crate) fn fault(&mut self, what: &str, hint: Option<&str>) {
+        // Standard output may be what failed.
+        let _ = self.end_line();
+        let _ = self.out.writer.flush();
+        self.err.put(Style::Fault, "error: ");
+        self.err.put(Style::Plain, what);
+        self.err.put(Style::Plain, "\n");
+        if let Some(hint) = hint {
+            self.err.put(Style::Bold, "hint: ");
+            self.err.put(Style::Plain, hint);
+            self.err.put(Style::Plain, "\n");
+        }
+        let _ = self.err.writer.flush();
+    }
+
+    /// Lets everything be seen.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        // If nobody reads what is said about the work, the work goes on.
+        let _ = self.err.writer.flush();
+        self.out.writer.flush()
+    }
+
+    /// Keeps the two streams in order where both are on one terminal.
+    fn turn_to(&mut self, side: Side) -> io::Result<()> {
+        if self.last == side {
+            return Ok(());
+        }
+        self.last = side;
+        match side {
+            Side::Out => self.err.end_line(),
+            // Elsewhere the model's text stays as it is.
+            Side::Err if self.out.is_terminal && self.err.is_terminal => self.end_text()?,
+            Side::Err => {}
+        }
+        self.flush()
+    }
+}
+
+impl Stream {
+    fn new(of: &(impl AsFd + IsTerminal), fallback: Box<dyn Write>, plain: bool) -> Self {
+        // Without the line buffer that the standard library has in between.
+        let own = of.as_fd().try_clone_to_owned().map(|fd| Box::new(File::from(fd)) as Box<dyn Write>);
+        let is_terminal = of.is_terminal();
+        Self {
+            writer: BufWriter::with_capacity(BUFFER, own.unwrap_or(fallback)),
+            is_terminal,
+            styled: is_terminal && !plain,
+            open: false,
+        }
+    }
+
+    /// Ends the line if it is open, where a failure concerns nobody.
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.open) {
+            self.put(Style::Plain, "\n");
+        }
+    }
+
+    /// Writes to where a failure concerns nobody.
+    fn put(&mut self, style: Style, text: &str) {
+        let (begin, end) = if self.styled { style.codes() } else { ("", "") };
+        for part in [begin, text, end] {
+            let _ = self.writer.write_all(part.as_bytes());
+        }
+    }
+}
