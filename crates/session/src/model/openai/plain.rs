@@ -1,6 +1,6 @@
 //! The short way for plain text and thought, which are nearly all of a stream.
 //!
-//! rig-core reads each frame three times as a JSON tree and keeps all text twice: 13 µs and 30 bytes a delta of one
+//! rig-core reads each frame three times as a JSON tree and keeps all text twice: 13 µs of CPU a delta of one
 //! token, where the short way takes 2 µs, HTTP included. So frames that hold text or thought and nothing else are taken out before rig sees them;
 //! all others go its careful way, and order is kept because a frame is only read once what came before it was taken.
 
