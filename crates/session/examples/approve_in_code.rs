@@ -1,0 +1,57 @@
+//! Answers asks in code: commands that only look are approved, the rest is denied with a reason, which the
+//! model reads in the same step.
+//!
+//! `cargo run -p holdpoint-session --example approve_in_code`
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::error::Error;
+
+use holdpoint_common::{Answer, Config, Fact, Who};
+use holdpoint_session::model::Catalog;
+use holdpoint_session::{AttachFrom, Engine, OpenSession};
+use holdpoint_tools::Supervisor;
+
+const SCRIPT: &str = "
+    shell: ls
+    ---
+    shell: rm -rf build
+    say That is all.
+";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    holdpoint_tools::supervise_if_asked();
+    tokio::runtime::Runtime::new()?.block_on(run())
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
+    let catalog = Catalog::new(&Config::default(), |name| std::env::var(name).ok());
+    let engine = Engine::builder(catalog).supervisor(Supervisor::ThisProgram).start()?;
+    let folder = tempfile::tempdir()?;
+    std::fs::create_dir(folder.path().join("build"))?;
+    let open = OpenSession::in_folder(folder.path()).model("rehearsal").env(std::env::vars().collect());
+    let session = engine.sessions(Who::named("guard")).open(open).await?;
+    let mut events = session.attach(AttachFrom::start()).await?;
+    session.prompt(SCRIPT).await?;
+
+    while let Some(event) = events.next().await {
+        match event.fact() {
+            Some(Fact::AskRaised { ask }) => {
+                let details = ask.pause().and_then(|pause| pause.request.details).unwrap_or_default();
+                let answer = if details.starts_with("ls") {
+                    Answer::Approve { always: true }
+                } else {
+                    Answer::Deny { reason: Some("this guard lets only `ls` through".into()) }
+                };
+                println!("{} → {}", details.lines().next().unwrap_or_default(), answer.word());
+                session.answer(&ask.id, answer).await?;
+            }
+            Some(Fact::ToolFinished(result)) => println!("the model is told: {}", result.to_text().trim()),
+            Some(Fact::TurnFinished { outcome, .. }) => {
+                println!("the turn is {outcome}");
+                break;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+# Every check a person runs. `just` alone lists them.
+
+_default:
+    @just --list --unsorted
+
+# Everything that has to pass before a change goes in.
+check: format lint test doc
+
+# The main job on the built-in defaults: no key, a rehearsed model, real tools, a pause.
+demo:
+    cargo run --release -p holdpoint -- run --asks approve --cwd "$(mktemp -d)" - < examples/first.rehearsal
+
+# All tests; `just test-full` runs the long versions.
+test *ARGS:
+    cargo test --workspace {{ARGS}}
+
+test-full *ARGS:
+    HOLDPOINT_FULL=1 cargo test --workspace {{ARGS}}
+
+format:
+    cargo fmt --all --check
+
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# Licences, bans and sources of what is built in (needs cargo-deny).
+deny:
+    cargo deny check bans licenses sources
+
+# The figures of docs/performance.md, in one run.
+bench:
+    cargo bench -p holdpoint --bench figures
+
+# Take the snapshots as they are now; look at the difference before you commit it.
+snapshots:
+    INSTA_UPDATE=always SNAPSHOTS=overwrite TRYCMD=overwrite cargo test --workspace
