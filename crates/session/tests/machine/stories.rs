@@ -196,9 +196,10 @@ impl Director {
                 let id = turn.id.0;
                 match turn.calls.first() {
                     Some((call, _)) if c < 128 => report(id, tool_finished(call.id.0)),
-                    None if c < 60 && turn.step > 0 && !self.answered => {
-                        report(id, Report::Answered(AssistantMessage { partial: true, ..answer(state.next_item().0, 0) }))
-                    }
+                    None if c < 60 && turn.step > 0 && !self.answered => report(
+                        id,
+                        Report::Answered(AssistantMessage { partial: true, ..answer(state.next_item().0, 0) }),
+                    ),
                     _ => report(id, finished(Outcome::Interrupted)),
                 }
             }
@@ -225,10 +226,12 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         },
         4..=7 => {
             let asks = state.asks();
-            let raised = || bench.log.iter().filter_map(|event| match event.fact() {
-                Some(Fact::AskRaised { ask }) => Some(ask.id.clone()),
-                _ => None,
-            });
+            let raised = || {
+                bench.log.iter().filter_map(|event| match event.fact() {
+                    Some(Fact::AskRaised { ask }) => Some(ask.id.clone()),
+                    _ => None,
+                })
+            };
             let ask = match a {
                 0..=150 if !asks.is_empty() => asks[usize::from(b) % asks.len()].id.clone(),
                 0..=240 => raised().nth(usize::from(b) % raised().count().max(1)).unwrap_or(ask_id(3)),

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use holdpoint_common::{Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply, RestoreCause, TurnId};
+use holdpoint_common::{
+    Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply, RestoreCause, TurnId,
+};
 use holdpoint_session::state::{CallStage, Gate, Input, Phase, Report};
 
 use super::bench::{
