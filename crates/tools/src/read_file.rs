@@ -29,6 +29,8 @@ const PROBE: usize = 8 * 1024;
 ///
 /// One call shows at most 2,000 lines and 64 KiB, and says what it left out. Files of more than 256 MiB,
 /// binary files, folders, devices and pipes are errors. What is not UTF-8 is shown as U+FFFD, and said.
+///
+/// If the path leads elsewhere than it did when this instance judged it, nothing is read.
 #[derive(Debug, Default)]
 pub struct ReadFile {
     judged: Judged,

@@ -9,7 +9,8 @@ use crate::context::{ToolContext, Workspace};
 /// A tool that a model can call.
 ///
 /// Made per session, and one instance serves one call at a time: calls of the same tool that run side by
-/// side get instances of their own. Dropped with the session.
+/// side get instances of their own. A call is judged by [`intent`](Self::intent) of the instance that then
+/// runs it. Dropped with the session.
 pub trait Tool: Send {
     /// What the model calls it by: `a-z`, `0-9` and `_`.
     fn name(&self) -> &str;

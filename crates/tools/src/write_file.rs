@@ -19,6 +19,8 @@ use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
 ///
 /// All or nothing: the text goes into a new file beside it, which then takes its place. An existing file's
 /// permissions are kept; a link at its path is followed and what it leads to is written.
+///
+/// If the path leads elsewhere than it did when this instance judged it, nothing is written.
 #[derive(Debug, Default)]
 pub struct WriteFile {
     judged: Judged,
