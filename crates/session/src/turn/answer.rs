@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Runner;
 use crate::lane::Lane;
-use crate::model::{Message, ModelError, ModelEvent, ModelRequest, ModelStream};
+use crate::model::{ModelError, ModelEvent, ModelRequest, ModelStream};
 
 /// What an answer came to.
 pub(super) struct Answered {
@@ -42,7 +42,7 @@ struct Draft {
 impl Runner {
     /// Sends a request and streams its answer. Whichever way it ends, the connection is closed by then.
     pub(super) async fn answer(&mut self, request: ModelRequest) -> Answered {
-        let asked = request_bytes(&request);
+        let asked = request.bytes();
         let mut stream = self.outfit.model.stream(request);
         let mut draft = Draft::default();
         let stop = self.stream(&mut stream, &mut draft).await;
@@ -187,14 +187,4 @@ fn explain(error: &ModelError) -> String {
         ModelError::Setup { message, hint } => format!("{message} (hint: {hint})"),
         other => other.to_string(),
     }
-}
-
-/// About how many bytes of text a request is.
-fn request_bytes(request: &ModelRequest) -> u64 {
-    let messages = request.messages.iter().map(|message| match message {
-        Message::User(text) => text.len(),
-        Message::Assistant(answer) => answer.blocks.iter().map(|block| block.text.len()).sum(),
-        Message::Tool(result) => result.output.head.len() + result.output.tail.len() + result.result.len(),
-    });
-    (request.system.len() + messages.sum::<usize>()) as u64
 }
