@@ -23,6 +23,9 @@ pub fn messages(facts: &[Arc<Event>]) -> Vec<Message> {
                 }
                 _ => messages.push(Message::User(text.clone())),
             },
+            // Thoughts alone are no answer (a turn cut while it thought): no provider takes them, and left out only
+            // later they would leave two prompts in a row.
+            Fact::AssistantMessage(message) if message.calls.is_empty() && message.text().trim().is_empty() => {}
             Fact::AssistantMessage(message) => {
                 pending.extend(message.calls.iter().map(|call| call.id));
                 messages.push(Message::Assistant(message.clone()));

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, AssistantMessage, Event, Fact, HoldShown, Outcome, PauseKind, QuestionReply,
-    RestoreCause, TurnId,
+    Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, Event, Fact, HoldShown, Outcome, PauseKind,
+    QuestionReply, RestoreCause, TurnId,
 };
 use holdpoint_session::state::{CallStage, Decision, Gate, Input, Phase, Refused, Report, State};
 use proptest::prelude::*;
@@ -196,10 +196,9 @@ impl Director {
                 let id = turn.id.0;
                 match turn.calls.first() {
                     Some((call, _)) if c < 128 => report(id, tool_finished(call.id.0)),
-                    None if c < 60 && turn.step > 0 && !self.answered => report(
-                        id,
-                        Report::Answered(AssistantMessage { partial: true, ..answer(state.next_item().0, 0) }),
-                    ),
+                    None if c < 60 && turn.step > 0 && !self.answered => {
+                        report(id, Report::Answered(AssistantMessage { partial: true, ..message(state, c % 51) }))
+                    }
                     _ => report(id, finished(Outcome::Interrupted)),
                 }
             }
@@ -289,7 +288,18 @@ fn request(c: u8) -> AskRequest {
 fn message(state: &State, c: u8) -> AssistantMessage {
     match c {
         0..=15 => AssistantMessage::default(),
-        16..=45 => answer(state.next_item().0, 0),
+        16..=30 => {
+            // Cut while it thinks, or before it has said anything.
+            let mut message = answer(state.next_item().0, 0);
+            let block = &mut message.blocks[0];
+            if c < 24 {
+                block.kind = BlockKind::Thought
+            } else {
+                " \n".clone_into(&mut block.text)
+            }
+            message
+        }
+        31..=50 => answer(state.next_item().0, 0),
         _ => answer(state.next_item().0, u64::from(c) % 3 + 1),
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, Body, CallId, CutCause,
-    Delta, Event, Fact, FileMark, Hold, HoldCause, HoldShown, ItemId, LastTurn, Outcome, PromptId, Question,
+    Answer, AnswerError, AnsweredBy, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, BlockKind, Body, CallId,
+    CutCause, Delta, Event, Fact, FileMark, Hold, HoldCause, HoldShown, ItemId, LastTurn, Outcome, PromptId, Question,
     QuestionReply, QuestionRequest, QuestionResponse, RestoreCause, SessionStatus, Snapshot, Timestamp, ToolResult,
     ToolStatus, TurnId, Usage,
 };
@@ -541,7 +541,7 @@ impl Watch for Holds {
             let boundary = match seen.input {
                 Input::Hold { .. } | Input::Toggle { .. } => matches!(before.phase(), Phase::Idle),
                 Input::Gate { gate: Gate::Step, .. } => before.turn().is_some_and(|turn| turn.step > 0),
-                Input::Report { .. } => matches!(after.phase(), Phase::Idle) && !after.is_at_rest(),
+                Input::Report { .. } => !after.snapshot(0, 0, true).queue.is_empty(),
                 Input::Restored { .. } => *cause == HoldCause::Restored,
                 Input::Prompt { .. }
                 | Input::Answer { .. }
@@ -607,7 +607,7 @@ pub(super) fn strict(messages: &[Message]) -> Result<(), String> {
             Message::Assistant(answer) => {
                 ensure!(matches!(before, Some(Message::User(_) | Message::Tool(_))), "message {at} answers nothing");
                 ensure!(owed.is_empty(), "message {at}: {owed:?} have no result");
-                ensure!(!answer.is_empty(), "message {at} is empty");
+                ensure!(!answer.calls.is_empty() || !answer.text().trim().is_empty(), "message {at} says nothing");
                 owed.extend(answer.calls.iter().map(|call| call.id));
             }
             Message::Tool(result) => {
@@ -847,6 +847,23 @@ fn m_b9_what_a_list_shows_follows_from_the_facts() {
     let error = Some("no".to_owned());
     let last = LastTurn { turn: TurnId(1), outcome: Outcome::Failed, cause: None, error };
     assert_eq!(snapshot.last_turn, Some(last));
+}
+
+/// Cut while it thinks: providers take no answer of thoughts alone, and without it two prompts would meet.
+#[test]
+fn m_c4_an_answer_of_thoughts_alone_is_not_sent() {
+    let mut thought = answer(1, 0);
+    thought.blocks[0].kind = BlockKind::Thought;
+    thought.partial = true;
+    let bench = Bench::open(AsksMode::Wait, 1).with([
+        prompt("one"),
+        gate(1, Gate::Step),
+        Input::Interrupt { turn: None, by: ann() },
+        report(1, Report::Answered(thought)),
+        report(1, finished(Outcome::Interrupted)),
+        prompt("two"),
+    ]);
+    assert_eq!(history::messages(&bench.state.history()), [Message::User("one\n\ntwo".to_owned())]);
 }
 
 /// A turn that is cut before it has an answer leaves its prompt; a provider is sent both prompts as one.
