@@ -14,7 +14,6 @@ mod prompt;
 pub(crate) mod ring;
 mod runner;
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,14 +22,15 @@ use actix::dev::{MessageResponse, OneshotSender};
 use actix::prelude::*;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    AskId, Body, Delta, Event, Fact, RestoreCause, SessionStatus, Snapshot, Timestamp,
+    Body, Delta, Event, Fact, RestoreCause, SessionStatus, Snapshot, Timestamp,
 };
-use holdpoint_tools::{Answering, Toolbox};
+use holdpoint_tools::Toolbox;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::engine::Outfit;
 use crate::state::{Effect, Input, Moment, Refused, Reply, State, decide};
 use crate::store::SessionLog;
+use ask::ToolAsks;
 use gate::Gates;
 use interrupt::Ends;
 use outbox::{Action, Outbox, Parcel};
@@ -77,8 +77,8 @@ pub(crate) struct SessionActor {
     toolbox: Option<Toolbox>,
     /// Runners that wait to begin something.
     gates: Gates,
-    /// The answering ends of the open asks of tools.
-    answering: HashMap<AskId, Answering>,
+    /// The asks of tools.
+    asks: ToolAsks,
     /// Those who wait for a turn's end.
     ends: Ends,
     /// What had ended the actor before this one, if there was one.
@@ -111,7 +111,7 @@ impl SessionActor {
             runner: None,
             toolbox: None,
             gates: Gates::default(),
-            answering: HashMap::new(),
+            asks: ToolAsks::default(),
             ends: Ends::default(),
             state,
             numbers,

@@ -1,11 +1,11 @@
 //! The lane: the one ordered, bounded way from a turn's runner and its tools to the session's actor.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use holdpoint_common::limits::OUTPUT_DELTA;
 use holdpoint_common::{CallId, Delta, Event, Kept};
 use holdpoint_tools::{Sink, Toolbox};
-use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::{Gate, Report};
@@ -41,11 +41,13 @@ pub(crate) struct LaneSink {
     lane: mpsc::Sender<Lane>,
     // Shared between the call's thread and its runner: `None` once the runner has closed it.
     kept: Mutex<Option<Kept>>,
+    /// Pieces sent so far.
+    pieces: AtomicU64,
 }
 
 impl LaneSink {
     pub(crate) fn new(call: CallId, lane: mpsc::Sender<Lane>) -> Self {
-        Self { call, lane, kept: Mutex::new(Some(Kept::default())) }
+        Self { call, lane, kept: Mutex::new(Some(Kept::default())), pieces: AtomicU64::new(0) }
     }
 
     /// Ends it: what the call's thread still sends is dropped. Returns what is kept.
@@ -66,10 +68,13 @@ impl Sink for LaneSink {
             if self.lane.blocking_send(Lane::Delta(delta)).is_err() {
                 return;
             }
+            self.pieces.fetch_add(1, Ordering::Relaxed);
             open.push(piece);
             rest = later;
         }
     }
 
-    fn flush(&self) {}
+    fn pieces(&self) -> u64 {
+        self.pieces.load(Ordering::Relaxed)
+    }
 }

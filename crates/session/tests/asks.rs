@@ -1,7 +1,7 @@
 //! Asks against the real actor: raised by real tool threads, answered by real clients.
 
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, AskCloseCause, AskRequest, AsksMode, Fact, Outcome, PauseKind, PauseResponse,
+    Answer, AnswerError, AnsweredBy, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind, PauseResponse,
     PolicyMode, SessionStatus, ToolStatus, Who,
 };
 use holdpoint_session::testing::{Harness, reply};
@@ -271,4 +271,28 @@ async fn m_a11_an_open_ask_is_shown_to_whoever_attaches_later() {
     late.answer(Answer::Approve { always: false }).await.unwrap();
     let settled = session.settled().await.unwrap();
     assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
+}
+
+/// The mailbox is faster than the lane: an ask must not overtake its call's own output.
+#[tokio::test]
+async fn an_ask_comes_behind_the_output_of_its_call() {
+    let harness = Harness::start();
+    harness.probe.does(|_, context| {
+        for n in 0..500 {
+            context.output(&format!("line {n}\n"));
+        }
+        context.pause(PauseKind::Continue, "seen all of it?", None);
+        Ok(ToolOutcome::default())
+    });
+    for _ in 0..20 {
+        harness.model.then(reply().call("probe", json!({}))).then(reply());
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        events.asked().await;
+        let pieces = events.events().iter().filter(|event| matches!(event.delta(), Some(Delta::Output { .. }))).count();
+        assert_eq!(pieces, 500);
+        events.answer(Answer::Resume).await.unwrap();
+        events.turn_finished().await;
+    }
 }

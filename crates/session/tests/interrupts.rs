@@ -64,7 +64,7 @@ async fn m_c2_m_c3_a_tool_tree_is_gone_and_the_receipt_says_so() {
     let census = Census::new();
     let mark = census.mark();
     let command = format!(
-        "echo up; (setsid sleep 1000 {mark} 2>/dev/null || true) & sh -c 'trap \"\" TERM; : {mark}; while :; do sleep 0.05; done' & exec -a {mark} sleep 1000"
+        "(setsid sleep 1000) & sh -c 'trap \"\" TERM; echo up; : {mark}; while :; do sleep 0.05; done' & exec -a {mark} sleep 1000"
     );
     harness.model.then(reply().call("shell", json!({"command": command})));
     let session = harness.open().await;

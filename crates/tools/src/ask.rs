@@ -20,6 +20,9 @@ pub enum ToolRequest {
         call: CallId,
         /// What it asks.
         request: AskRequest,
+        /// The pieces of output its call had handed over by then, by [`Sink::pieces`](crate::Sink::pieces). Whoever
+        /// shows the ask shows these first: they go another way than this message and may come later.
+        after: u64,
         /// The answering end. Dropped without an answer, it reads as *Interrupted*.
         answering: Answering,
     },
@@ -66,21 +69,21 @@ impl Asker {
         Self { session, turn, call }
     }
 
-    pub(crate) fn pause(&self, request: PauseRequest) -> PauseResponse {
-        match self.ask(AskRequest::Pause(request)) {
+    pub(crate) fn pause(&self, request: PauseRequest, after: u64) -> PauseResponse {
+        match self.ask(AskRequest::Pause(request), after) {
             AskReply::Pause(response) => response,
             AskReply::Question(_) | AskReply::Interrupted => PauseResponse::Interrupted,
         }
     }
 
-    pub(crate) fn question(&self, request: QuestionRequest) -> QuestionResponse {
-        match self.ask(AskRequest::Question(request)) {
+    pub(crate) fn question(&self, request: QuestionRequest, after: u64) -> QuestionResponse {
+        match self.ask(AskRequest::Question(request), after) {
             AskReply::Question(response) => response,
             AskReply::Pause(_) | AskReply::Interrupted => QuestionResponse::Interrupted,
         }
     }
 
-    fn ask(&self, request: AskRequest) -> AskReply {
+    fn ask(&self, request: AskRequest, after: u64) -> AskReply {
         let (answering, answer): (_, Receiver<AskReply>) = bounded(1);
         let Some(session) = self.session.upgrade() else { return AskReply::Interrupted };
         // Bounded by construction: a call has one thread, and that thread waits here.
@@ -88,6 +91,7 @@ impl Asker {
             turn: self.turn,
             call: self.call,
             request,
+            after,
             answering: Answering(answering),
         });
         // Before waiting: a strong recipient here would keep a dead session's actor alive.

@@ -15,8 +15,8 @@ pub trait Sink: Send + Sync {
     /// turn is over.
     fn output(&self, text: &str);
 
-    /// Returns when the session has seen every piece so far.
-    fn flush(&self);
+    /// How many pieces it has taken so far. An ask is shown behind that many.
+    fn pieces(&self) -> u64;
 }
 
 /// The folder a session works in, and the environment its tools are started with.
@@ -91,15 +91,15 @@ impl ToolContext {
     ///
     /// On [`PauseResponse::Interrupted`] the tool ends at once.
     pub fn pause(&self, kind: PauseKind, message: impl Into<String>, details: Option<String>) -> PauseResponse {
-        self.sink.flush();
-        self.asker.pause(PauseRequest { kind, tool_name: self.tool_name.clone(), message: message.into(), details })
+        let tool_name = self.tool_name.clone();
+        let request = PauseRequest { kind, tool_name, message: message.into(), details };
+        self.asker.pause(request, self.sink.pieces())
     }
 
     /// Stops until the user has replied to the questions or declined.
     ///
     /// On [`QuestionResponse::Interrupted`] the tool ends at once.
     pub fn ask(&self, request: QuestionRequest) -> QuestionResponse {
-        self.sink.flush();
-        self.asker.question(request)
+        self.asker.question(request, self.sink.pieces())
     }
 }

@@ -33,7 +33,9 @@
 //!
 //! impl Sink for Nowhere {
 //!     fn output(&self, _: &str) {}
-//!     fn flush(&self) {}
+//!     fn pieces(&self) -> u64 {
+//!         0
+//!     }
 //! }
 //!
 //! # actix::System::new().block_on(async {

@@ -1,11 +1,13 @@
 //! Asks: tools raise them, clients answer them.
 
+use std::collections::HashMap;
+
 use actix::prelude::*;
-use holdpoint_common::{Answer, AskId, Who};
-use holdpoint_tools::{AskReply, ToolRequest};
+use holdpoint_common::{Answer, AskId, ItemId, Who};
+use holdpoint_tools::{Answering, AskReply, ToolRequest};
 
 use super::{Replied, SessionActor};
-use crate::state::{Input, Refused, Reply};
+use crate::state::{Input, Phase, Refused, Reply};
 
 /// Answers an ask.
 #[derive(Message)]
@@ -43,23 +45,38 @@ impl Handler<AnswerAsk> for SessionActor {
     }
 }
 
+/// The asks of tools: what is open, and what came before its call's output.
+#[derive(Default)]
+pub(super) struct ToolAsks {
+    /// The answering ends of the open asks. Dropping one wakes its tool as interrupted.
+    answering: HashMap<AskId, Answering>,
+    /// The pieces of output heard of each call.
+    heard: HashMap<ItemId, u64>,
+    /// Asks that wait for output of their call: the mailbox is faster than the lane.
+    early: Vec<ToolRequest>,
+}
+
 impl Handler<ToolRequest> for SessionActor {
     type Result = ();
 
     fn handle(&mut self, request: ToolRequest, ctx: &mut Self::Context) {
-        let ToolRequest::Ask { turn, call, request, answering } = request else { return };
+        let ToolRequest::Ask { turn, call, request, after, answering } = request else { return };
+        let runs = matches!(self.state.phase(), Phase::Running(open) if open.id == turn);
+        if runs && self.asks.heard.get(&call.item()).copied().unwrap_or_default() < after {
+            self.asks.early.push(ToolRequest::Ask { turn, call, request, after, answering });
+            return;
+        }
         let tool = request.tool_name().to_owned();
         // The answering end is filed under the id the ask is about to get, for the setting may answer it at once.
         let id = AskId { session: self.state.id().clone(), seq: self.numbers.start };
-        self.answering.insert(id.clone(), answering);
+        self.asks.answering.insert(id.clone(), answering);
         match self.take(Input::Ask { turn, call, request }, ctx) {
             Ok(Reply::Asked(ask)) => {
                 tracing::info!(session = %self.state.id(), %ask, %call, tool, "asked");
                 debug_assert_eq!(ask, id, "an ask is named after its own event");
             }
             Ok(_) | Err(_) => {
-                // Dropping the answering end wakes the tool as interrupted.
-                self.answering.remove(&id);
+                self.asks.answering.remove(&id);
             }
         }
     }
@@ -68,8 +85,23 @@ impl Handler<ToolRequest> for SessionActor {
 impl SessionActor {
     /// Wakes the tool that waits on an ask. If the cut was first, it is awake already.
     pub(super) fn wake(&mut self, ask: &AskId, reply: AskReply) {
-        if let Some(answering) = self.answering.remove(ask) {
+        if let Some(answering) = self.asks.answering.remove(ask) {
             answering.answer(reply);
         }
+    }
+
+    /// A piece of output has been published: an ask that waited for it may be raised.
+    pub(super) fn heard(&mut self, item: ItemId, ctx: &mut Context<Self>) {
+        *self.asks.heard.entry(item).or_default() += 1;
+        let of_item = |request: &mut ToolRequest| matches!(request, ToolRequest::Ask { call, .. } if call.item() == item);
+        let early: Vec<_> = self.asks.early.extract_if(.., of_item).collect();
+        for request in early {
+            Handler::<ToolRequest>::handle(self, request, ctx);
+        }
+    }
+
+    /// Wakes every tool that waits, as interrupted.
+    pub(super) fn interrupt_asks(&mut self) {
+        self.asks = ToolAsks::default();
     }
 }

@@ -2,7 +2,7 @@
 
 use actix::prelude::*;
 use futures_util::StreamExt;
-use holdpoint_common::{EndedProcesses, Outcome, TurnId};
+use holdpoint_common::{Delta, EndedProcesses, Outcome, TurnId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -64,8 +64,7 @@ impl SessionActor {
             runner.cancel.token().cancel();
         }
         self.cut_gates();
-        // Dropping the answering ends wakes the tools as interrupted.
-        self.answering.clear();
+        self.interrupt_asks();
     }
 
     /// The turn is over: what its tools may still say is not heard.
@@ -74,7 +73,7 @@ impl SessionActor {
             ctx.cancel_future(runner.lane);
         }
         self.cut_gates();
-        self.answering.clear();
+        self.interrupt_asks();
     }
 }
 
@@ -84,7 +83,16 @@ impl StreamHandler<FromLane> for SessionActor {
             return;
         }
         match told {
-            Some(Lane::Delta(delta)) => self.tell(delta, ctx),
+            Some(Lane::Delta(delta)) => {
+                let output = match &delta {
+                    Delta::Output { item, .. } => Some(*item),
+                    _ => None,
+                };
+                self.tell(delta, ctx);
+                if let Some(item) = output {
+                    self.heard(item, ctx);
+                }
+            }
             Some(Lane::Gate(gate, runner)) => self.ask_gate(turn, gate, runner, ctx),
             Some(Lane::Report(report)) => self.hear(turn, report, ctx),
             Some(Lane::Tools(toolbox)) => self.toolbox = Some(toolbox),
