@@ -66,7 +66,11 @@ impl Request {
     #[must_use]
     pub fn texts(&self, role: &str) -> Vec<String> {
         let messages = self.body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-        messages.iter().filter(|message| message["role"] == role).map(|message| openai::text(&message["content"])).collect()
+        messages
+            .iter()
+            .filter(|message| message["role"] == role)
+            .map(|message| openai::text(&message["content"]))
+            .collect()
     }
 }
 
@@ -222,8 +226,9 @@ impl ModelServer {
     /// When the client ended the connection on which request `n` came; waits for both.
     #[must_use]
     pub fn dropped(&self, n: usize) -> Instant {
-        self.shared
-            .wait(&format!("end of the connection of request {n}"), |state| state.ended[state.requests.get(n)?.connection])
+        self.shared.wait(&format!("end of the connection of request {n}"), |state| {
+            state.ended[state.requests.get(n)?.connection]
+        })
     }
 
     /// What a strict provider would have refused, so far.

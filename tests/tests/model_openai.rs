@@ -1,4 +1,5 @@
 //! `openai/NAME` against a real server: every deviation of the wire comes out right, or as an error that says what was wrong.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,7 +65,8 @@ fn is_estimate(event: &Result<ModelEvent, ModelError>) -> bool {
 
 #[tokio::test]
 async fn text_thought_calls_and_usage() {
-    let reply = Reply::stream().think("I ").think("see.").say("Well, ").say("é漢").call(0, "shell", r#"{"command":"ls"}"#);
+    let reply =
+        Reply::stream().think("I ").think("see.").say("Well, ").say("é漢").call(0, "shell", r#"{"command":"ls"}"#);
     let reply = reply.call(1, "read_file", r#"{"path":"a"}"#).finish("tool_calls");
     let expected = [
         thought("I see."),
@@ -85,7 +87,9 @@ async fn deviations_of_calls() {
     let calls = |calls: serde_json::Value| Reply::stream().delta(&json!({ "tool_calls": calls }));
     let arguments = r#"{"command":"ls"}"#;
 
-    let whole = calls(json!([{"index": 0, "id": "x", "type": "function", "function": {"name": "shell", "arguments": arguments}}]));
+    let whole = calls(
+        json!([{"index": 0, "id": "x", "type": "function", "function": {"name": "shell", "arguments": arguments}}]),
+    );
     assert_eq!(play(whole.finish("tool_calls")).await, one, "a whole call in one delta");
 
     let whole = calls(json!([{"id": "x", "type": "function", "function": {"name": "shell", "arguments": arguments}}]));
@@ -115,7 +119,8 @@ async fn deviations_of_calls() {
     let empty = calls(json!([{"index": 0, "id": "x", "function": {"name": "now", "arguments": ""}}]));
     assert_eq!(play(empty.finish("tool_calls")).await, [call("now", "{}"), usage()], "no arguments");
 
-    let broken = calls(json!([{"index": 0, "id": "x", "function": {"name": "shell", "arguments": "{\"command\": ls"}}]));
+    let broken =
+        calls(json!([{"index": 0, "id": "x", "function": {"name": "shell", "arguments": "{\"command\": ls"}}]));
     assert_eq!(
         play(broken.finish("tool_calls")).await,
         [call("shell", "{\"command\": ls"), usage()],
@@ -180,7 +185,10 @@ async fn an_error_in_the_middle_is_told() {
     assert!(matches!(events.last(), Some(Err(ModelError::Malformed { .. }))), "{events:?}");
 
     let events = play(Reply::status(200, &[("content-type", "text/html")], "<html>")).await;
-    assert!(matches!(&events[..], [Err(ModelError::Malformed { message })] if message.contains("text/html")), "{events:?}");
+    assert!(
+        matches!(&events[..], [Err(ModelError::Malformed { message })] if message.contains("text/html")),
+        "{events:?}"
+    );
 }
 
 #[tokio::test]
@@ -251,13 +259,15 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
     let server = ModelServer::start();
     server.reply(Reply::text(["ok"]));
     let block = |kind, text: &str| Block { item: ItemId(1), kind, text: text.into(), signature: None };
-    let called = |id, name: &str| ToolCall { id: CallId(id), name: name.into(), input: json!({"n": id}), signature: None };
+    let called =
+        |id, name: &str| ToolCall { id: CallId(id), name: name.into(), input: json!({"n": id}), signature: None };
     let answer = AssistantMessage {
         blocks: vec![block(BlockKind::Thought, "hm"), block(BlockKind::Text, "let me look")],
         calls: vec![called(4, "shell"), called(5, "read_file")],
         partial: false,
     };
-    let only_thought = AssistantMessage { blocks: vec![block(BlockKind::Thought, "hm")], ..AssistantMessage::default() };
+    let only_thought =
+        AssistantMessage { blocks: vec![block(BlockKind::Thought, "hm")], ..AssistantMessage::default() };
     let messages = vec![
         Message::User("first".into()),
         Message::Assistant(answer),
@@ -269,7 +279,8 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let spec = |name: &str| ToolSpec { name: name.into(), description: "does it".into(), schema: schema.clone() };
     let tools = [spec("shell"), spec("read_file")].into();
-    let events: Vec<_> = model(&server).stream(ModelRequest { system: "Be brief.".into(), messages, tools }).collect().await;
+    let events: Vec<_> =
+        model(&server).stream(ModelRequest { system: "Be brief.".into(), messages, tools }).collect().await;
     server.assert_no_violations();
     assert_eq!(events.last(), Some(&usage()));
 

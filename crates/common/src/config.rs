@@ -88,7 +88,8 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] if the text is no TOML, a value is of the wrong kind, or a key means nothing.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let invalid = |error: toml::de::Error| ConfigError::Invalid { message: error.to_string().trim_end().to_owned() };
+        let invalid =
+            |error: toml::de::Error| ConfigError::Invalid { message: error.to_string().trim_end().to_owned() };
         let mut unknown = None;
         let config: Self = serde_ignored::deserialize(toml::Deserializer::parse(text).map_err(invalid)?, |path| {
             unknown.get_or_insert_with(|| path.to_string());
@@ -111,7 +112,8 @@ impl Config {
 fn nearest_key(key: &str) -> Option<String> {
     let schema = Config::schema();
     let mut table = &schema;
-    let (tables, last) = key.rsplit_once('.').map_or((vec![], key), |(tables, last)| (tables.split('.').collect(), last));
+    let (tables, last) =
+        key.rsplit_once('.').map_or((vec![], key), |(tables, last)| (tables.split('.').collect(), last));
     for name in &tables {
         let property = table["properties"].get(*name).unwrap_or(&table["additionalProperties"]);
         let property = property.get("$ref").map_or(property, |_| property);

@@ -195,9 +195,7 @@ impl Fact {
                 let calls: usize = message.calls.iter().map(|call| size_of_val(call) + json_weight(&call.input)).sum();
                 blocks + calls
             }
-            Self::ToolFinished(result) => {
-                result.output.head.len() + result.output.tail.len() + result.result.len()
-            }
+            Self::ToolFinished(result) => result.output.head.len() + result.output.tail.len() + result.result.len(),
             Self::AskRaised { ask } => match &ask.request {
                 crate::ask::AskRequest::Pause(pause) => {
                     pause.message.len() + pause.details.as_ref().map_or(0, String::len)

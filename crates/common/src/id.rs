@@ -58,10 +58,7 @@ impl FromStr for AskId {
     fn from_str(text: &str) -> Result<Self, IdError> {
         let wrong = || IdError::Ask { text: text.to_owned() };
         let (session, seq) = text.rsplit_once('.').ok_or_else(wrong)?;
-        Ok(Self {
-            session: session.parse().map_err(|_| wrong())?,
-            seq: seq.parse().map_err(|_| wrong())?,
-        })
+        Ok(Self { session: session.parse().map_err(|_| wrong())?, seq: seq.parse().map_err(|_| wrong())? })
     }
 }
 

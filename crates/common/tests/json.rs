@@ -1,4 +1,5 @@
 //! The JSON that clients see: its names are stable, so a change here is a change of the API.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::sync::Arc;
 
@@ -67,7 +68,12 @@ fn kept() -> Kept {
 
 fn facts() -> Vec<Fact> {
     let message = AssistantMessage {
-        blocks: vec![Block { item: ItemId(1), kind: BlockKind::Thought, text: "hm".into(), signature: Some("s".into()) }],
+        blocks: vec![Block {
+            item: ItemId(1),
+            kind: BlockKind::Thought,
+            text: "hm".into(),
+            signature: Some("s".into()),
+        }],
         calls: vec![ToolCall {
             id: CallId(3),
             name: "shell".into(),
@@ -232,12 +238,10 @@ fn sessions() {
         saved: true,
     };
     let summary = SessionSummary::from(&snapshot);
-    insta::assert_snapshot!([lines(&[snapshot]), lines(&[summary]), lines(&[
-        HoldShown::Off,
-        HoldShown::Requested,
-        HoldShown::Standing
-    ])]
-    .join("\n"));
+    insta::assert_snapshot!(
+        [lines(&[snapshot]), lines(&[summary]), lines(&[HoldShown::Off, HoldShown::Requested, HoldShown::Standing])]
+            .join("\n")
+    );
 }
 
 #[test]

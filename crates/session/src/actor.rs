@@ -21,9 +21,7 @@ use std::time::SystemTime;
 use actix::dev::{MessageResponse, OneshotSender};
 use actix::prelude::*;
 use futures_util::FutureExt;
-use holdpoint_common::{
-    Body, Delta, Event, Fact, RestoreCause, SessionStatus, Snapshot, Timestamp,
-};
+use holdpoint_common::{Body, Delta, Event, Fact, RestoreCause, SessionStatus, Snapshot, Timestamp};
 use holdpoint_tools::Toolbox;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -40,7 +38,7 @@ use runner::Runner;
 pub(crate) use ask::AnswerAsk;
 pub use ask::Answered;
 pub use client::ClientEnd;
-pub(crate) use client::{Attach, Attached, ClientQueue, Detach};
+pub(crate) use client::{Attach, Attached, ClientQueue, Detach, Older};
 #[cfg(feature = "test-support")]
 pub(crate) use close::PanicNow;
 pub(crate) use close::{Close, Stop, Unload};

@@ -1,12 +1,11 @@
 //! What an attached client holds: the stream of a session's events.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 use holdpoint_common::{Answer, AnswerError, Ask, Body, Delta, Event, Fact, Snapshot};
 
-use crate::actor::{Attached, ClientEnd, ClientQueue};
+use crate::actor::{Attached, ClientEnd, ClientQueue, Older};
 use crate::error::SessionError;
 use crate::handle::{Answered, SessionHandle};
 use crate::store::SessionLog;
@@ -52,7 +51,7 @@ pub struct Attachment {
     snapshot: Arc<Snapshot>,
     log: Arc<dyn SessionLog>,
     /// What of the log is still to be read, before `past`.
-    older: Option<(Range<u64>, Option<usize>)>,
+    older: Option<Older>,
     /// What was read of it.
     page: VecDeque<Arc<Event>>,
     /// What the output buffer had.

@@ -21,8 +21,8 @@ mod turn;
 pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
 
 // Sessions, and one session.
-pub use attachment::{AttachFrom, Attachment};
 pub use actor::ClientEnd;
+pub use attachment::{AttachFrom, Attachment};
 pub use handle::{Answered, InterruptedTurn, Interruption, Prompted, SessionHandle, TurnEnd};
 pub use sessions::{OpenSession, Sessions};
 

@@ -50,9 +50,7 @@ enum Life {
         alive: mpsc::Receiver<()>,
     },
     /// It is about to have.
-    Starting {
-        waiting: Vec<oneshot::Sender<Result<Live, SessionError>>>,
-    },
+    Starting { waiting: Vec<oneshot::Sender<Result<Live, SessionError>>> },
     /// It is only in its log.
     Saved,
 }

@@ -206,9 +206,7 @@ impl State {
         match &self.phase {
             Phase::Interrupting(..) => SessionStatus::Interrupted,
             Phase::Closed => SessionStatus::Idle,
-            Phase::Idle | Phase::Running(_)
-                if !self.asks.is_empty() || matches!(self.hold, Hold::Standing { .. }) =>
-            {
+            Phase::Idle | Phase::Running(_) if !self.asks.is_empty() || matches!(self.hold, Hold::Standing { .. }) => {
                 SessionStatus::Paused
             }
             Phase::Running(_) => SessionStatus::Running,

@@ -16,6 +16,8 @@
 //! # });
 //! ```
 
+#![expect(clippy::panic, clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+
 mod model;
 mod recorder;
 mod tools;
@@ -76,9 +78,7 @@ impl Harness {
         let probe = Probe::default();
         let tool = probe.clone();
         let catalog = Catalog::default().with(Arc::new(model.clone()));
-        let engine = Engine::builder(catalog)
-            .supervisor(Supervisor::ThisProgram)
-            .tools(move |_| toolbox(&tool));
+        let engine = Engine::builder(catalog).supervisor(Supervisor::ThisProgram).tools(move |_| toolbox(&tool));
         let engine = set_up(engine).start().expect("the engine starts");
         Self { model, probe, folder: TempDir::new().expect("a folder"), engine }
     }

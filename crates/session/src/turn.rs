@@ -10,8 +10,8 @@ use std::sync::Arc;
 use actix::WeakRecipient;
 use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::{
-    CallId, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, ToolResult, ToolStatus, TurnId,
-    Usage,
+    CallId, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, ToolResult, ToolStatus,
+    TurnId, Usage,
 };
 use holdpoint_tools::{Tool, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
@@ -49,8 +49,7 @@ pub(crate) async fn run(job: TurnJob) {
     let _alive = job.alive.clone();
     let TurnJob { turn, first_item, settings, outfit, toolbox, cancel, lane: to_actor, asks, alive } = job;
     let specs = toolbox.specs().cloned().collect();
-    let runner =
-        Runner { turn, settings, outfit, specs, next_item: first_item, cancel, lane: to_actor, asks, alive };
+    let runner = Runner { turn, settings, outfit, specs, next_item: first_item, cancel, lane: to_actor, asks, alive };
     let end = AssertUnwindSafe(Box::pin(runner.run(toolbox))).catch_unwind().instrument(span).await;
     let end = end.unwrap_or_else(|panic| End {
         outcome: Outcome::Panicked,
@@ -160,22 +159,16 @@ impl Runner {
     }
 
     /// Runs the calls of an answer side by side; `Some` if the turn ends with them.
-    async fn calls(
-        &self,
-        calls: Vec<ToolCall>,
-        refused: Vec<(CallId, String)>,
-        toolbox: &mut Toolbox,
-    ) -> Option<End> {
-        let mut tools: Vec<(ToolCall, Result<Box<dyn Tool>, String>)> = Vec::with_capacity(calls.len());
+    async fn calls(&self, calls: Vec<ToolCall>, refused: Vec<(CallId, String)>, toolbox: &mut Toolbox) -> Option<End> {
+        let mut running = Vec::with_capacity(calls.len());
         for call in calls {
             let refusal = refused.iter().find(|(id, _)| *id == call.id).map(|(_, why)| why.clone());
             let tool = match refusal {
                 Some(why) => Err(why),
                 None => toolbox.take(&call.name).ok_or_else(|| self.no_such_tool(&call.name)),
             };
-            tools.push((call, tool));
+            running.push(self.run_call(call, tool).boxed());
         }
-        let running = tools.into_iter().map(|(call, tool)| self.run_call(call, tool).boxed()).collect::<Vec<_>>();
         let parallel = self.outfit.limits.parallel_tools.max(1);
         let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
         let (mut end, mut panicked, mut back) = (End::default(), None, Vec::new());

@@ -1,4 +1,5 @@
 //! Attach and detach: nothing missed, nothing twice, nobody waited for.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! Interrupts against the real actor: in every phase, with real processes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -7,8 +8,8 @@ use holdpoint_common::{Fact, Outcome, PolicyMode, SessionStatus, StopHow, ToolSt
 use holdpoint_session::Interruption;
 use holdpoint_session::model::Message;
 use holdpoint_session::testing::{Harness, reply, soon};
-use holdpoint_tools::testing::Census;
 use holdpoint_tools::ToolOutcome;
+use holdpoint_tools::testing::Census;
 use serde_json::json;
 
 #[tokio::test]
@@ -55,7 +56,9 @@ async fn m_c1_m_c4_while_the_model_streams_partial_text_is_kept_and_marked() {
     session.prompt("second").await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     let sent = harness.model.requests().pop().unwrap().messages;
-    assert!(matches!(&sent[..], [Message::User(a), Message::Assistant(_), Message::User(b)] if a == "first" && b == "second"));
+    assert!(
+        matches!(&sent[..], [Message::User(a), Message::Assistant(_), Message::User(b)] if a == "first" && b == "second")
+    );
 }
 
 #[tokio::test]
@@ -105,8 +108,7 @@ async fn t_p10_another_session_running_the_same_program_is_untouched() {
 
 #[tokio::test]
 async fn m_c3_a_tool_that_does_not_come_back_is_left_and_named() {
-    let mut limits = holdpoint_common::Limits::default();
-    limits.grace_ms = 10;
+    let limits = holdpoint_common::Limits { grace_ms: 10, ..holdpoint_common::Limits::default() };
     let harness = Harness::limited(limits);
     let release = Arc::new(AtomicBool::new(false));
     let stuck = Arc::clone(&release);
@@ -130,7 +132,8 @@ async fn m_c3_a_tool_that_does_not_come_back_is_left_and_named() {
     session.prompt("next").await.unwrap();
     events.turn_finished().await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
-    let late = events.facts().any(|fact| matches!(fact, Fact::ToolFinished(result) if result.to_text().contains("late")));
+    let late =
+        events.facts().any(|fact| matches!(fact, Fact::ToolFinished(result) if result.to_text().contains("late")));
     assert!(!late, "its result is ignored");
 }
 

@@ -1,4 +1,5 @@
 //! The outbox against stores that are slow or fail: nothing leaves before it is saved, and nobody is fooled.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,12 +34,7 @@ struct DoorLog {
 
 impl Door {
     fn new() -> Self {
-        Self {
-            store: Arc::default(),
-            open: watch::Sender::new(true),
-            full: Arc::default(),
-            saved: Arc::default(),
-        }
+        Self { store: Arc::default(), open: watch::Sender::new(true), full: Arc::default(), saved: Arc::default() }
     }
 
     fn wrap(
@@ -195,6 +191,7 @@ async fn a_save_that_is_late_is_told_and_the_session_goes_on() {
     door.open.send_replace(true);
     let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
     events.until("saved again", again).await;
-    let finished = door.saved.lock().unwrap().iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+    let finished =
+        door.saved.lock().unwrap().iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
     assert!(finished, "what was kept meanwhile has been written");
 }

@@ -1,4 +1,5 @@
 //! Many sessions: the loop, the limit, the list, closing, faults.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use holdpoint_common::{
     Answer, AnswerError, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, ToolStatus,

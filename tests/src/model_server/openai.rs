@@ -47,9 +47,8 @@ pub fn call_fragments(index: usize, name: &str, arguments: &[&str]) -> Vec<Value
         "index": index, "id": format!("provider_{index}"), "type": "function",
         "function": {"name": name, "arguments": ""},
     }]});
-    let more = arguments
-        .iter()
-        .map(|piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}));
+    let more =
+        arguments.iter().map(|piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}));
     [first].into_iter().chain(more).collect()
 }
 

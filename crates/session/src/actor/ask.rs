@@ -93,7 +93,8 @@ impl SessionActor {
     /// A piece of output has been published: an ask that waited for it may be raised.
     pub(super) fn heard(&mut self, item: ItemId, ctx: &mut Context<Self>) {
         *self.asks.heard.entry(item).or_default() += 1;
-        let of_item = |request: &mut ToolRequest| matches!(request, ToolRequest::Ask { call, .. } if call.item() == item);
+        let of_item =
+            |request: &mut ToolRequest| matches!(request, ToolRequest::Ask { call, .. } if call.item() == item);
         let early: Vec<_> = self.asks.early.extract_if(.., of_item).collect();
         for request in early {
             Handler::<ToolRequest>::handle(self, request, ctx);

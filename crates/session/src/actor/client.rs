@@ -24,13 +24,16 @@ pub(crate) struct Attach {
     pub(crate) limit: Option<usize>,
 }
 
+/// Facts that the output buffer no longer has: those in this range, or only the newest so many of them.
+pub(crate) type Older = (Range<u64>, Option<usize>);
+
 /// What a client is given.
 pub(crate) struct Attached {
     pub(crate) client: ClientId,
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) log: Arc<dyn SessionLog>,
-    /// Facts to be read from the log first: those in this range, the newest so many.
-    pub(crate) older: Option<(Range<u64>, Option<usize>)>,
+    /// Facts to be read from the log first.
+    pub(crate) older: Option<Older>,
     /// Then these.
     pub(crate) past: Vec<Arc<Event>>,
     /// Then what happens.
@@ -136,7 +139,7 @@ impl Handler<Detach> for SessionActor {
 
 impl SessionActor {
     /// Where the ring takes over, and what of the log comes before it.
-    fn past(&self, after: u64, limit: Option<usize>) -> (u64, Option<(Range<u64>, Option<usize>)>) {
+    fn past(&self, after: u64, limit: Option<usize>) -> (u64, Option<Older>) {
         let evicted = self.ring.evicted();
         let Some(limit) = limit else {
             return (after, (after < evicted).then_some((after + 1..evicted + 1, None)));

@@ -112,11 +112,8 @@ impl Ring {
             *evicted = Some(event.seq);
             return;
         }
-        let entry = self.open.entry(item).or_insert_with(|| Evicted {
-            event: Arc::clone(event),
-            kind,
-            text: Kept::default(),
-        });
+        let entry =
+            self.open.entry(item).or_insert_with(|| Evicted { event: Arc::clone(event), kind, text: Kept::default() });
         entry.event = Arc::clone(event);
         match kind {
             ItemKind::Text | ItemKind::Thought => entry.text.head.push_str(text),

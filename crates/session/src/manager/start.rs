@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::{
-    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Snapshot,
-};
+use holdpoint_common::{Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Snapshot};
 use holdpoint_tools::environment;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -377,4 +375,3 @@ impl Handler<Failed> for Manager {
         }
     }
 }
-

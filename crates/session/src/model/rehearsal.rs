@@ -203,7 +203,10 @@ mod tests {
     }
 
     fn text(events: &[Result<ModelEvent, ModelError>]) -> String {
-        events.iter().filter_map(|event| if let Ok(ModelEvent::Text(text)) = event { Some(&**text) } else { None }).collect()
+        events
+            .iter()
+            .filter_map(|event| if let Ok(ModelEvent::Text(text)) = event { Some(&**text) } else { None })
+            .collect()
     }
 
     #[tokio::test]
@@ -236,13 +239,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn words_come_at_their_rate_and_waits_last() {
         let started = Instant::now();
-        let events = play(&[Message::User("say@4 a b c\nwait 2s\nthink x\nfail out of\\nwords\nsay never".into())]).await;
+        let events =
+            play(&[Message::User("say@4 a b c\nwait 2s\nthink x\nfail out of\\nwords\nsay never".into())]).await;
         assert_eq!(started.elapsed().as_millis(), 2500);
         assert_eq!(text(&events), "a b c");
-        assert_eq!(events[3..], [
-            Ok(ModelEvent::Thought("x".into())),
-            Err(ModelError::Failed { message: "out of\nwords".into() })
-        ]);
+        assert_eq!(
+            events[3..],
+            [Ok(ModelEvent::Thought("x".into())), Err(ModelError::Failed { message: "out of\nwords".into() })]
+        );
     }
 
     #[tokio::test]

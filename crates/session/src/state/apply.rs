@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{
-    Answer, Ask, AskId, AskOrigin, CutCause, Event, Fact, ItemId, LastTurn, TurnId, Usage,
-};
+use holdpoint_common::{Answer, Ask, AskId, AskOrigin, CutCause, Event, Fact, ItemId, LastTurn, TurnId, Usage};
 
 use super::{CallStage, Cut, Phase, Settled, State, Turn, queued};
 

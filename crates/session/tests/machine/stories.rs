@@ -251,8 +251,8 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             };
             Input::Toggle { shown, by }
         }
-        14 if a < 128 => Input::Close { by },
-        14 | 15 => Input::Restored {
+        14 => Input::Close { by },
+        15 => Input::Restored {
             cause: [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded][usize::from(b % 3)],
         },
         16..=18 => ask(turn, call, request(c)),

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply, RestoreCause, TurnId,
+    Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply, RestoreCause, SessionStatus,
+    TurnId,
 };
 use holdpoint_session::state::{CallStage, Gate, Input, Phase, Report};
 
@@ -234,6 +235,19 @@ fn every_phase_and_input_comes_to_what_the_table_says() {
         assert_eq!(expected, Some(outcome), "`{input}` when {phase}");
     }
     assert_eq!(expected.len(), actual.len(), "the table has a pair that is none");
+}
+
+#[test]
+fn m_a1_every_phase_has_its_status() {
+    for phase in PHASES {
+        let status = match phase {
+            "idle" | "closed" => SessionStatus::Idle,
+            "held" | "queued" | "paused" | "asking" | "continue?" | "confirm?" | "question?" => SessionStatus::Paused,
+            "cut" | "cut/pausing" | "closing" => SessionStatus::Interrupted,
+            _ => SessionStatus::Running,
+        };
+        assert_eq!(at(phase).state.status(), status, "{phase}");
+    }
 }
 
 #[test]

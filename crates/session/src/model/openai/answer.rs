@@ -55,7 +55,15 @@ impl Answer {
             .stream(request::completion(chat, request)?)
             .map_err(|error| error::model_error(&error, key.expose()))?;
         let bytes_in = request.bytes();
-        Ok(Self { phase: Phase::Reading(Box::new(stream)), plain, waited_at: 0, due: false, key, bytes_in, bytes_out: 0 })
+        Ok(Self {
+            phase: Phase::Reading(Box::new(stream)),
+            plain,
+            waited_at: 0,
+            due: false,
+            key,
+            bytes_in,
+            bytes_out: 0,
+        })
     }
 
     fn usage(&self, response: &CompletionResponse) -> Usage {
@@ -105,9 +113,7 @@ impl Stream for Answer {
                         Some(event) => Phase::Holding(stream, event),
                         None => Phase::Reading(stream),
                     },
-                    Poll::Ready(Some(Err(error))) => {
-                        Phase::Failed(error::model_error(&error, this.key.expose()))
-                    }
+                    Poll::Ready(Some(Err(error))) => Phase::Failed(error::model_error(&error, this.key.expose())),
                     Poll::Ready(None) => Phase::Finishing(Box::pin(stream.finish())),
                     Poll::Pending => {
                         this.phase = Phase::Reading(stream);
@@ -155,11 +161,9 @@ fn event(item: Item<StreamEvent>) -> Option<ModelEvent> {
     match event {
         StreamEvent::Text { text, .. } => Some(ModelEvent::Text(text)),
         StreamEvent::Reasoning { text, .. } => Some(ModelEvent::Thought(text)),
-        StreamEvent::End { content: AssistantContent::ToolCall(call), .. } => Some(ModelEvent::Call {
-            arguments: arguments(&call),
-            name: call.function.name.into(),
-            signature: None,
-        }),
+        StreamEvent::End { content: AssistantContent::ToolCall(call), .. } => {
+            Some(ModelEvent::Call { arguments: arguments(&call), name: call.function.name.into(), signature: None })
+        }
         StreamEvent::Start { .. } | StreamEvent::Arguments { .. } | StreamEvent::End { .. } => None,
     }
 }

@@ -18,9 +18,7 @@ const BODY_SHOWN: usize = 500;
 pub(super) fn model_error(error: &ProviderError, key: &str) -> ModelError {
     let hide = |message: String| if key.is_empty() { message } else { message.replace(key, "***") };
     match error {
-        ProviderError::Truncated => {
-            ModelError::Connection { message: "it ended before the answer did".into() }
-        }
+        ProviderError::Truncated => ModelError::Connection { message: "it ended before the answer did".into() },
         ProviderError::Http(error) => http_error(error, hide),
         ProviderError::ProviderResponse(response) | ProviderError::InvalidAuthentication(response) => {
             refusal(response, hide)
@@ -69,7 +67,8 @@ fn refusal(response: &ProviderResponseError, hide: impl Fn(String) -> String) ->
 
 /// When to come back: `retry-after-ms`, or `retry-after` in seconds. A date counts as none.
 fn retry_after(response: &ProviderResponseError) -> Option<Duration> {
-    let header = |name: &str| -> Option<f64> { response.headers.as_ref()?.get(name)?.to_str().ok()?.trim().parse().ok() };
+    let header =
+        |name: &str| -> Option<f64> { response.headers.as_ref()?.get(name)?.to_str().ok()?.trim().parse().ok() };
     let seconds = header("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| header("retry-after"))?;
     Duration::try_from_secs_f64(seconds).ok()
 }

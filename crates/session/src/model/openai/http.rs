@@ -72,7 +72,9 @@ mod tests {
             assert!(matches!(error, ModelError::Setup { .. }), "{bad}");
             assert!(!error.to_string().contains("sk-secret"));
         }
-        assert!(is_loopback("http://127.0.0.1:1/v1") && is_loopback("http://[::1]/v1") && is_loopback("http://localhost"));
+        assert!(
+            is_loopback("http://127.0.0.1:1/v1") && is_loopback("http://[::1]/v1") && is_loopback("http://localhost")
+        );
         assert!(!is_loopback("http://example.org/v1"));
     }
 }

@@ -30,7 +30,8 @@ pub(super) fn completion(chat: &Chat, request: &ModelRequest) -> Result<Completi
                 tools.extend(answer.calls.iter().map(|call| (call.id, call.name.as_str())));
                 let content = assistant(answer)?;
                 if !content.is_empty() {
-                    history.push(rig::Message::Assistant(rig::AssistantMessage::new(content).with_origin(origin.clone())));
+                    history
+                        .push(rig::Message::Assistant(rig::AssistantMessage::new(content).with_origin(origin.clone())));
                 }
             }
             Message::Tool(result) => {
@@ -51,9 +52,10 @@ pub(super) fn completion(chat: &Chat, request: &ModelRequest) -> Result<Completi
             }
         }
     }
-    let tools = request.tools.iter().map(|tool| {
-        Ok(ToolDefinition::new(tool_name(&tool.name)?, &tool.description, tool.schema.clone()))
-    });
+    let tools = request
+        .tools
+        .iter()
+        .map(|tool| Ok(ToolDefinition::new(tool_name(&tool.name)?, &tool.description, tool.schema.clone())));
     let mut completion = CompletionRequest::from(history).accept_unknown_finish_reasons(true);
     completion.tools = tools.collect::<Result<_, ModelError>>()?;
     Ok(completion)

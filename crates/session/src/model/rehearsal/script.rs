@@ -349,9 +349,11 @@ mod tests {
 
     fn instruction() -> impl Strategy<Value = Instruction> {
         let rate = || proptest::option::of(1..=MAX_RATE);
-        let text = || "[^\r]*".prop_map(|text| text.trim().to_owned()).prop_filter("no strange ends", |text| {
-            unescape(escape(text).trim()) == *text
-        });
+        let text = || {
+            "[^\r]*"
+                .prop_map(|text| text.trim().to_owned())
+                .prop_filter("no strange ends", |text| unescape(escape(text).trim()) == *text)
+        };
         let arguments = proptest::collection::btree_map(".*", ".*", 0..3);
         prop_oneof![
             (rate(), text()).prop_map(|(rate, text)| Instruction::Say { rate, text }),
