@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
-use holdpoint_common::{Answer, AskId, Hold, HoldShown, Outcome, SessionId, Snapshot, TurnId};
+use holdpoint_common::{Answer, AskId, Hold, HoldShown, Outcome, SessionId, Snapshot, TurnId, Who};
 use tokio::sync::{oneshot, watch};
 
 use crate::actor::{self, SessionActor};
 use crate::attachment::{AttachFrom, Attachment};
 use crate::error::SessionError;
-use crate::manager::{CloseSession, Live, Touch};
+use crate::manager::{CloseSession, Incarnation, Live, Touch};
 use crate::sessions::Sessions;
 
 pub use crate::actor::{Answered, Prompted, TurnEnd};
@@ -21,7 +21,7 @@ pub struct SessionHandle {
     sessions: Sessions,
     id: SessionId,
     // Shared by the clones of this handle, never with an actor.
-    actor: Arc<Mutex<Addr<SessionActor>>>,
+    actor: Arc<Mutex<Incarnation>>,
     shown: watch::Receiver<Arc<Snapshot>>,
 }
 
@@ -55,7 +55,7 @@ impl InterruptedTurn {
 
 impl SessionHandle {
     pub(crate) fn new(sessions: Sessions, live: Live) -> Self {
-        let Live { id, actor, shown } = live;
+        let Live { id, actor, shown, .. } = live;
         Self { sessions, id, actor: Arc::new(Mutex::new(actor)), shown }
     }
 
@@ -77,8 +77,8 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the prompt is empty or too long, or the queue is full.
     pub async fn prompt(&self, text: impl Into<String>) -> Result<Prompted, SessionError> {
-        let (text, by) = (text.into(), self.sessions.who.clone());
-        Ok(self.send(actor::Prompt { text, by }).await??)
+        let text = text.into();
+        Ok(self.send(|| actor::Prompt { text: text.clone(), by: self.who() }).await??)
     }
 
     /// Answers an ask by its id.
@@ -87,8 +87,8 @@ impl SessionHandle {
     /// [`SessionError::Answer`] says why the answer had no effect: already answered (and by whom), closed,
     /// of the wrong kind, incomplete, or never asked.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        let by = self.sessions.who.clone();
-        Ok(self.send(actor::AnswerAsk { ask: ask.clone(), answer, by }).await??)
+        let answer = || actor::AnswerAsk { ask: ask.clone(), answer: answer.clone(), by: self.who() };
+        Ok(self.send(answer).await??)
     }
 
     /// Ends the open turn now: whichever it is, or only `turn`. Returns at once.
@@ -96,8 +96,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn interrupt(&self, turn: Option<TurnId>) -> Result<Interruption, SessionError> {
-        let by = self.sessions.who.clone();
-        Ok(match self.send(actor::Interrupt { turn, by }).await?? {
+        Ok(match self.send(|| actor::Interrupt { turn, by: self.who() }).await?? {
             actor::Interrupted::Interrupting { turn, end } => {
                 Interruption::Interrupting(InterruptedTurn { turn, session: self.id.clone(), end })
             }
@@ -121,7 +120,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn hold(&self) -> Result<Hold, SessionError> {
-        Ok(self.send(actor::Hold { by: self.sessions.who.clone() }).await??)
+        Ok(self.send(|| actor::Hold { by: self.who() }).await??)
     }
 
     /// Lets it go on.
@@ -129,7 +128,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn release(&self) -> Result<Hold, SessionError> {
-        Ok(self.send(actor::Release { by: self.sessions.who.clone() }).await??)
+        Ok(self.send(|| actor::Release { by: self.who() }).await??)
     }
 
     /// Holds or releases: the other of what the client was showing. If that is no longer so, nothing changes.
@@ -138,7 +137,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn toggle_hold(&self, shown: HoldShown) -> Result<Hold, SessionError> {
-        Ok(self.send(actor::ToggleHold { shown, by: self.sessions.who.clone() }).await??)
+        Ok(self.send(|| actor::ToggleHold { shown, by: self.who() }).await??)
     }
 
     /// Begins to receive its events: the past as `from` says, then live.
@@ -147,10 +146,10 @@ impl SessionHandle {
     /// [`SessionError::TooManyClients`] if there is no room.
     pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
         let AttachFrom { after, limit } = from;
-        let attach = || actor::Attach { who: self.sessions.who.clone(), after, limit };
-        let attached = match self.send(attach()).await {
+        let attach = || actor::Attach { who: self.who(), after, limit };
+        let attached = match self.send(attach).await {
             // The actor failed under it. Attaching twice does no harm.
-            Err(SessionError::Gone { .. }) => self.send(attach()).await?,
+            Err(SessionError::Gone { .. }) => self.send(attach).await?,
             attached => attached?,
         };
         Ok(Attachment::new(self.clone(), attached?))
@@ -162,7 +161,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if it is not live.
     pub async fn close(&self) -> Result<(), SessionError> {
-        let message = CloseSession { id: self.id.clone(), by: self.sessions.who.clone() };
+        let message = CloseSession { id: self.id.clone(), by: self.who() };
         self.sessions.manager.send(message).await.map_err(|_| SessionError::Stopped)?
     }
 
@@ -188,33 +187,45 @@ impl SessionHandle {
     #[cfg(feature = "test-support")]
     pub async fn panic_now(&self) {
         // The reply never comes; that is how it is seen.
-        let _ = self.send(actor::PanicNow).await;
+        let _ = self.send(|| actor::PanicNow).await;
+    }
+
+    fn who(&self) -> Who {
+        self.sessions.who.clone()
     }
 
     pub(crate) fn detach(&self, client: u64) {
         // Bounded: one for each attachment.
-        self.actor().do_send(actor::Detach { client });
+        self.incarnation().actor.do_send(actor::Detach { client });
     }
 
     /// Sends to the session's actor; if it was unloaded or rebuilt since, to the new one.
-    pub(crate) async fn send<M>(&self, message: M) -> Result<M::Result, SessionError>
+    ///
+    /// What still waited when its actor was unloaded is sent again. What an actor had not answered when it failed
+    /// is not: whether it was done is not known here.
+    pub(crate) async fn send<M>(&self, message: impl Fn() -> M) -> Result<M::Result, SessionError>
     where
         M: Message + Send + 'static,
         M::Result: Send,
         SessionActor: Handler<M>,
         <SessionActor as Actor>::Context: ToEnvelope<SessionActor, M>,
     {
-        let mut actor = self.actor();
-        if !actor.connected() {
-            let touched = self.sessions.manager.send(Touch(self.id.clone())).await;
-            actor = touched.map_err(|_| SessionError::Stopped)??.actor;
-            *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = actor.clone();
+        let Incarnation { number, actor } = self.incarnation();
+        let sent = actor.connected();
+        if sent && let Ok(reply) = actor.send(message()).await {
+            return Ok(reply);
         }
-        // Never sent twice: whether an actor that failed had done it is not known here.
-        actor.send(message).await.map_err(|_| SessionError::Gone { session: self.id.clone() })
+        let touch = Touch { id: self.id.clone(), seen: number };
+        let live = self.sessions.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
+        *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = live.actor.clone();
+        let gone = || SessionError::Gone { session: self.id.clone() };
+        if sent && live.seen_failed {
+            return Err(gone());
+        }
+        live.actor.actor.send(message()).await.map_err(|_| gone())
     }
 
-    fn actor(&self) -> Addr<SessionActor> {
+    fn incarnation(&self) -> Incarnation {
         self.actor.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -2,11 +2,11 @@
 
 mod start;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::{RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot, Timestamp, Who};
+use holdpoint_common::{SessionId, SessionSettings, SessionSummary, Snapshot, Timestamp, Who};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{self, SessionActor};
@@ -39,6 +39,12 @@ struct Entry {
     life: Life,
     /// Those who wait for the actor's end.
     ends: Vec<oneshot::Sender<()>>,
+    /// The number of its last actor.
+    incarnation: u64,
+    /// Those of its actors that failed.
+    failed: BTreeSet<u64>,
+    /// Someone closed it: it opens again only by being asked for anew.
+    closed: bool,
 }
 
 /// Whether a session has an actor.
@@ -50,7 +56,10 @@ enum Life {
         alive: mpsc::Receiver<()>,
     },
     /// It is about to have.
-    Starting { waiting: Vec<oneshot::Sender<Result<Live, SessionError>>> },
+    Starting {
+        /// Those who wait for it, and the actor each has seen.
+        waiting: Vec<(u64, oneshot::Sender<Result<Live, SessionError>>)>,
+    },
     /// It is only in its log.
     Saved,
 }
@@ -59,8 +68,18 @@ enum Life {
 #[derive(Clone)]
 pub(crate) struct Live {
     pub(crate) id: SessionId,
-    pub(crate) actor: Addr<SessionActor>,
+    pub(crate) actor: Incarnation,
     pub(crate) shown: watch::Receiver<Arc<Snapshot>>,
+    /// The actor that the asker had seen has failed.
+    pub(crate) seen_failed: bool,
+}
+
+/// One of the actors that a session has in its life.
+#[derive(Clone)]
+pub(crate) struct Incarnation {
+    /// Counted from 1.
+    pub(crate) number: u64,
+    pub(crate) actor: Addr<SessionActor>,
 }
 
 /// Opens a fresh session.
@@ -68,10 +87,14 @@ pub(crate) struct Live {
 #[rtype(result = "Result<Live, SessionError>")]
 pub(crate) struct Open(pub(crate) OpenSession);
 
-/// The session of this id, with an actor.
+/// The session of this id, with an actor; unless it was closed.
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
-pub(crate) struct Touch(pub(crate) SessionId);
+pub(crate) struct Touch {
+    pub(crate) id: SessionId,
+    /// The actor that the asker has seen.
+    pub(crate) seen: u64,
+}
 
 /// The session of this id, name, or unique beginning of an id, with an actor.
 #[derive(Message)]
@@ -134,27 +157,56 @@ impl Actor for Manager {
 impl Handler<Touch> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
-    fn handle(&mut self, Touch(id): Touch, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Touch { id, seen }: Touch, ctx: &mut Self::Context) -> Self::Result {
+        let closed = self.sessions.get(&id).is_some_and(|entry| entry.closed);
+        if closed {
+            return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
+        }
+        self.reach(id, seen, ctx)
+    }
+}
+
+impl Manager {
+    /// The session, with an actor: the one it has, the one that is starting, or a new one.
+    fn reach(
+        &mut self,
+        id: SessionId,
+        seen: u64,
+        ctx: &mut Context<Self>,
+    ) -> ResponseFuture<Result<Live, SessionError>> {
         let touched = self.touch();
         let Some(entry) = self.sessions.get_mut(&id) else {
             return Box::pin(async move { Err(SessionError::Unknown { what: id.to_string() }) });
         };
         entry.touched = touched;
+        if let Life::Live { actor, .. } = &entry.life
+            && actor.connected()
+        {
+            let live = entry.live(id, actor.clone(), seen);
+            return Box::pin(async move { Ok(live) });
+        }
         match &mut entry.life {
-            Life::Live { actor, .. } if actor.connected() => {
-                let live = Live { id, actor: actor.clone(), shown: entry.shown.subscribe() };
-                Box::pin(async move { Ok(live) })
-            }
             Life::Starting { waiting } => {
                 let (started, live) = oneshot::channel();
-                waiting.push(started);
+                waiting.push((seen, started));
                 Box::pin(async move { live.await.unwrap_or(Err(SessionError::Stopped)) })
             }
             Life::Live { .. } | Life::Saved => {
                 let manager = ctx.address();
                 let room = Arc::clone(&self.room);
-                Box::pin(async move { start::resume(&manager, &room, id, RestoreCause::Unloaded).await })
+                Box::pin(async move { start::resume(&manager, &room, id, seen).await })
             }
+        }
+    }
+}
+
+impl Entry {
+    fn live(&self, id: SessionId, actor: Addr<SessionActor>, seen: u64) -> Live {
+        Live {
+            id,
+            actor: Incarnation { number: self.incarnation, actor },
+            shown: self.shown.subscribe(),
+            seen_failed: self.failed.contains(&seen),
         }
     }
 }
@@ -172,7 +224,7 @@ impl Handler<Find> for Manager {
             }
         });
         match found {
-            Some(id) => self.handle(Touch(id), ctx),
+            Some(id) => self.reach(id, 0, ctx),
             None => Box::pin(async move { Err(SessionError::Unknown { what }) }),
         }
     }
@@ -216,11 +268,11 @@ impl Handler<CloseSession> for Manager {
         let actor = actor.clone();
         let (ended, end) = oneshot::channel();
         entry.ends.push(ended);
+        entry.closed = true;
         Box::pin(async move {
-            actor.send(actor::Close { by }).await.map_err(|_| closed())??;
-            // Dropped without a word when the manager is gone, and then so is the session.
-            let _ = end.await;
-            Ok(())
+            let gone = || SessionError::Gone { session: id.clone() };
+            actor.send(actor::Close { by }).await.map_err(|_| gone())??;
+            end.await.map_err(|_| gone())
         })
     }
 }
@@ -230,7 +282,10 @@ impl Handler<ActorEnded> for Manager {
 
     fn handle(&mut self, ActorEnded { id, panicked }: ActorEnded, ctx: &mut Self::Context) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
-        if !panicked {
+        if panicked {
+            entry.failed.insert(entry.incarnation);
+            entry.ends.clear();
+        } else {
             entry.life = Life::Saved;
             entry.ends.drain(..).for_each(|ended| {
                 // Who waited may be gone.
@@ -241,7 +296,7 @@ impl Handler<ActorEnded> for Manager {
         tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
         let (manager, room) = (ctx.address(), Arc::clone(&self.room));
         actix_rt::spawn(async move {
-            if let Err(error) = start::resume(&manager, &room, id.clone(), RestoreCause::Panic).await {
+            if let Err(error) = start::resume(&manager, &room, id.clone(), 0).await {
                 tracing::error!(session = %id, %error, "the session could not be rebuilt");
             }
         });

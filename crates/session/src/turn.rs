@@ -44,13 +44,12 @@ pub(crate) struct TurnJob {
 
 /// Runs a turn to its end, and tells the actor of it.
 pub(crate) async fn run(job: TurnJob) {
-    let span = tracing::info_span!("turn", session = %job.settings.id, turn = %job.turn);
     let lane = job.lane.clone();
     let _alive = job.alive.clone();
     let TurnJob { turn, first_item, settings, outfit, toolbox, cancel, lane: to_actor, asks, alive } = job;
     let specs = toolbox.specs().cloned().collect();
     let runner = Runner { turn, settings, outfit, specs, next_item: first_item, cancel, lane: to_actor, asks, alive };
-    let end = AssertUnwindSafe(Box::pin(runner.run(toolbox))).catch_unwind().instrument(span).await;
+    let end = AssertUnwindSafe(Box::pin(runner.run(toolbox))).catch_unwind().await;
     let end = end.unwrap_or_else(|panic| End {
         outcome: Outcome::Panicked,
         error: Some(format!("the turn's runner panicked: {}", panic_text(&*panic))),

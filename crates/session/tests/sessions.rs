@@ -278,3 +278,43 @@ async fn m_e7_files_and_shell_do_real_work() {
     assert!(results[2].1.contains("hello"));
     assert_eq!(*session.snapshot().files_modified, ["a/b.txt".to_owned()].into());
 }
+
+/// A prompt that meets its session's unloading is not lost, and not refused either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_b1_a_prompt_races_the_unloading() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    let session = harness.open().await;
+    for round in 1..=300 {
+        let opener = tokio::spawn({
+            let (sessions, open) = (harness.sessions(), harness.session());
+            async move { sessions.open(open).await }
+        });
+        for _ in 0..fastrand::u32(..20_000) {
+            std::hint::spin_loop();
+        }
+        let prompted = session.prompt("go").await;
+        let opened = opener.await.unwrap();
+        // One place: whoever comes second waits for the other to be idle, or is told that there is no room.
+        assert!(prompted.is_ok() || opened.is_ok(), "round {round}: {prompted:?}");
+        if let Err(error) = &prompted {
+            assert_eq!(*error, SessionError::TooManySessions { most: 1 });
+        }
+        soon("the session", async { while session.prompt("again").await.is_err() {} }).await;
+        session.settled().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn m_b9_a_closed_session_opens_only_by_being_asked_for() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.close().await.unwrap();
+    let refused = session.prompt("go").await.unwrap_err();
+    assert_eq!(refused, SessionError::Refused(Refused::Closed));
+    assert_eq!(session.close().await.unwrap_err(), SessionError::Refused(Refused::Closed));
+    let again = harness.sessions().get(session.id().as_str()).await.unwrap();
+    again.prompt("go").await.unwrap();
+    assert_eq!(again.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    // The old handle reaches it again, too.
+    session.prompt("go").await.unwrap();
+}

@@ -34,11 +34,11 @@ impl Handler<AnswerAsk> for SessionActor {
         let word = answer.word();
         match self.take(Input::Answer { ask: ask.clone(), answer, by: by.clone() }, ctx) {
             Ok(_) => {
-                tracing::info!(session = %self.state.id(), %ask, answer = word, %by, "answered");
+                tracing::info!(%ask, answer = word, %by, "answered");
                 self.reply(move |saved| Ok(Answered { ask, saved }), ctx)
             }
             Err(refused) => {
-                tracing::info!(session = %self.state.id(), %ask, answer = word, %by, %refused, "answer refused");
+                tracing::info!(%ask, answer = word, %by, %refused, "answer refused");
                 Replied::Now(Err(refused))
             }
         }
@@ -72,7 +72,7 @@ impl Handler<ToolRequest> for SessionActor {
         self.asks.answering.insert(id.clone(), answering);
         match self.take(Input::Ask { turn, call, request }, ctx) {
             Ok(Reply::Asked(ask)) => {
-                tracing::info!(session = %self.state.id(), %ask, %call, tool, "asked");
+                tracing::info!(%ask, %call, tool, "asked");
                 debug_assert_eq!(ask, id, "an ask is named after its own event");
             }
             Ok(_) | Err(_) => {

@@ -115,7 +115,7 @@ impl Handler<Attach> for SessionActor {
         let client = self.clients.next;
         self.clients.next += 1;
         let sent = past.last().map_or(after, |event| event.seq);
-        tracing::info!(session = %self.state.id(), client, %who, after, "attach");
+        tracing::info!(client, %who, after, "attach");
         let live = ClientQueue { events, shared: shared.clone() };
         self.clients.attached.push(Client { id: client, who, queue, shared, sent });
         self.show_clients();
@@ -131,7 +131,7 @@ impl Handler<Detach> for SessionActor {
             let client = self.clients.attached.swap_remove(at);
             // Set once, here or when it lagged.
             let _ = client.shared.end.set(ClientEnd::Detached);
-            tracing::info!(session = %self.state.id(), client = client.id, who = %client.who, "detach");
+            tracing::info!(client = client.id, who = %client.who, "detach");
             self.show_clients();
         }
     }

@@ -24,7 +24,7 @@ impl Handler<Close> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, Close { by }: Close, ctx: &mut Self::Context) -> Self::Result {
-        tracing::info!(session = %self.state.id(), %by, "close");
+        tracing::info!(%by, "close");
         Replied::Now(self.take(Input::Close { by }, ctx).map(|_| ()))
     }
 }
@@ -35,7 +35,7 @@ impl Handler<Unload> for SessionActor {
     fn handle(&mut self, _: Unload, ctx: &mut Self::Context) -> bool {
         let free = self.state.is_at_rest() && self.clients.len() == 0 && self.outbox.is_saved();
         if free {
-            tracing::info!(session = %self.state.id(), "unload");
+            tracing::info!("unload");
             ctx.stop();
         }
         free

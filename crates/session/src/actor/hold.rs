@@ -59,7 +59,7 @@ impl SessionActor {
     fn hold_input(&mut self, input: Input, by: &Who, ctx: &mut Context<Self>) -> Held {
         match self.take(input, ctx) {
             Ok(Reply::Hold(hold)) => {
-                tracing::info!(session = %self.state.id(), hold = ?hold.shown(), %by, "hold");
+                tracing::info!(hold = ?hold.shown(), %by, "hold");
                 self.reply(move |_| Ok(hold), ctx)
             }
             Ok(_) => Replied::Now(Err(Refused::Closed)),

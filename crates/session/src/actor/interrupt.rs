@@ -47,7 +47,7 @@ impl Handler<Interrupt> for SessionActor {
         // Told at once, saved or not: an interrupt waits for nothing.
         Replied::Now(match self.take(Input::Interrupt { turn, by: by.clone() }, ctx) {
             Ok(Reply::Interrupting { turn }) => {
-                tracing::info!(session = %self.state.id(), %turn, %by, "interrupt");
+                tracing::info!(%turn, %by, "interrupt");
                 let (over, end) = oneshot::channel();
                 self.ends.0.push((turn, over));
                 Ok(Interrupted::Interrupting { turn, end })
@@ -60,7 +60,7 @@ impl Handler<Interrupt> for SessionActor {
 
 impl SessionActor {
     pub(super) fn turn_over(&mut self, turn: TurnId, outcome: Outcome, receipt: Option<Receipt>) {
-        tracing::info!(session = %self.state.id(), %turn, %outcome, "turn finished");
+        tracing::info!(%turn, %outcome, "turn finished");
         for (_, over) in self.ends.0.extract_if(.., |(waits_for, _)| *waits_for == turn) {
             // Who waited may be gone.
             let _ = over.send(TurnEnd { turn, outcome, receipt: receipt.clone() });

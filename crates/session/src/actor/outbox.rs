@@ -141,7 +141,7 @@ impl SessionActor {
                 self.release(ctx);
                 if self.outbox.failing && self.outbox.unsaved.is_empty() {
                     self.outbox.failing = false;
-                    tracing::info!(session = %self.state.id(), "saving works again");
+                    tracing::info!("saving works again");
                     self.shown.send_modify(|shown| Arc::make_mut(shown).saved = true);
                     self.tell(Delta::SavedAgain, ctx);
                 }
@@ -159,7 +159,7 @@ impl SessionActor {
             return;
         }
         self.outbox.failing = true;
-        tracing::error!(session = %self.state.id(), reason, "not saved");
+        tracing::error!(reason, "not saved");
         self.release(ctx);
         self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
     }

@@ -31,7 +31,7 @@ impl Handler<Prompt> for SessionActor {
     fn handle(&mut self, Prompt { text, by }: Prompt, ctx: &mut Self::Context) -> Self::Result {
         match self.take(Input::Prompt { text, by }, ctx) {
             Ok(Reply::Prompted { prompt, position }) => {
-                tracing::info!(session = %self.state.id(), %prompt, position, "prompt accepted");
+                tracing::info!(%prompt, position, "prompt accepted");
                 self.reply(move |saved| Ok(Prompted { prompt, position, saved }), ctx)
             }
             Ok(_) => Replied::Now(Err(Refused::Closed)),

@@ -6,6 +6,7 @@ use holdpoint_common::{Delta, EndedProcesses, Outcome, TurnId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument;
 
 use super::SessionActor;
 use crate::lane::{LANE, Lane};
@@ -55,7 +56,8 @@ impl SessionActor {
             alive: self.alive.clone(),
         };
         self.runner = Some(Runner { turn, cancel: cancel.drop_guard(), lane: ctx.add_stream(told) });
-        self.outfit.runtime.spawn(turn::run(job));
+        let span = tracing::info_span!("turn", %turn);
+        self.outfit.runtime.spawn(turn::run(job).instrument(span));
     }
 
     /// The cut: nothing waits for a save here.

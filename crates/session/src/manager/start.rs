@@ -1,11 +1,13 @@
 //! Starting a session's actor: fresh, or rebuilt from its log; and making room for it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::{Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Snapshot};
 use holdpoint_tools::environment;
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::Instrument;
 
 use super::{ActorEnded, Entry, Life, Live, Manager};
 use crate::actor::{self, NUMBERS, Parts, SessionActor, now};
@@ -59,10 +61,13 @@ pub(super) async fn open(
         touched: 0,
         life: Life::Starting { waiting: Vec::new() },
         ends: Vec::new(),
+        incarnation: 0,
+        failed: BTreeSet::new(),
+        closed: false,
     };
     let id = state.id().clone();
     manager.send(Enter(id.clone(), Box::new(entry))).await.map_err(stopped)?;
-    start(manager, id, state, numbers, log, None).await
+    start(manager, id, 0, state, numbers, log, None).await
 }
 
 /// Gives a session that has no actor one again: rebuilt from its log.
@@ -70,13 +75,13 @@ pub(super) async fn resume(
     manager: &Addr<Manager>,
     room: &Room,
     id: SessionId,
-    cause: RestoreCause,
+    seen: u64,
 ) -> Result<Live, SessionError> {
     let _one_at_a_time = room.lock().await;
-    let begun = manager.send(Begin(id.clone())).await.map_err(stopped)??;
-    let (base, alive) = match begun {
+    let begun = manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)??;
+    let (base, alive, cause) = match begun {
         Begun::Live(live) => return Ok(live),
-        Begun::Resume { base, alive } => (base, alive),
+        Begun::Resume { base, alive, cause } => (base, alive, cause),
     };
     if let Some(mut alive) = alive {
         // Nothing of the actor before may run beside the new one; what can't be ended is left.
@@ -93,7 +98,7 @@ pub(super) async fn resume(
         let mut state = facts.next().and_then(|first| State::open(first)).ok_or_else(damaged)?;
         facts.for_each(|fact| state.apply(fact));
         let numbers = log.reserve(NUMBERS).await?;
-        start(manager, id.clone(), state, numbers, log, Some(cause)).await
+        start(manager, id.clone(), seen, state, numbers, log, Some(cause)).await
     };
     let resumed = resumed.await;
     if let Err(error) = &resumed {
@@ -106,6 +111,7 @@ pub(super) async fn resume(
 async fn start(
     manager: &Addr<Manager>,
     id: SessionId,
+    seen: u64,
     state: State,
     numbers: std::ops::Range<u64>,
     log: Arc<dyn SessionLog>,
@@ -120,7 +126,8 @@ async fn start(
         let context = Context::new();
         // The opener waits for it.
         let _ = started.send(context.address());
-        let task = actix_rt::spawn(context.into_future(SessionActor::new(parts)));
+        let span = tracing::info_span!("session", id = %ended);
+        let task = actix_rt::spawn(context.into_future(SessionActor::new(parts)).instrument(span));
         actix_rt::spawn(async move {
             let panicked = task.await.is_err();
             // Bounded: one for each actor.
@@ -128,7 +135,7 @@ async fn start(
         });
     });
     let actor = actor.await.map_err(|_| SessionError::Stopped)?;
-    manager.send(Started { id, actor, alive: runs }).await.map_err(stopped)?
+    manager.send(Started { id, seen, actor, alive: runs }).await.map_err(stopped)?
 }
 
 /// Unloads sessions until there is room for one more.
@@ -279,34 +286,41 @@ impl Handler<Enter> for Manager {
 /// Marks a session as starting.
 #[derive(Message)]
 #[rtype(result = "Result<Begun, SessionError>")]
-struct Begin(SessionId);
+struct Begin {
+    id: SessionId,
+    seen: u64,
+}
 
 enum Begun {
     /// Someone else has started it meanwhile.
     Live(Live),
     /// It is ours to start, once nothing of the actor before runs any more.
-    Resume { base: Arc<Base>, alive: Option<mpsc::Receiver<()>> },
+    Resume { base: Arc<Base>, alive: Option<mpsc::Receiver<()>>, cause: RestoreCause },
 }
 
 impl Handler<Begin> for Manager {
     type Result = Result<Begun, SessionError>;
 
-    fn handle(&mut self, Begin(id): Begin, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Begin { id, seen }: Begin, _: &mut Self::Context) -> Self::Result {
         let Some(entry) = self.sessions.get_mut(&id) else {
             return Err(SessionError::Unknown { what: id.to_string() });
         };
+        entry.closed = false;
+        let failed = entry.failed.contains(&entry.incarnation);
+        let cause = if failed { RestoreCause::Panic } else { RestoreCause::Unloaded };
+        let base = Arc::clone(&self.base);
         match std::mem::replace(&mut entry.life, Life::Starting { waiting: Vec::new() }) {
             Life::Live { actor, alive } if actor.connected() => {
-                let live = Live { id, actor: actor.clone(), shown: entry.shown.subscribe() };
+                let live = entry.live(id, actor.clone(), seen);
                 entry.life = Life::Live { actor, alive };
                 Ok(Begun::Live(live))
             }
-            Life::Live { alive, .. } => Ok(Begun::Resume { base: Arc::clone(&self.base), alive: Some(alive) }),
+            Life::Live { alive, .. } => Ok(Begun::Resume { base, alive: Some(alive), cause }),
             Life::Starting { waiting } => {
                 entry.life = Life::Starting { waiting };
-                Ok(Begun::Resume { base: Arc::clone(&self.base), alive: None })
+                Ok(Begun::Resume { base, alive: None, cause })
             }
-            Life::Saved => Ok(Begun::Resume { base: Arc::clone(&self.base), alive: None }),
+            Life::Saved => Ok(Begun::Resume { base, alive: None, cause }),
         }
     }
 }
@@ -338,6 +352,7 @@ impl Handler<GetPlace> for Manager {
 #[rtype(result = "Result<Live, SessionError>")]
 struct Started {
     id: SessionId,
+    seen: u64,
     actor: Addr<SessionActor>,
     alive: mpsc::Receiver<()>,
 }
@@ -345,16 +360,17 @@ struct Started {
 impl Handler<Started> for Manager {
     type Result = Result<Live, SessionError>;
 
-    fn handle(&mut self, Started { id, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Started { id, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
-        let live = Live { id, actor: actor.clone(), shown: entry.shown.subscribe() };
-        if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, Life::Live { actor, alive }) {
-            for waits in waiting {
+        entry.incarnation += 1;
+        let live = Life::Live { actor: actor.clone(), alive };
+        if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, live) {
+            for (seen, waits) in waiting {
                 // Who waited may be gone.
-                let _ = waits.send(Ok(live.clone()));
+                let _ = waits.send(Ok(entry.live(id.clone(), actor.clone(), seen)));
             }
         }
-        Ok(live)
+        Ok(entry.live(id, actor, seen))
     }
 }
 
@@ -369,7 +385,7 @@ impl Handler<Failed> for Manager {
     fn handle(&mut self, Failed(id, error): Failed, _: &mut Self::Context) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, Life::Saved) {
-            for waits in waiting {
+            for (_, waits) in waiting {
                 let _ = waits.send(Err(error.clone()));
             }
         }
