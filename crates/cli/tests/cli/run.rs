@@ -1,0 +1,213 @@
+//! `run` in a pipe: what it does, what it writes, and its exit codes.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+
+use holdpoint_common::{Delta, Fact, ItemId, Outcome};
+use holdpoint_tests::model_server::{ModelServer, Reply};
+
+use crate::world::{PATIENCE, Ran, World, finished, say, wait};
+
+#[test]
+fn the_models_words_go_out_and_the_rest_beside_them() {
+    let world = World::new();
+    let ran = world.play(&["--asks", "approve"], "think hm\nsay I look.\nshell: echo seen\n---\nsay Done.").code(0);
+    assert_eq!(ran.out, "I look.\nDone.\n");
+    for line in [
+        "model: rehearsal (no model is configured and no provider's key is set)",
+        "asks: approve (--asks approve)",
+        "hm",
+        "⏸ shell: Run this command?",
+        "  │ echo seen",
+        "  → approved (asks = approve)",
+        "● shell: echo seen",
+        "  │ seen",
+    ] {
+        assert!(ran.err.lines().any(|found| found == line), "{line}\n{}", ran.err);
+    }
+    assert!(ran.err.contains("done: 2 steps, about "), "{}", ran.err);
+}
+
+#[test]
+fn the_first_script_plays() {
+    let world = World::new();
+    let script = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/first.rehearsal")).unwrap();
+    let mut command = world.command(&["run", "--asks", "approve", "-"]);
+    command.stdin(script);
+    let ran = Ran::of(command).code(0);
+    assert!(ran.err.contains("  │ Hello from work, with 3 lines.\n"), "{ran:#?}");
+    assert!(ran.err.contains("1 process was still running and was ended"), "{ran:#?}");
+    assert!(world.work("hello.sh").exists() && world.census.living().is_empty());
+}
+
+#[test]
+fn m_a6_nobody_there_denies_and_says_so() {
+    let world = World::new();
+    let ran = world.play(&[], "shell: touch made\n---\nsay Done.").code(3);
+    assert!(!world.work("made").exists());
+    assert!(
+        ran.err.contains("asks: deny (this is no terminal)") && ran.err.contains("because nobody was there"),
+        "{ran:#?}"
+    );
+    world.play(&["--asks", "deny"], "shell: touch made\n---\nsay Done.").code(3);
+    world.play(&["--asks", "approve"], "shell: touch made\n---\nsay Done.").code(0);
+    assert!(world.work("made").exists());
+}
+
+#[test]
+fn m_e7_policies_are_what_they_say() {
+    let world = World::new();
+    let write = r#"call write_file {"path": "made", "content": "x"}"#;
+    world.play(&["--policy", "readonly", "--asks", "approve"], write).code(0);
+    assert!(!world.work("made").exists());
+    world.play(&["--policy", "edits"], write).code(0);
+    assert!(world.work("made").exists());
+    world.play(&["--policy", "edits"], "shell: rm made").code(3);
+    assert!(world.work("made").exists());
+    world.play(&["--policy", "all"], "shell: rm made").code(0);
+    assert!(!world.work("made").exists());
+}
+
+#[test]
+fn failures_and_limits_are_1() {
+    let world = World::new();
+    let ran = world.play(&[], "say Well.\nfail out of order").code(1);
+    assert!(ran.err.contains("failed: ") && ran.err.contains("out of order"), "{ran:#?}");
+    let ran = world.play(&["--policy", "all", "--max-steps", "1"], "shell: true\n---\nsay Never.").code(1);
+    assert!(!ran.out.contains("Never") && ran.err.contains("limit"), "{ran:#?}");
+}
+
+#[test]
+fn what_is_wrong_with_the_command_line_is_2_and_says_what_to_do() {
+    let world = World::new();
+    for (args, what) in [
+        (&["run", "--model", "nobody/x", "say hi"][..], "no provider"),
+        (&["run", "--model", "openai/x", "say hi"], "no key for openai"),
+        (&["run", "--cwd", "/nowhere", "say hi"], "/nowhere"),
+        (&["run", "  "], "empty"),
+        (&["run"], "empty"),
+    ] {
+        let ran = world.run(args).code(2);
+        assert!(ran.err.contains("error: ") && ran.err.contains("\nhint: ") && ran.err.contains(what), "{ran:#?}");
+    }
+    for args in [&["run", "--asks", "maybe", "x"][..], &["walk"], &["run", "a", "b"]] {
+        assert!(world.run(args).code(2).err.contains("error: "));
+    }
+    let mut command = world.command(&["run", "say hi"]);
+    command.env("HOLDPOINT_LOG", "x=nonsense");
+    assert!(Ran::of(command).code(2).err.contains("HOLDPOINT_LOG"));
+}
+
+#[test]
+fn the_log_is_off_unless_it_is_asked_for() {
+    let world = World::new();
+    assert!(!world.play(&[], "say hi").code(0).err.contains("prompt accepted"));
+    let mut command = world.command(&["run", "say hi"]);
+    command.env("HOLDPOINT_LOG", "holdpoint_session=info");
+    assert!(Ran::of(command).code(0).err.contains("prompt accepted"));
+}
+
+#[test]
+fn json_is_the_events_and_they_fold() {
+    let world = World::new();
+    let script = "think hm\nsay@1000 one two three\nflood 500 10\nshell: echo out; echo err >&2\n---\nsay Done.";
+    let events = world.play(&["--json", "--asks", "approve"], script).code(0).events();
+    assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq), "{events:#?}");
+    assert!(matches!(events[0].fact(), Some(Fact::SessionOpened { .. })));
+    assert!(matches!(events.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
+    assert!(matches!(finished(&events), Fact::TurnFinished { outcome: Outcome::Done, .. }));
+    let mut items: BTreeMap<ItemId, String> = BTreeMap::new();
+    let mut folded = 0;
+    for event in &events {
+        match (event.delta(), event.fact()) {
+            (Some(Delta::Text { item, text } | Delta::Thought { item, text } | Delta::Output { item, text }), _) => {
+                items.entry(*item).or_default().push_str(text);
+            }
+            (Some(Delta::ItemSoFar { item, so_far, .. }), _) => {
+                items.insert(*item, so_far.to_text());
+            }
+            (_, Some(Fact::AssistantMessage(message))) => {
+                for block in &message.blocks {
+                    assert_eq!(items[&block.item], block.text);
+                    folded += 1;
+                }
+            }
+            (_, Some(Fact::ToolFinished(result))) => {
+                assert_eq!(items[&result.call.item()], result.output.to_text());
+                assert_eq!(result.output.to_text(), "out\nerr\n");
+                folded += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(folded >= 4, "{folded}");
+}
+
+#[test]
+fn a_flood_is_whole_for_a_person_too() {
+    let world = World::new();
+    let ran = world.play(&[], "flood 100000 7\nsay .").code(0);
+    assert_eq!(ran.out.trim_end().len(), 700_001);
+}
+
+#[test]
+fn nothing_hostile_reaches_whoever_reads() {
+    let world = World::new();
+    let script = "say a\u{1b}[2Jb\u{9b}1m\u{202e}c\r\nthink \u{1b}]0;x\u{7}\nshell: printf '\\033[31mred\\r\\n\\233'; true # \u{200b}";
+    let ran = world.play(&["--asks", "approve"], script).code(0);
+    for text in [&ran.out, &ran.err] {
+        let bad = |c: &char| (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{202e}' | '\u{200b}');
+        assert_eq!(text.chars().find(bad), None, "{text:?}");
+    }
+    assert!(ran.out.contains("a␛[2Jb<U+009B>1m<U+202E>c"), "{ran:#?}");
+    assert!(ran.err.contains("␛[31mred␍") && ran.err.contains("<U+200B>"), "{ran:#?}");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_work_quietly() {
+    let world = World::new();
+    for args in [&["--asks", "approve"][..], &["--asks", "approve", "--json"]] {
+        let script = "say one\nshell: echo up; sleep 1000\n";
+        let script = format!("{script}---\nflood 100000000 8");
+        let mut child = world.command(&[&["run"], args, &[script.as_str()]].concat()).spawn().unwrap();
+        // Its first words have come: it is on its way.
+        let mut out = child.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut out, &mut [0; 3]).unwrap();
+        drop(out);
+        // Only what is still to be written tells that nobody reads: end the command, so that the turn goes on. (With
+        // `--json`, what it says is written too, and it may be over already.)
+        let sleeper = || world.census.living().into_iter().find(|(_, what)| what.starts_with("sleep 1000"));
+        while child.try_wait().unwrap().is_none() && sleeper().is_none_or(|(pid, _)| !end(pid)) {
+            std::thread::yield_now();
+        }
+        assert_eq!(wait(&mut child, PATIENCE).code(), Some(141));
+        let mut err = String::new();
+        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
+        assert!(!err.contains("panicked") && !err.contains("error:"), "{err}");
+        assert!(world.census.living().is_empty());
+    }
+}
+
+fn end(pid: u32) -> bool {
+    let kill = std::process::Command::new("kill").args(["-s", "KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+    kill.unwrap().success()
+}
+
+#[test]
+fn a_real_wire_carries_the_prompt_and_no_secret_reaches_a_tool() {
+    let world = World::new();
+    let server = ModelServer::start();
+    server.reply(Reply::calls([("shell", r#"{"command":"env"}"#)])).reply(Reply::text(["All ", "done."]));
+    let mut command = world.command(&["run", "--asks", "approve", "--model", "openai/test", "-"]);
+    command.env("OPENAI_API_KEY", "sk-secret").env("OPENAI_BASE_URL", server.base_url()).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    say(&mut child.stdin.take().unwrap(), "Tidy up.");
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"All done.\n"[..]), "{err}");
+    assert!(err.contains("model: openai/test (--model)") && err.contains("XDG_TEST_MARK=marked-"), "{err}");
+    assert!(!err.contains("secret"), "{err}");
+    assert!(server.request(0).texts("user").iter().any(|text| text.contains("Tidy up.")));
+    assert_eq!(server.request(0).header("authorization"), Some("Bearer sk-secret"));
+    server.assert_no_violations();
+}

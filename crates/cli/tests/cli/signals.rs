@@ -1,0 +1,129 @@
+//! Signals: whatever is running, what the program leaves behind is nothing.
+
+use std::time::{Duration, Instant};
+
+use holdpoint_common::{Fact, Outcome};
+
+use crate::world::{PATIENCE, World, finished, killed, rounds, wait};
+
+/// Commands that are hard to end, each saying `up` when all of it runs.
+const STUBBORN: [&str; 5] = [
+    "sleep 1000 & echo up; wait",
+    "setsid sleep 1000 & sleep 1000 & (setsid setsid sleep 1000 &) ; echo up; wait",
+    "trap '' TERM INT HUP; sleep 1000 & echo up; while true; do wait; done",
+    "nohup setsid bash -c 'trap \"\" TERM HUP; sleep 1000 & wait' > /dev/null 2>&1 & echo up; wait",
+    "bash -c 'kill -STOP $$' & echo up; wait",
+];
+
+const APPROVE: [&str; 2] = ["--asks", "approve"];
+
+#[test]
+fn t_p12_m_b10_m_c2_a_signal_ends_everything_and_the_receipt_says_so() {
+    for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
+        for command in STUBBORN {
+            let world = World::new();
+            let mut running = world.start(&APPROVE, &format!("shell: {command}"));
+            running.wait_output("up");
+            running.signal(signal);
+            let (status, events, err) = running.end();
+            assert_eq!(status.code(), Some(code), "{command}\n{err}");
+            assert_eq!(world.census.living(), [], "{command} after {signal}");
+            let Fact::TurnFinished { outcome: Outcome::Interrupted, receipt: Some(receipt), .. } = finished(&events)
+            else {
+                panic!("{:#?}", finished(&events));
+            };
+            assert!(receipt.processes.total() >= 1 && receipt.processes.left.is_empty(), "{receipt}");
+        }
+    }
+}
+
+#[test]
+fn m_c6_a_person_is_told() {
+    let world = World::new();
+    let mut child = world.command(&["run", "--asks", "approve", "shell: sleep 1000"]).spawn().unwrap();
+    while !world.census.living().iter().any(|(_, what)| what.starts_with("sleep")) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(
+        std::process::Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap().success()
+    );
+    assert_eq!(wait(&mut child, PATIENCE).code(), Some(130));
+    let mut err = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
+    assert!(err.contains("Agent interrupted\n"), "{err}");
+    assert!(err.contains("1 tool stopped, ") && err.contains(" ended"), "{err}");
+}
+
+#[test]
+fn a_second_interrupt_leaves_at_once_and_still_nothing_is_left() {
+    let world = World::new();
+    world.config("[limits]\ngrace_ms = 5000\n");
+    let mut running = world.start(&APPROVE, &format!("shell: {}", STUBBORN[2]));
+    running.wait_output("up");
+    running.signal("INT");
+    running.wait_for("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })));
+    let asked = Instant::now();
+    running.signal("INT");
+    let mut child = running.stop_reading();
+    assert_eq!(wait(&mut child, PATIENCE).code(), Some(130));
+    assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
+    world.census.wait_none(Duration::from_secs(8));
+}
+
+#[test]
+fn a_signal_while_an_ask_waits_releases_it() {
+    let world = World::new();
+    let mut running = world.start(&["--asks", "wait"], "shell: touch made");
+    running.wait_for("the ask", |event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
+    running.signal("TERM");
+    let (status, events, err) = running.end();
+    assert_eq!(status.code(), Some(143), "{err}");
+    assert!(err.contains("nobody can answer here"), "{err}");
+    let Fact::TurnFinished { receipt: Some(receipt), .. } = finished(&events) else { panic!() };
+    assert_eq!(receipt.asks.len(), 1);
+    assert!(!world.work("made").exists());
+}
+
+#[test]
+fn a_reader_that_does_not_read_keeps_nothing_running() {
+    let world = World::new();
+    // Fills the pipe, then the program's own buffers, while a command runs.
+    let script =
+        "shell: setsid sleep 1000 & echo up; while true; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done";
+    let mut running = world.start(&APPROVE, script);
+    running.wait_output("up");
+    running.signal("TERM");
+    // The pipe stays open, and nobody reads it.
+    let since = Instant::now();
+    let status = wait(&mut running.child, PATIENCE);
+    assert_eq!(status.code(), Some(143));
+    assert!(since.elapsed() < Duration::from_secs(6), "{:?}", since.elapsed());
+    world.census.wait_none(Duration::from_secs(2));
+}
+
+#[test]
+fn hup_stays_ignored_for_nohup() {
+    let world = World::new();
+    let mut command = std::process::Command::new("nohup");
+    let args = ["run", "--json", "--asks", "approve", "shell: kill -s HUP $PPID $(ps -o ppid= -p $PPID); echo lived"];
+    command.arg(crate::world::program()).args(args).current_dir(world.path("work")).env_clear().envs(world.env());
+    let ran = crate::world::Ran::of(command).code(0);
+    assert!(ran.out.contains("lived"), "{ran:#?}");
+}
+
+#[test]
+fn m_c2_killed_at_any_moment_it_leaves_nothing() {
+    let script = format!("shell: {}\nshell: {}\nshell: {}", STUBBORN[0], STUBBORN[1], STUBBORN[2]);
+    let mut moments = fastrand::Rng::with_seed(7);
+    for round in 0..rounds(20, 100) {
+        let world = World::new();
+        world.config("[limits]\ngrace_ms = 100\n");
+        let running = world.start(&APPROVE, &script);
+        // A random moment is the point: from the first instruction to well after all of it runs.
+        std::thread::sleep(Duration::from_micros(moments.u64(0..80_000)));
+        running.signal("KILL");
+        let mut child = running.stop_reading();
+        assert_eq!(killed(wait(&mut child, PATIENCE)), Some(9), "round {round}");
+        world.census.wait_none(Duration::from_secs(2));
+    }
+}

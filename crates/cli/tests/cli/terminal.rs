@@ -1,0 +1,220 @@
+//! `run` in a real terminal: asks answered by keys, and the terminal as it was before.
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
+
+use crate::world::{PATIENCE, World, program};
+
+/// A terminal with a shell's line in it: the program, then what it left of the terminal.
+struct Terminal {
+    screen: Arc<(Mutex<vt100::Parser>, Condvar)>,
+    keys: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    _master: Box<dyn portable_pty::MasterPty + Send>,
+}
+
+const ASKED: &str = "[Y] Approve [N] Deny (Esc to interrupt)";
+
+fn size(cells: u16) -> std::num::NonZero<u16> {
+    std::num::NonZero::new(cells).unwrap()
+}
+
+impl Terminal {
+    /// Runs the program with these arguments.
+    fn run(world: &World, args: &[&str]) -> Self {
+        let pair =
+            native_pty_system().openpty(PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let mut command = CommandBuilder::new("bash");
+        command.args(["-c", "\"$@\"; echo \"exit=$?\"; stty -a | tr ' ;' '\\n\\n' | grep -x -e '-*icanon' -e '-*echo' -e '-*isig'; echo over", "bash"]);
+        command.arg(program());
+        command.args(args);
+        command.cwd(world.path("work"));
+        command.env_clear();
+        for (name, value) in world.env() {
+            command.env(name, value);
+        }
+        command.env("TERM", "xterm-256color");
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let screen = Arc::new((Mutex::new(vt100::Parser::new(size(40), size(120), 0)), Condvar::new()));
+        let (shown, mut output) = (Arc::clone(&screen), pair.master.try_clone_reader().unwrap());
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = output.read(&mut bytes) {
+                shown.0.lock().unwrap().process(&bytes[..read]);
+                shown.1.notify_all();
+            }
+        });
+        Self { screen, keys: pair.master.take_writer().unwrap(), child, _master: pair.master }
+    }
+
+    /// What is on the screen.
+    fn text(&self) -> String {
+        self.screen.0.lock().unwrap().screen().contents()
+    }
+
+    /// Whether the screen has this within that time.
+    fn shows(&self, text: &str, within: Duration) -> bool {
+        let by = Instant::now() + within;
+        let mut screen = self.screen.0.lock().unwrap();
+        while !screen.screen().contents().contains(text) {
+            let Some(left) = by.checked_duration_since(Instant::now()) else { return false };
+            screen = self.screen.1.wait_timeout(screen, left).unwrap().0;
+        }
+        true
+    }
+
+    #[track_caller]
+    fn wait_for(&self, text: &str) {
+        assert!(self.shows(text, PATIENCE), "no {text:?} on the screen:\n{}", self.text());
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Presses a key until it has had its effect: one that comes too early does not count.
+    #[track_caller]
+    fn press_until(&mut self, key: &str, text: &str) {
+        let by = Instant::now() + PATIENCE;
+        while !self.shows(text, Duration::from_millis(50)) {
+            assert!(Instant::now() < by, "{key:?} brought no {text:?}:\n{}", self.text());
+            self.press(key);
+        }
+    }
+
+    /// The program ended with that code and the terminal is as it was.
+    #[track_caller]
+    fn end(&mut self, code: i32) {
+        self.wait_for("over");
+        let text = self.text();
+        assert!(text.contains(&format!("exit={code}\n")), "{text}");
+        assert!(text.contains("\nisig\nicanon\necho\nover"), "the terminal is not as it was:\n{text}");
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn m_a10_y_approves() {
+    for key in ["y", "Y"] {
+        let world = World::new();
+        let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
+        terminal.wait_for(ASKED);
+        assert!(terminal.text().contains("asks: wait (you answer here)"), "{}", terminal.text());
+        assert!(terminal.text().contains("  │ touch made\n"), "{}", terminal.text());
+        assert!(!world.work("made").exists());
+        terminal.press_until(key, "→ approved");
+        terminal.end(0);
+        assert!(world.work("made").exists());
+    }
+}
+
+#[test]
+fn m_a10_n_denies_and_the_turn_goes_on() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    terminal.press_until("N", "→ denied");
+    terminal.wait_for("Done.");
+    terminal.end(0);
+    assert!(!world.work("made").exists());
+}
+
+#[test]
+fn m_a10_esc_and_ctrl_c_interrupt_at_once() {
+    for key in ["\x1b", "\x03"] {
+        let world = World::new();
+        let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
+        terminal.wait_for(ASKED);
+        terminal.press(key);
+        terminal.wait_for("Agent interrupted");
+        terminal.wait_for("1 ask released");
+        terminal.end(130);
+        assert!(!world.work("made").exists());
+    }
+}
+
+#[test]
+fn m_a10_nothing_that_was_typed_before_or_means_something_else_approves() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "say wait\nwait 300ms\nshell: touch made"]);
+    terminal.wait_for("wait");
+    // Before it appeared, and just after.
+    terminal.press("yY");
+    terminal.wait_for(ASKED);
+    terminal.press("y");
+    // None of these is an answer, then one is.
+    assert!(!terminal.shows("→", Duration::from_millis(400)), "{}", terminal.text());
+    terminal.press("\r\n x1\t\x19\x1by");
+    assert!(!terminal.shows("→ approved", Duration::from_millis(400)), "{}", terminal.text());
+    // Alt+Y begins with what Esc sends: it may interrupt, it may not approve.
+    if !terminal.text().contains("Agent interrupted") {
+        terminal.press_until("n", "→ denied");
+    }
+    terminal.wait_for("over");
+    assert!(!world.work("made").exists());
+}
+
+#[test]
+fn always_is_offered_and_remembered() {
+    let world = World::new();
+    let mut terminal =
+        Terminal::run(&world, &["run", "shell: echo x >> made\n---\nshell: echo x >> made\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    terminal.wait_for("[A] Approve always in this session: ");
+    terminal.press_until("a", "→ approved, always in this session");
+    terminal.end(0);
+    assert_eq!(std::fs::read_to_string(world.work("made")).unwrap(), "x\nx\n");
+}
+
+#[test]
+fn several_asks_come_one_after_the_other() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch one\nshell: touch two\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    terminal.press_until("y", "→ approved");
+    terminal.wait_for("● ");
+    // The guard holds for each anew, so one key can't answer both.
+    assert!(!(world.work("one").exists() && world.work("two").exists()));
+    terminal.press_until("n", "→ denied");
+    terminal.end(0);
+    assert!(world.work("one").exists() != world.work("two").exists());
+}
+
+#[test]
+fn m_a7_what_is_shown_is_what_runs_and_takes_no_orders() {
+    let world = World::new();
+    let hostile = "shell: echo \u{1b}[2J\u{1b}[H\u{9b}8m\u{202e}safe\u{200b} ; touch made \u{1b}[1A\u{1b}[2K\r[Y] fine";
+    let mut terminal = Terminal::run(&world, &["run", hostile]);
+    terminal.wait_for(ASKED);
+    let shown = "  │ echo ␛[2J␛[H<U+009B>8m<U+202E>safe<U+200B> ; touch made ␛[1A␛[2K␍[Y] fine";
+    assert!(terminal.text().contains(shown), "{}", terminal.text());
+    terminal.press_until("n", "→ denied");
+    terminal.end(0);
+}
+
+#[test]
+fn ctrl_c_while_a_command_runs_prints_the_receipt() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "--policy", "all", "shell: setsid sleep 1000 & echo up; wait"]);
+    terminal.wait_for("│ up");
+    terminal.press("\x03");
+    terminal.wait_for("Agent interrupted");
+    terminal.wait_for("1 tool stopped");
+    terminal.wait_for("over");
+    world.census.wait_none(Duration::from_secs(2));
+}
+
+#[test]
+fn m_b10_a_signal_puts_the_terminal_back() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
+    terminal.wait_for(ASKED);
+    let running = world.census.living();
+    let (pid, _) = running.iter().find(|(_, what)| what.starts_with(program().to_str().unwrap())).unwrap();
+    assert!(std::process::Command::new("kill").args(["-s", "TERM", &pid.to_string()]).status().unwrap().success());
+    terminal.end(143);
+}

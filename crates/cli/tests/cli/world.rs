@@ -1,0 +1,204 @@
+//! A world of its own for each test: an empty home, an empty folder to work in, a cleared environment.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use holdpoint_common::{Event, Fact};
+use holdpoint_tools::testing::Census;
+
+/// How long a test waits for an event before it fails.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A world of its own.
+pub struct World {
+    root: tempfile::TempDir,
+    /// Everything that is started here carries its mark, tools' processes too.
+    pub census: Census,
+}
+
+/// What a run of the program came to.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+/// A program that runs with `--json`.
+pub struct Running {
+    pub child: Child,
+    events: BufReader<ChildStdout>,
+    pub seen: Vec<Event>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["home", "config/holdpoint", "work"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        Self { root, census: Census::new() }
+    }
+
+    pub fn path(&self, inside: &str) -> PathBuf {
+        self.root.path().join(inside)
+    }
+
+    pub fn work(&self, file: &str) -> PathBuf {
+        self.path("work").join(file)
+    }
+
+    pub fn config(&self, text: &str) -> PathBuf {
+        let path = self.path("config/holdpoint/config.toml");
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The environment: nothing but this.
+    pub fn env(&self) -> Vec<(&'static str, String)> {
+        let path = |inside| self.path(inside).display().to_string();
+        vec![
+            ("PATH", std::env::var("PATH").unwrap()),
+            ("HOME", path("home")),
+            ("XDG_CONFIG_HOME", path("config")),
+            ("XDG_DATA_HOME", path("data")),
+            ("XDG_RUNTIME_DIR", path("run")),
+            ("LANG", "C.UTF-8".into()),
+            // On the list of what tools may see.
+            ("XDG_TEST_MARK", self.census.mark().into()),
+        ]
+    }
+
+    /// The program, in the folder to work in.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command.args(args).current_dir(self.path("work")).env_clear().envs(self.env());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(self.command(args))
+    }
+
+    /// Plays a script to its end.
+    pub fn play(&self, args: &[&str], script: &str) -> Ran {
+        self.run(&[&["run"], args, &[script]].concat())
+    }
+
+    /// Begins to play a script.
+    pub fn start(&self, args: &[&str], script: &str) -> Running {
+        let mut child = self.command(&[&["run", "--json"], args, &[script]].concat()).spawn().unwrap();
+        let events = BufReader::new(child.stdout.take().unwrap());
+        Running { child, events, seen: Vec::new() }
+    }
+}
+
+pub fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_holdpoint"))
+}
+
+/// So many rounds, or more where time does not matter.
+pub fn rounds(everyday: usize, full: usize) -> usize {
+    if std::env::var_os("HOLDPOINT_FULL").is_some() { full } else { everyday }
+}
+
+impl Ran {
+    pub fn of(mut command: Command) -> Self {
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    #[track_caller]
+    pub fn code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        self.out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
+    }
+}
+
+impl Running {
+    /// Reads events until one is as wanted.
+    #[track_caller]
+    pub fn wait_for(&mut self, what: &str, wanted: impl Fn(&Event) -> bool) {
+        let mut line = String::new();
+        while self.events.read_line(&mut line).unwrap() > 0 {
+            let event: Event = serde_json::from_str(&line).unwrap();
+            line.clear();
+            let found = wanted(&event);
+            self.seen.push(event);
+            if found {
+                return;
+            }
+        }
+        panic!("the program ended before {what}: {:#?}", self.seen);
+    }
+
+    /// Until a tool has said this.
+    #[track_caller]
+    pub fn wait_output(&mut self, text: &str) {
+        self.wait_for(text, |event| {
+            matches!(event.delta(), Some(holdpoint_common::Delta::Output { text: output, .. }) if output.contains(text))
+        });
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let done = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(done.success());
+    }
+
+    /// Its last words.
+    pub fn end(mut self) -> (ExitStatus, Vec<Event>, String) {
+        for line in self.events.by_ref().lines() {
+            self.seen.push(serde_json::from_str(&line.unwrap()).unwrap());
+        }
+        let mut err = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (wait(&mut self.child, PATIENCE), self.seen, err)
+    }
+
+    /// No longer reads what it writes.
+    pub fn stop_reading(self) -> Child {
+        self.child
+    }
+}
+
+/// Waits for a process's end.
+#[track_caller]
+pub fn wait(child: &mut Child, within: Duration) -> ExitStatus {
+    let by = Instant::now() + within;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(Instant::now() < by, "it did not end within {within:?}");
+        // There is no wait with a timeout in the standard library.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+pub fn killed(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}
+
+pub fn say(stdin: &mut ChildStdin, text: &str) {
+    stdin.write_all(text.as_bytes()).unwrap();
+}
+
+/// The turn's end.
+pub fn finished(events: &[Event]) -> &Fact {
+    let mut facts = events.iter().filter_map(Event::fact);
+    facts.find(|fact| matches!(fact, Fact::TurnFinished { .. })).expect("the turn ends")
+}
