@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::Who;
-use crate::error::AnswerError;
 use crate::id::{AskId, CallId};
 use crate::time::Timestamp;
 
@@ -134,46 +132,6 @@ impl AskRequest {
             Self::Question(question) => &question.tool_name,
         }
     }
-
-    /// Whether `answer` is of the kind this waits for, and whole.
-    ///
-    /// # Errors
-    /// [`AnswerError::KindMismatch`] if it is of another kind, [`AnswerError::Incomplete`] if a question is
-    /// left without a reply, answered twice, answered with nothing, or was never asked.
-    pub fn accepts(&self, answer: &Answer) -> Result<(), AnswerError> {
-        let mismatch = |expected| Err(AnswerError::KindMismatch { expected, given: answer.word() });
-        match (self, answer) {
-            (Self::Pause(pause), answer) => match (pause.kind, answer) {
-                (PauseKind::Continue, Answer::Resume)
-                | (PauseKind::Confirm, Answer::Approve { .. } | Answer::Deny { .. }) => Ok(()),
-                (PauseKind::Continue, _) => mismatch("resume"),
-                (PauseKind::Confirm, _) => mismatch("approve or deny"),
-            },
-            (Self::Question(_), Answer::Cancel) => Ok(()),
-            (Self::Question(request), Answer::Reply { answers }) => request.complete(answers),
-            (Self::Question(_), _) => mismatch("reply or cancel"),
-        }
-    }
-}
-
-impl QuestionRequest {
-    fn complete(&self, answers: &[QuestionReply]) -> Result<(), AnswerError> {
-        for question in &self.questions {
-            let mut given = answers.iter().filter(|reply| reply.id == question.id);
-            let what = match (given.next(), given.next()) {
-                (None, _) => "has no reply",
-                (Some(_), Some(_)) => "has two replies",
-                (Some(reply), None) if reply.answer.trim().is_empty() => "has an empty reply",
-                (Some(_), None) => continue,
-            };
-            return Err(AnswerError::Incomplete { question: question.id.clone(), what });
-        }
-        let stray = answers.iter().find(|reply| self.questions.iter().all(|question| question.id != reply.id));
-        match stray {
-            Some(reply) => Err(AnswerError::Incomplete { question: reply.id.clone(), what: "was never asked" }),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Where an ask comes from.
@@ -229,47 +187,6 @@ pub struct PauseState {
     pub request: PauseRequest,
 }
 
-/// What a client answers to an ask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub enum Answer {
-    /// Go on: answers a Continue.
-    Resume,
-    /// Do it: answers a Confirm.
-    Approve {
-        /// Also approve the same thing for as long as this session lives.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        always: bool,
-    },
-    /// Do not do it: answers a Confirm.
-    Deny {
-        /// Why; the model reads it in the same step.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Words: answers a question.
-    Reply {
-        /// One reply for each question.
-        answers: Vec<QuestionReply>,
-    },
-    /// Declines a question. The turn goes on; to end it, interrupt.
-    Cancel,
-}
-
-impl Answer {
-    /// The answer's stable word.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Resume => "resume",
-            Self::Approve { .. } => "approve",
-            Self::Deny { .. } => "deny",
-            Self::Reply { .. } => "reply",
-            Self::Cancel => "cancel",
-        }
-    }
-}
-
 /// Who answers a session's asks: a property of the session, given when it opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -289,56 +206,6 @@ impl fmt::Display for AsksMode {
             Self::Wait => "wait",
             Self::Deny => "deny",
             Self::Approve => "approve",
-        })
-    }
-}
-
-/// Who gave an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub enum AnsweredBy {
-    /// A client.
-    Client(Who),
-    /// The session's own setting, because nobody is asked.
-    Setting {
-        /// The setting.
-        asks: AsksMode,
-    },
-}
-
-impl fmt::Display for AnsweredBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Client(who) => who.fmt(f),
-            Self::Setting { asks } => write!(f, "asks = {asks}"),
-        }
-    }
-}
-
-/// Why an ask closed without an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum AskCloseCause {
-    /// The turn was interrupted.
-    Interrupted,
-    /// The session was closed.
-    SessionClosed,
-    /// The turn or the call ended without waiting for it.
-    TurnEnded,
-    /// The runtime was restarted and the asking tool is gone.
-    Restart,
-    /// The session failed and the asking tool is gone.
-    Panicked,
-}
-
-impl fmt::Display for AskCloseCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Interrupted => "the turn was interrupted",
-            Self::SessionClosed => "the session was closed",
-            Self::TurnEnded => "its turn ended",
-            Self::Restart => "the runtime was restarted",
-            Self::Panicked => "the session failed",
         })
     }
 }

@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ask::{Answer, AnsweredBy, Ask, AskCloseCause};
+use crate::answer::{Answer, AnsweredBy, AskCloseCause};
+use crate::ask::Ask;
 use crate::client::Who;
 use crate::hold::Hold;
 use crate::id::{AskId, CallId, ItemId, PromptId, TurnId};

@@ -5,8 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::error::IdError;
+use thiserror::Error;
 
 /// The most characters a session id may have.
 pub const MAX_SESSION_ID: usize = 64;
@@ -148,4 +147,22 @@ impl CallId {
     pub fn item(self) -> ItemId {
         ItemId(self.0)
     }
+}
+
+/// A name that names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum IdError {
+    /// Not a session id.
+    #[error("`{text}` is no session id (1 to 64 of a-z, 0-9 and -)")]
+    Session {
+        /// What was given.
+        text: String,
+    },
+    /// Not an ask id.
+    #[error("`{text}` is no ask id (session.number)")]
+    Ask {
+        /// What was given.
+        text: String,
+    },
 }

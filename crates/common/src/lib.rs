@@ -17,10 +17,10 @@
 //! assert_eq!(SessionStatus::Paused as u8, 3);
 //! ```
 
+mod answer;
 mod ask;
 mod client;
 mod config;
-mod error;
 mod event;
 mod hold;
 mod id;
@@ -35,21 +35,22 @@ mod turn;
 mod usage;
 
 // Names and times.
-pub use id::{AskId, CallId, ItemId, MAX_SESSION_ID, PromptId, SessionId, TurnId};
+pub use id::{AskId, CallId, IdError, ItemId, MAX_SESSION_ID, PromptId, SessionId, TurnId};
 pub use time::Timestamp;
 
 // Sessions.
 pub use client::Who;
 pub use hold::{Hold, HoldCause, HoldShown};
 pub use session::{LastTurn, QueuedPrompt, SessionSettings, SessionSummary, Snapshot};
-pub use status::SessionStatus;
+pub use status::{SessionStatus, UnknownStatus};
 pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, RestoreCause, StopHow, StoppedTool};
 pub use usage::Usage;
 
 // Asks.
+pub use answer::{Answer, AnswerError, AnsweredBy, AskCloseCause};
 pub use ask::{
-    Answer, AnsweredBy, Ask, AskCloseCause, AskOrigin, AskRequest, AsksMode, PauseKind, PauseRequest, PauseResponse,
-    PauseState, Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse,
+    Ask, AskOrigin, AskRequest, AsksMode, PauseKind, PauseRequest, PauseResponse, PauseState, Question, QuestionOption,
+    QuestionReply, QuestionRequest, QuestionResponse,
 };
 
 // Events and what they carry.
@@ -61,5 +62,3 @@ pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 pub use config::{Config, ConfigError, ModelName, Provider};
 pub use limits::Limits;
 pub use policy::{PolicyClass, PolicyMode, Verdict};
-
-pub use error::{AnswerError, IdError};

@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-
-use crate::error::IdError;
+use thiserror::Error;
 
 /// What a session is doing. Computed from its state, never stored.
 ///
@@ -48,23 +47,31 @@ impl fmt::Display for SessionStatus {
 }
 
 impl FromStr for SessionStatus {
-    type Err = IdError;
+    type Err = UnknownStatus;
 
-    fn from_str(text: &str) -> Result<Self, IdError> {
+    fn from_str(text: &str) -> Result<Self, UnknownStatus> {
         Self::ALL
             .into_iter()
             .find(|status| status.as_str() == text)
-            .ok_or_else(|| IdError::Status { text: text.to_owned() })
+            .ok_or_else(|| UnknownStatus { text: text.to_owned() })
     }
 }
 
 impl TryFrom<u8> for SessionStatus {
-    type Error = IdError;
+    type Error = UnknownStatus;
 
-    fn try_from(number: u8) -> Result<Self, IdError> {
+    fn try_from(number: u8) -> Result<Self, UnknownStatus> {
         Self::ALL
             .into_iter()
             .find(|status| *status as u8 == number)
-            .ok_or_else(|| IdError::Status { text: number.to_string() })
+            .ok_or_else(|| UnknownStatus { text: number.to_string() })
     }
+}
+
+/// A word or number that is no status.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{text}` is no status (idle, running, interrupted, paused)")]
+pub struct UnknownStatus {
+    /// What was given.
+    pub text: String,
 }

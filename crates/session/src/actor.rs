@@ -25,7 +25,7 @@ use holdpoint_common::{Body, Delta, Event, Fact, RestoreCause, SessionStatus, Sn
 use holdpoint_tools::Toolbox;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::engine::Outfit;
+use crate::outfit::Outfit;
 use crate::state::{Effect, Input, Moment, Refused, Reply, State, decide};
 use crate::store::SessionLog;
 use ask::ToolAsks;

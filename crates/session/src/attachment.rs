@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{Answer, AnswerError, Ask, Body, Delta, Event, Fact, Snapshot};
 
-use crate::actor::{Attached, ClientEnd, ClientQueue, Older};
+use crate::actor::{Attach, Attached, ClientEnd, ClientQueue, Older};
 use crate::error::SessionError;
 use crate::handle::{Answered, SessionHandle};
 use crate::store::SessionLog;
@@ -61,8 +61,25 @@ pub struct Attachment {
     asks: VecDeque<Ask>,
 }
 
+impl SessionHandle {
+    /// Begins to receive its events: the past as `from` says, then live.
+    ///
+    /// # Errors
+    /// [`SessionError::TooManyClients`] if there is no room.
+    pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
+        let AttachFrom { after, limit } = from;
+        let attach = || Attach { who: self.who(), after, limit };
+        let attached = match self.send(attach).await {
+            // The actor failed under it. Attaching twice does no harm.
+            Err(SessionError::Gone { .. }) => self.send(attach).await?,
+            attached => attached?,
+        };
+        Ok(Attachment::new(self.clone(), attached?))
+    }
+}
+
 impl Attachment {
-    pub(crate) fn new(session: SessionHandle, attached: Attached) -> Self {
+    fn new(session: SessionHandle, attached: Attached) -> Self {
         let Attached { client, snapshot, log, older, past, live } = attached;
         Self {
             session,

@@ -1,17 +1,17 @@
 //! The engine: the threads that sessions, models and tools run on. One per process.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use actix::prelude::*;
 use holdpoint_common::{Limits, SessionSettings, Who};
-use holdpoint_tools::{ReadFile, Shell, Supervisor, Toolbox, Workspace, WriteFile};
+use holdpoint_tools::{ReadFile, Shell, Supervisor, Toolbox, WriteFile};
 use thiserror::Error;
 use tokio::runtime;
 
 use crate::manager::{Manager, Shutdown};
-use crate::model::{Catalog, Model};
+use crate::model::Catalog;
+use crate::outfit::{Base, ToolboxMaker};
 use crate::sessions::Sessions;
 use crate::store::{Memory, SessionStore};
 
@@ -22,31 +22,6 @@ const MODEL_THREADS: usize = 2;
 
 /// What is told to every model, unless the embedder says otherwise.
 const SYSTEM_PROMPT: &str = include_str!("../prompts/system.md");
-
-/// Makes the tools of a session.
-pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
-
-/// What every session of an engine shares.
-pub(crate) struct Base {
-    pub(crate) catalog: Catalog,
-    pub(crate) store: Arc<dyn SessionStore>,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) toolbox: ToolboxMaker,
-    pub(crate) supervisor: Supervisor,
-    pub(crate) system: Arc<str>,
-    pub(crate) runtime: runtime::Handle,
-}
-
-/// What one session works with.
-pub(crate) struct Outfit {
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) workspace: Arc<Workspace>,
-    pub(crate) toolbox: ToolboxMaker,
-    pub(crate) supervisor: Supervisor,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) system: Arc<str>,
-    pub(crate) runtime: runtime::Handle,
-}
 
 /// Runs sessions. Dropping it ends them: turns are interrupted, processes end, threads are joined.
 pub struct Engine {
@@ -172,20 +147,6 @@ impl Drop for Engine {
             && thread.join().is_err()
         {
             tracing::error!("the engine's thread panicked");
-        }
-    }
-}
-
-impl Base {
-    pub(crate) fn outfit(&self, model: Arc<dyn Model>, root: PathBuf, env: Vec<(String, String)>) -> Outfit {
-        Outfit {
-            model,
-            workspace: Arc::new(Workspace { root, env }),
-            toolbox: Arc::clone(&self.toolbox),
-            supervisor: self.supervisor.clone(),
-            limits: Arc::clone(&self.limits),
-            system: Arc::clone(&self.system),
-            runtime: self.runtime.clone(),
         }
     }
 }

@@ -8,17 +8,22 @@ use holdpoint_common::{Answer, AskId, Hold, HoldShown, Outcome, SessionId, Snaps
 use tokio::sync::{oneshot, watch};
 
 use crate::actor::{self, SessionActor};
-use crate::attachment::{AttachFrom, Attachment};
 use crate::error::SessionError;
-use crate::manager::{CloseSession, Incarnation, Live, Touch};
-use crate::sessions::Sessions;
+use crate::manager::{CloseSession, Incarnation, Live, Manager, Touch};
 
 pub use crate::actor::{Answered, Prompted, TurnEnd};
+
+/// A client, and the way it takes.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) manager: Addr<Manager>,
+    pub(crate) who: Who,
+}
 
 /// One session. Cheap to clone; keeps nothing alive. A session that was unloaded is opened again by use.
 #[derive(Clone)]
 pub struct SessionHandle {
-    sessions: Sessions,
+    caller: Caller,
     id: SessionId,
     // Shared by the clones of this handle, never with an actor.
     actor: Arc<Mutex<Incarnation>>,
@@ -54,9 +59,9 @@ impl InterruptedTurn {
 }
 
 impl SessionHandle {
-    pub(crate) fn new(sessions: Sessions, live: Live) -> Self {
+    pub(crate) fn new(caller: Caller, live: Live) -> Self {
         let Live { id, actor, shown, .. } = live;
-        Self { sessions, id, actor: Arc::new(Mutex::new(actor)), shown }
+        Self { caller, id, actor: Arc::new(Mutex::new(actor)), shown }
     }
 
     /// The session.
@@ -140,21 +145,6 @@ impl SessionHandle {
         Ok(self.send(|| actor::ToggleHold { shown, by: self.who() }).await??)
     }
 
-    /// Begins to receive its events: the past as `from` says, then live.
-    ///
-    /// # Errors
-    /// [`SessionError::TooManyClients`] if there is no room.
-    pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
-        let AttachFrom { after, limit } = from;
-        let attach = || actor::Attach { who: self.who(), after, limit };
-        let attached = match self.send(attach).await {
-            // The actor failed under it. Attaching twice does no harm.
-            Err(SessionError::Gone { .. }) => self.send(attach).await?,
-            attached => attached?,
-        };
-        Ok(Attachment::new(self.clone(), attached?))
-    }
-
     /// Ends the session: its turn is cut, its asks are answered, its processes end, its actor stops, its name
     /// is free. The session stays saved. Returns when all that is done.
     ///
@@ -162,7 +152,7 @@ impl SessionHandle {
     /// [`SessionError`] if it is not live.
     pub async fn close(&self) -> Result<(), SessionError> {
         let message = CloseSession { id: self.id.clone(), by: self.who() };
-        self.sessions.manager.send(message).await.map_err(|_| SessionError::Stopped)?
+        self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
     }
 
     /// Waits until no turn is open and no prompt waits, or it is held.
@@ -190,8 +180,8 @@ impl SessionHandle {
         let _ = self.send(|| actor::PanicNow).await;
     }
 
-    fn who(&self) -> Who {
-        self.sessions.who.clone()
+    pub(crate) fn who(&self) -> Who {
+        self.caller.who.clone()
     }
 
     pub(crate) fn detach(&self, client: u64) {
@@ -216,7 +206,7 @@ impl SessionHandle {
             return Ok(reply);
         }
         let touch = Touch { id: self.id.clone(), seen: number };
-        let live = self.sessions.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
+        let live = self.caller.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
         *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = live.actor.clone();
         let gone = || SessionError::Gone { session: self.id.clone() };
         if sent && live.seen_failed {

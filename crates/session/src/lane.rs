@@ -25,6 +25,9 @@ pub(crate) enum Lane {
     Tools(Toolbox),
 }
 
+/// Names a runner that waits at a gate.
+pub(crate) type GateKey = u64;
+
 /// What a runner is told at a gate.
 pub(crate) enum Passage {
     /// Begin. With the conversation as it stands.

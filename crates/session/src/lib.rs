@@ -10,6 +10,8 @@ pub mod history;
 mod lane;
 mod manager;
 pub mod model;
+mod open;
+mod outfit;
 mod sessions;
 pub mod state;
 pub mod store;
@@ -24,6 +26,7 @@ pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
 pub use actor::ClientEnd;
 pub use attachment::{AttachFrom, Attachment};
 pub use handle::{Answered, InterruptedTurn, Interruption, Prompted, SessionHandle, TurnEnd};
-pub use sessions::{OpenSession, Sessions};
+pub use open::OpenSession;
+pub use sessions::Sessions;
 
 pub use error::SessionError;

@@ -10,9 +10,9 @@ use holdpoint_common::{SessionId, SessionSettings, SessionSummary, Snapshot, Tim
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{self, SessionActor};
-use crate::engine::{Base, Outfit};
 use crate::error::SessionError;
-use crate::sessions::OpenSession;
+use crate::open::OpenSession;
+use crate::outfit::{Base, Outfit};
 use crate::state::Refused;
 
 /// Knows every session of an engine.

@@ -32,7 +32,8 @@ use tempfile::TempDir;
 use crate::engine::{Engine, EngineBuilder};
 use crate::handle::SessionHandle;
 use crate::model::Catalog;
-use crate::sessions::{OpenSession, Sessions};
+use crate::open::OpenSession;
+use crate::sessions::Sessions;
 use crate::{AttachFrom, builtin_tools};
 
 pub use model::{LiveReply, Script, ScriptedModel, reply};

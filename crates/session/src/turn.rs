@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::engine::Outfit;
 use crate::history;
 use crate::lane::{Lane, Passage};
 use crate::model::ModelRequest;
+use crate::outfit::Outfit;
 use crate::state::{Gate, Report};
 use answer::Answered;
 use call::CallEnd;

@@ -111,14 +111,13 @@ async fn m_d2_a_hold_stands_before_queued_messages_also_after_a_failing_turn() {
         session.prompt("first").await.unwrap();
         session.prompt("second").await.unwrap();
         events.until("the step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+        session.hold().await.unwrap();
         if fails {
             live.fail("out of order");
         }
-        session.hold().await.unwrap();
         drop(live);
         let outcome = events.turn_finished().await.outcome;
         assert_eq!(outcome, if fails { Outcome::Failed } else { Outcome::Done });
-        // The failure may have been first: an idle session is held at once all the same.
         assert!(matches!(stands(&mut events).await, Hold::Standing { cause: HoldCause::User { .. }, .. }));
         assert_eq!(session.snapshot().queue.len(), 1);
         session.release().await.unwrap();

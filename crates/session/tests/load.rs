@@ -103,7 +103,10 @@ async fn settled(session: &SessionHandle, events: &mut Recorder) {
 
 fn finished(events: &Recorder) -> Vec<TurnId> {
     let finished = events.events().iter();
-    finished.filter(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).filter_map(|event| event.turn).collect()
+    finished
+        .filter(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })))
+        .filter_map(|event| event.turn)
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -257,6 +260,7 @@ async fn t_t7_a_dropped_attach_does_not_keep_a_session_loaded() {
         // Behind it.
         session.hold().await.unwrap();
         session.release().await.unwrap();
-        session = harness.sessions().open(harness.session()).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        session =
+            harness.sessions().open(harness.session()).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
     }
 }

@@ -6,11 +6,8 @@ use tokio::sync::oneshot;
 
 use super::SessionActor;
 use super::outbox::Action;
-use crate::lane::Passage;
+use crate::lane::{GateKey, Passage};
 use crate::state::{Gate, GateReply, Input, Moment, Reply, decide};
-
-/// Names a runner that waits.
-pub(super) type GateKey = u64;
 
 /// Runners that wait to begin something.
 #[derive(Default)]

@@ -11,8 +11,7 @@ use holdpoint_tools::AskReply;
 use std::time::Duration;
 
 use super::SessionActor;
-use super::gate::GateKey;
-use crate::lane::Passage;
+use crate::lane::{GateKey, Passage};
 use crate::store::StoreError;
 
 /// How long after a failed save the next is tried.

@@ -11,9 +11,9 @@ use tracing::Instrument;
 
 use super::{ActorEnded, Entry, Life, Live, Manager};
 use crate::actor::{self, NUMBERS, Parts, SessionActor, now};
-use crate::engine::{Base, Outfit};
 use crate::error::SessionError;
-use crate::sessions::OpenSession;
+use crate::open::OpenSession;
+use crate::outfit::{Base, Outfit};
 use crate::state::State;
 use crate::store::SessionLog;
 

@@ -1,0 +1,63 @@
+//! What a session is opened with.
+
+use std::path::PathBuf;
+
+use holdpoint_common::{AsksMode, PolicyMode};
+
+/// What a session is opened with.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct OpenSession {
+    pub(crate) workspace: PathBuf,
+    pub(crate) name: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) asks: AsksMode,
+    pub(crate) policy: PolicyMode,
+    pub(crate) max_steps: u32,
+    pub(crate) env: Vec<(String, String)>,
+}
+
+impl OpenSession {
+    /// A session that works in this folder: asks wait for the user, reading is allowed, the rest asks.
+    pub fn in_folder(workspace: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            name: None,
+            model: None,
+            asks: AsksMode::default(),
+            policy: PolicyMode::default(),
+            max_steps: 0,
+            env: Vec::new(),
+        }
+    }
+
+    /// Calls it this; unique among live sessions. Without it: the folder's name, numbered where taken.
+    pub fn name(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// Uses this model, as `PROVIDER/NAME` or `PROVIDER`. Without it: the catalog's default.
+    pub fn model(self, model: impl Into<String>) -> Self {
+        Self { model: Some(model.into()), ..self }
+    }
+
+    /// Says who answers its asks.
+    pub fn asks(self, asks: AsksMode) -> Self {
+        Self { asks, ..self }
+    }
+
+    /// Says what its tools may do unasked.
+    pub fn policy(self, policy: PolicyMode) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// Ends a turn after so many steps; 0 for no limit.
+    pub fn max_steps(self, max_steps: u32) -> Self {
+        Self { max_steps, ..self }
+    }
+
+    /// The environment of the processes that its tools start: this and nothing else.
+    pub fn env(self, env: Vec<(String, String)>) -> Self {
+        Self { env, ..self }
+    }
+}

@@ -1,0 +1,50 @@
+//! What sessions are equipped with: by their engine all alike, and each for itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdpoint_common::{Limits, SessionSettings};
+use holdpoint_tools::{Supervisor, Toolbox, Workspace};
+use tokio::runtime;
+
+use crate::model::{Catalog, Model};
+use crate::store::SessionStore;
+
+/// Makes the tools of a session.
+pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
+
+/// What every session of an engine shares.
+pub(crate) struct Base {
+    pub(crate) catalog: Catalog,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) toolbox: ToolboxMaker,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) system: Arc<str>,
+    pub(crate) runtime: runtime::Handle,
+}
+
+/// What one session works with.
+pub(crate) struct Outfit {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) toolbox: ToolboxMaker,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) system: Arc<str>,
+    pub(crate) runtime: runtime::Handle,
+}
+
+impl Base {
+    pub(crate) fn outfit(&self, model: Arc<dyn Model>, root: PathBuf, env: Vec<(String, String)>) -> Outfit {
+        Outfit {
+            model,
+            workspace: Arc::new(Workspace { root, env }),
+            toolbox: Arc::clone(&self.toolbox),
+            supervisor: self.supervisor.clone(),
+            limits: Arc::clone(&self.limits),
+            system: Arc::clone(&self.system),
+            runtime: self.runtime.clone(),
+        }
+    }
+}
