@@ -38,7 +38,7 @@ use runner::Runner;
 pub(crate) use ask::AnswerAsk;
 pub use ask::Answered;
 pub use client::ClientEnd;
-pub(crate) use client::{Attach, Attached, ClientQueue, Detach, Older};
+pub(crate) use client::{Attach, Attached, ClientQueue, Older};
 #[cfg(feature = "test-support")]
 pub(crate) use close::PanicNow;
 pub(crate) use close::{Close, Stop, Unload};

@@ -47,7 +47,6 @@ impl AttachFrom {
 /// Numbers rise strictly. Dropping it detaches: nothing is answered or interrupted by that.
 pub struct Attachment {
     session: SessionHandle,
-    client: u64,
     snapshot: Arc<Snapshot>,
     log: Arc<dyn SessionLog>,
     /// What of the log is still to be read, before `past`.
@@ -80,10 +79,9 @@ impl SessionHandle {
 
 impl Attachment {
     fn new(session: SessionHandle, attached: Attached) -> Self {
-        let Attached { client, snapshot, log, older, past, live } = attached;
+        let Attached { snapshot, log, older, past, live } = attached;
         Self {
             session,
-            client,
             asks: snapshot.asks.iter().cloned().collect(),
             snapshot,
             log,
@@ -195,10 +193,4 @@ fn note(asks: &mut VecDeque<Ask>, snapshot: &Snapshot, event: &Event) {
 fn gap(snapshot: &Snapshot, from: u64, to: u64) -> Arc<Event> {
     let body = Body::Delta(Delta::Gap { from, to });
     Arc::new(Event { seq: to, at: snapshot.since, turn: None, step: None, body })
-}
-
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        self.session.detach(self.client);
-    }
 }

@@ -184,11 +184,6 @@ impl SessionHandle {
         self.caller.who.clone()
     }
 
-    pub(crate) fn detach(&self, client: u64) {
-        // Bounded: one for each attachment.
-        self.incarnation().actor.do_send(actor::Detach { client });
-    }
-
     /// Sends to the session's actor; if it was unloaded or rebuilt since, to the new one.
     ///
     /// What still waited when its actor was unloaded is sent again. What an actor had not answered when it failed

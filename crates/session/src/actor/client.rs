@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use actix::WeakAddr;
 use actix::prelude::*;
 use holdpoint_common::{Event, Snapshot, Who};
 use std::sync::OnceLock;
@@ -29,7 +30,6 @@ pub(crate) type Older = (Range<u64>, Option<usize>);
 
 /// What a client is given.
 pub(crate) struct Attached {
-    pub(crate) client: ClientId,
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) log: Arc<dyn SessionLog>,
     /// Facts to be read from the log first.
@@ -40,15 +40,15 @@ pub(crate) struct Attached {
     pub(crate) live: ClientQueue,
 }
 
-/// Ends receiving. Replies when nothing more will be delivered.
+/// Ends receiving.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Detach {
-    pub(crate) client: ClientId,
+struct Detach {
+    client: ClientId,
 }
 
 /// Names a client within its session.
-pub(crate) type ClientId = u64;
+type ClientId = u64;
 
 /// Why a client's stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,10 +88,21 @@ struct Shared {
     end: OnceLock<ClientEnd>,
 }
 
-/// The receiving end of a client's queue.
+/// The receiving end of a client's queue. Dropping it, wherever it is by then, detaches the client.
 pub(crate) struct ClientQueue {
     events: mpsc::Receiver<Arc<Event>>,
     shared: Arc<Shared>,
+    client: ClientId,
+    session: WeakAddr<SessionActor>,
+}
+
+impl Drop for ClientQueue {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.upgrade() {
+            // Bounded: one for each client.
+            session.do_send(Detach { client: self.client });
+        }
+    }
 }
 
 impl Clients {
@@ -103,7 +114,7 @@ impl Clients {
 impl Handler<Attach> for SessionActor {
     type Result = Result<Attached, SessionError>;
 
-    fn handle(&mut self, Attach { who, after, limit }: Attach, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Attach { who, after, limit }: Attach, ctx: &mut Self::Context) -> Self::Result {
         let limits = &self.outfit.limits;
         if self.clients.len() >= limits.max_clients {
             return Err(SessionError::TooManyClients { most: limits.max_clients });
@@ -116,10 +127,11 @@ impl Handler<Attach> for SessionActor {
         self.clients.next += 1;
         let sent = past.last().map_or(after, |event| event.seq);
         tracing::info!(client, %who, after, "attach");
-        let live = ClientQueue { events, shared: shared.clone() };
+        let session = ctx.address().downgrade();
+        let live = ClientQueue { events, shared: shared.clone(), client, session };
         self.clients.attached.push(Client { id: client, who, queue, shared, sent });
         self.show_clients();
-        Ok(Attached { client, snapshot: self.shown.borrow().clone(), log: Arc::clone(&self.log), older, past, live })
+        Ok(Attached { snapshot: self.shown.borrow().clone(), log: Arc::clone(&self.log), older, past, live })
     }
 }
 
