@@ -1,0 +1,49 @@
+//! Tool calls: from the model's stream and back into its next request, by the real program.
+
+use std::time::Instant;
+
+use holdpoint_tests::model_server::{ModelServer, Reply};
+use tempfile::TempDir;
+
+use crate::support::{MODEL, holdpoint, succeed};
+use crate::table::{Amount, Samples, Table};
+
+const PROGRAMS: usize = 8;
+/// Calls in one conversation, which grows: kept short.
+const CALLS: usize = 25;
+
+pub(crate) fn measure(table: &Table) {
+    if table.wants("calls", &["tool call streamed to its result in the next request"]) {
+        let took = calls();
+        table.figure("tool call streamed to its result in the next request (true)", took.median(), Amount::ms(6));
+        table.note("   … p99", took.p99());
+    }
+}
+
+fn calls() -> Samples {
+    let mut took = Vec::new();
+    for _ in 0..PROGRAMS {
+        let server = ModelServer::start();
+        let folder = TempDir::new().unwrap();
+        // The call is there; the end of the answer is what lets it run.
+        let gates: Vec<_> = (0..CALLS).map(|_| server.gate()).collect();
+        for gate in &gates {
+            let called = Reply::stream().call(0, "shell", r#"{"command":"true"}"#);
+            server.reply(called.gate(gate).finish("tool_calls"));
+        }
+        server.reply(Reply::text(["done"]));
+        let program = holdpoint(&folder, MODEL, "go").env("OPENAI_BASE_URL", server.base_url()).spawn().unwrap();
+        for (n, gate) in gates.iter().enumerate() {
+            drop(server.request(n));
+            let since = Instant::now();
+            gate.open();
+            let next = server.request(n + 1);
+            if n > 0 {
+                took.push(next.at - since);
+            }
+        }
+        succeed(program);
+        server.assert_no_violations();
+    }
+    Samples::new(took)
+}

@@ -1,0 +1,122 @@
+//! Interrupts of a model that speaks.
+
+use std::time::{Duration, Instant};
+
+use holdpoint_common::{Delta, Fact, SessionStatus};
+use holdpoint_session::{Attachment, SessionHandle};
+use holdpoint_tests::model_server::Reply;
+
+use crate::support::{MODEL, World, turn_finished, until};
+use crate::table::{Amount, Samples, Table};
+
+const ROUNDS: usize = 300;
+const ROUNDS_EACH: usize = 25;
+/// Other sessions that flood meanwhile, each with a client that reads.
+const FLOODING: usize = 10;
+/// More than there is time for.
+const FLOOD: &str = "flood 60000000 1";
+
+pub(crate) fn measure(table: &Table) {
+    if table.wants("cuts", &["interrupt to model connection dropped", "interrupt to client told"]) {
+        let (dropped, told) = cuts(&World::new());
+        table.figure("interrupt to model connection dropped", dropped.median(), Amount::us(500));
+        table.figure("interrupt to client told", told.median(), Amount::ms(1));
+        table.note("interrupt to client told, p99", told.p99());
+    }
+    if table.wants("cuts in a flood", &["interrupt to client told, ten sessions flooding, p99"]) {
+        let (dropped, told) = flooded();
+        table.figure("interrupt to client told, ten sessions flooding, p99", told.p99(), Amount::ms(20));
+        table.note("the same, median", told.median());
+        table.note("interrupt to connection dropped, ten flooding, p99", dropped.p99());
+    }
+}
+
+/// Interrupt → connection dropped at the server; interrupt → an attached client has the cut.
+fn cuts(world: &World) -> (Samples, Samples) {
+    let (mut dropped, mut told): (Vec<Duration>, Vec<Duration>) = (Vec::new(), Vec::new());
+    let mut asked = 0;
+    // Conversations stay short: the size of a request is not what is measured.
+    for _ in 0..ROUNDS / ROUNDS_EACH {
+        let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
+        for round in 0..=ROUNDS_EACH {
+            world.server.reply(Reply::stream().say("I begin.").hang());
+            let (since, seen) = world.runtime.block_on(async {
+                session.prompt("go").await.unwrap();
+                until(&mut client, |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(())).await;
+                let since = Instant::now();
+                let cut = async {
+                    until(&mut client, |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+                    since.elapsed()
+                };
+                let (interrupted, seen) = tokio::join!(session.interrupt(None), cut);
+                interrupted.unwrap();
+                (since, seen)
+            });
+            let ended = world.server.dropped(asked);
+            asked += 1;
+            if round > 0 {
+                dropped.push(ended.saturating_duration_since(since));
+                told.push(seen);
+            }
+            world.runtime.block_on(turn_finished(&mut client));
+        }
+        world.runtime.block_on(session.close()).unwrap();
+    }
+    (Samples::new(dropped), Samples::new(told))
+}
+
+fn flooded() -> (Samples, Samples) {
+    let world = World::new();
+    let (flooding, clients): (Vec<SessionHandle>, Vec<Attachment>) = world.runtime.block_on(async {
+        let mut flooding = Vec::new();
+        for _ in 0..FLOODING {
+            let (session, client) = world.watched("rehearsal").await;
+            session.prompt(FLOOD).await.unwrap();
+            flooding.push((session, client));
+        }
+        flooding.into_iter().unzip()
+    });
+    // They read on a thread of their own, as clients in other processes would.
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let reading = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let read = |mut client: Attachment, mut stopped: tokio::sync::watch::Receiver<bool>| async move {
+                let mut batch = Vec::new();
+                let mut read = 0;
+                loop {
+                    tokio::select! {
+                        biased;
+                        _ = stopped.changed() => return read,
+                        more = client.next_batch(&mut batch, 1_000) => {
+                            read += more;
+                            batch.clear();
+                            if more == 0 {
+                                return read;
+                            }
+                        }
+                    }
+                }
+            };
+            let local = tokio::task::LocalSet::new();
+            let tasks: Vec<_> =
+                clients.into_iter().map(|client| local.spawn_local(read(client, stopped.clone()))).collect();
+            local
+                .run_until(async {
+                    let mut read = Vec::new();
+                    for task in tasks {
+                        read.push(task.await.unwrap());
+                    }
+                    read
+                })
+                .await
+        })
+    });
+    let measured = cuts(&world);
+    let still = flooding.iter().filter(|session| session.snapshot().status == SessionStatus::Running).count();
+    assert_eq!(still, FLOODING, "they flooded to the end");
+    stop.send(true).unwrap();
+    let read: Vec<usize> = reading.join().unwrap();
+    println!("   (events the flooded clients read meanwhile: {read:?})");
+    measured
+}

@@ -1,0 +1,60 @@
+//! Every figure of the main job in one run: `cargo bench -p holdpoint --bench figures [-- PART_OF_A_NAME…]`.
+//!
+//! A table: what was measured, at most what, their ratio, `ok` or `over`. A figure that is missed fails nothing. The
+//! first lines are the machine's floors: read the rest as ratios to them, and run it on a machine that does nothing
+//! else.
+//!
+//! Whole programs are measured from outside: the real `holdpoint`, its model a scripted HTTP server that runs here
+//! and is not counted. Latencies inside of one process use the engine as the program does.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark: what goes wrong here ends it"
+)]
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
+
+#[cfg(target_os = "linux")]
+mod asks;
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod cuts;
+#[cfg(target_os = "linux")]
+mod floors;
+#[cfg(target_os = "linux")]
+mod many;
+#[cfg(target_os = "linux")]
+mod program;
+#[cfg(target_os = "linux")]
+mod support;
+#[cfg(target_os = "linux")]
+mod table;
+#[cfg(target_os = "linux")]
+mod trees;
+
+#[cfg(target_os = "linux")]
+fn main() {
+    // The engine here supervises its tools' processes with this program.
+    holdpoint_tools::supervise_if_asked();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some(program::USAGE_OF) => return program::usage_of(&args[1..]),
+        Some(many::SESSIONS) => return many::sessions(),
+        _ => {}
+    }
+    // What `cargo bench` itself passes is no filter.
+    let filters = args.into_iter().filter(|arg| !arg.starts_with("--")).collect();
+    let table = table::Table::new(filters);
+    floors::measure(&table);
+    asks::measure(&table);
+    cuts::measure(&table);
+    trees::measure(&table);
+    calls::measure(&table);
+    program::measure(&table);
+    many::measure(&table);
+}

@@ -1,0 +1,122 @@
+//! The whole program: how fast it starts, what a turn takes, what a flood takes.
+
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use holdpoint_tests::model_server::{ModelServer, Reply};
+use tempfile::TempDir;
+use wait4::Wait4;
+
+use crate::support::{MODEL, holdpoint, succeed};
+use crate::table::{Amount, Samples, Table};
+
+/// Runs the program that follows and writes what it used into the file named first.
+pub(crate) const USAGE_OF: &str = "--usage-of";
+
+const DELTAS: usize = 200_000;
+
+/// What a program has used.
+struct Usage {
+    cpu: Duration,
+    /// The most it had in memory at once.
+    memory: u64,
+    wall: Duration,
+    /// Bytes of its standard output.
+    output: u64,
+}
+
+pub(crate) fn measure(table: &Table) {
+    if table.wants("start", &["start to first model request"]) {
+        let started = start();
+        table.figure("start to first model request", started.median(), Amount::ms(20));
+        table.note("   … p99", started.p99());
+    }
+    if table.wants("text turn", &["text turn, memory", "text turn, CPU"]) {
+        let turns = usages(20, || Reply::text(["Hello, ", "world."]));
+        table.figure("text turn, memory (peak)", memory(&turns), Amount::mib(25));
+        table.figure("text turn, CPU", cpu(&turns), Amount::ms(30));
+        table.note("   … wall", wall(&turns));
+    }
+    if table.wants("flood", &["200,000 deltas"]) {
+        let floods = usages(5, || Reply::flood(DELTAS));
+        // Every token is there twice: in a delta and in the message they make.
+        let least = (2 * DELTAS * "tok ".len()) as u64;
+        assert!(floods.iter().all(|usage| usage.output > least), "all of it was written");
+        table.figure("200,000 deltas through run --json, CPU", cpu(&floods), Amount::ms(600));
+        table.figure("200,000 deltas through run --json, memory (peak)", memory(&floods), Amount::mib(40));
+        table.note("   … wall", wall(&floods));
+    }
+}
+
+/// Spawn → the request has been read at the server.
+fn start() -> Samples {
+    Samples::of(50, || {
+        let server = ModelServer::start();
+        let folder = TempDir::new().unwrap();
+        server.reply(Reply::text(["Hello, ", "world."]));
+        let mut program = holdpoint(&folder, MODEL, "go");
+        program.env("OPENAI_BASE_URL", server.base_url());
+        let since = Instant::now();
+        let program = program.spawn().unwrap();
+        let request = server.request(0);
+        succeed(program);
+        request.at - since
+    })
+}
+
+fn usages(rounds: usize, reply: impl Fn() -> Reply) -> Vec<Usage> {
+    let run = || {
+        let server = ModelServer::start();
+        let folder = TempDir::new().unwrap();
+        server.reply(reply());
+        let report = folder.path().join("usage");
+        let program = holdpoint(&folder, MODEL, "go");
+        // What was spawned starts with its parent's peak as its own, so the parent is a small process.
+        let mut parent = Command::new(std::env::current_exe().unwrap());
+        parent.arg(USAGE_OF).arg(&report).arg(program.get_program()).args(program.get_args());
+        parent.env("OPENAI_BASE_URL", server.base_url()).stdin(Stdio::null()).stderr(Stdio::null());
+        let since = Instant::now();
+        let mut parent = parent.stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = parent.stdout.take().unwrap();
+        let (mut buffer, mut bytes) = (vec![0; 64 * 1024], 0);
+        loop {
+            match output.read(&mut buffer).unwrap() {
+                0 => break,
+                more => bytes += more as u64,
+            }
+        }
+        let wall = since.elapsed();
+        succeed(parent);
+        let report = fs::read_to_string(report).unwrap();
+        let mut numbers = report.split(' ').map(|number| number.parse().unwrap());
+        let cpu = Duration::from_micros(numbers.next().unwrap());
+        Usage { cpu, memory: numbers.next().unwrap(), wall, output: bytes }
+    };
+    run();
+    (0..rounds).map(|_| run()).collect()
+}
+
+/// The process that runs the measured one.
+pub(crate) fn usage_of(args: &[String]) {
+    let child = Command::new(&args[1]).args(&args[2..]).spawn().unwrap();
+    let used = child.wait4().unwrap();
+    let cpu = used.rusage.utime + used.rusage.stime;
+    fs::write(&args[0], format!("{} {}", cpu.as_micros(), used.rusage.maxrss)).unwrap();
+    std::process::exit(used.status.code().unwrap_or(1));
+}
+
+fn cpu(usages: &[Usage]) -> Amount {
+    Samples::new(usages.iter().map(|usage| usage.cpu).collect()).median()
+}
+
+fn wall(usages: &[Usage]) -> Amount {
+    Samples::new(usages.iter().map(|usage| usage.wall).collect()).median()
+}
+
+fn memory(usages: &[Usage]) -> Amount {
+    let mut all: Vec<_> = usages.iter().map(|usage| usage.memory).collect();
+    all.sort_unstable();
+    Amount::Bytes(all[all.len() / 2])
+}

@@ -1,0 +1,99 @@
+//! Processes: what is left of a tool's tree, and when, after an interrupt and after the program itself is killed.
+
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use holdpoint_common::{Delta, Fact};
+use holdpoint_tests::model_server::Reply;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{MODEL, World, holdpoint, line_of, pidfds, pids_in, until, wait_all};
+use crate::table::{Amount, Samples, Table};
+
+// Each says its four processes and waits. The mark is put together by the shell, so that only the output has it.
+pub(crate) const PLAIN: &str = "sleep 1000 & a=$!; sleep 1000 & b=$!; sleep 1000 & echo PI'DS' $$ $a $b $!; wait";
+const SETSID: &str = "setsid sleep 1000 & a=$!; setsid sleep 1000 & b=$!; setsid sleep 1000 & c=$!; sleep 0.02; \
+                      echo PI'DS' $$ $a $b $c; wait";
+const IGNORING: &str = "trap '' TERM; sleep 1000 & a=$!; setsid sleep 1000 & b=$!; sleep 1000 & \
+                        echo PI'DS' $$ $a $b $!; wait; wait; wait";
+const MARK: &str = "PIDS ";
+/// The default of `grace_ms`.
+const GRACE: Duration = Duration::from_millis(500);
+
+pub(crate) fn measure(table: &Table) {
+    if table.wants("trees, interrupted", &["interrupt to plain tree gone", "setsid", "TERM-ignoring"]) {
+        let world = World::new();
+        let mut asked = 0;
+        let (plain, told) = interrupted(&world, PLAIN, 100, Duration::ZERO, &mut asked);
+        table.figure("interrupt to plain tree gone", plain.median(), Amount::ms(3));
+        table.note("   … and the client has the receipt", told.median());
+        let (setsid, told) = interrupted(&world, SETSID, 100, Duration::ZERO, &mut asked);
+        table.figure("interrupt to setsid tree gone", setsid.median(), Amount::ms(6));
+        table.note("   … and the client has the receipt", told.median());
+        let (ignoring, told) = interrupted(&world, IGNORING, 10, GRACE, &mut asked);
+        table.figure("interrupt to TERM-ignoring tree gone, beyond the grace", ignoring.median(), Amount::ms(10));
+        table.note("   … and the client has the receipt", told.median());
+    }
+    if table.wants("trees, owner SIGKILLed", &["owner SIGKILLed to all gone"]) {
+        for (name, command, rounds, most) in [
+            ("plain", PLAIN, 50, GRACE + Duration::from_millis(100)),
+            ("setsid", SETSID, 50, GRACE + Duration::from_millis(100)),
+            ("TERM-ignoring", IGNORING, 10, GRACE + Duration::from_millis(100)),
+        ] {
+            let gone = orphaned(command, rounds);
+            table.figure(&format!("owner SIGKILLed to all gone, {name}"), gone.median(), Amount::Time(most));
+            table.note("   … p99", gone.p99());
+        }
+    }
+}
+
+/// Interrupt → the four processes are gone, the turn's receipt is there.
+fn interrupted(world: &World, command: &str, rounds: usize, less: Duration, asked: &mut usize) -> (Samples, Samples) {
+    let mut told = Vec::new();
+    let gone = Samples::of(rounds, || {
+        let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
+        world.server.reply(Reply::calls([("shell", json!({"command": command}).to_string())]));
+        *asked += 1;
+        let watched: Vec<OwnedFd> = world.runtime.block_on(async {
+            session.prompt("go").await.unwrap();
+            let mut output = String::new();
+            let pids = until(&mut client, |event| match event.delta() {
+                Some(Delta::Output { text, .. }) => {
+                    output.push_str(text);
+                    output.ends_with('\n').then(|| pids_in(&output, MARK))?
+                }
+                _ => None,
+            });
+            pidfds(&pids.await)
+        });
+        let since = Instant::now();
+        world.runtime.block_on(session.interrupt(None)).unwrap();
+        wait_all(&watched);
+        let gone = since.elapsed();
+        world.runtime.block_on(until(&mut client, |event| {
+            matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(())
+        }));
+        told.push(since.elapsed().saturating_sub(less));
+        world.runtime.block_on(session.close()).unwrap();
+        gone.saturating_sub(less)
+    });
+    (gone, Samples::new(told.split_off(1)))
+}
+
+/// The real program, killed by SIGKILL while its tool runs → the tool's four processes are gone.
+fn orphaned(command: &str, rounds: usize) -> Samples {
+    Samples::of(rounds, || {
+        let folder = TempDir::new().unwrap();
+        let mut owner =
+            holdpoint(&folder, "rehearsal", &format!("shell: {command}")).stdout(Stdio::piped()).spawn().unwrap();
+        let watched = pidfds(&line_of(owner.stdout.take().unwrap(), MARK));
+        let since = Instant::now();
+        owner.kill().unwrap();
+        wait_all(&watched);
+        let gone = since.elapsed();
+        owner.wait().unwrap();
+        gone
+    })
+}
