@@ -92,6 +92,7 @@ fn a_reader_that_does_not_read_keeps_nothing_running() {
         "shell: setsid sleep 1000 & echo up; while true; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done";
     let mut running = world.start(&APPROVE, script);
     running.wait_output("up");
+    running.wait_full();
     running.signal("TERM");
     // The pipe stays open, and nobody reads it.
     let since = Instant::now();

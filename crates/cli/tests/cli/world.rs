@@ -159,6 +159,14 @@ impl Running {
         assert!(done.success());
     }
 
+    /// Waits until what it writes fills the pipe, so that it can't write more.
+    pub fn wait_full(&self) {
+        // A pipe holds 64 KiB; a page of it may be open.
+        while rustix::io::ioctl_fionread(self.events.get_ref()).unwrap() < 60 * 1024 {
+            std::thread::yield_now();
+        }
+    }
+
     /// Its last words.
     pub fn end(mut self) -> (ExitStatus, Vec<Event>, String) {
         for line in self.events.by_ref().lines() {

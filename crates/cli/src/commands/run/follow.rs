@@ -115,6 +115,8 @@ impl<'a> Follower<'a> {
                             return Err(CliError::failed("the session has ended"));
                         }
                         self.attachment = self.session.attach(AttachFrom::after(self.after)).await?;
+                        let told_to = self.attachment.snapshot().seq;
+                        self.human.iter_mut().for_each(|human| human.resume(told_to));
                     }
                     self.show(&mut batch)?;
                     self.ask()?;

@@ -1,6 +1,6 @@
 //! Events as a person reads them: the model's words on standard output, the rest in short lines beside them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use holdpoint_common::{
@@ -28,6 +28,13 @@ pub(super) struct Human {
     calls: BTreeMap<CallId, Call>,
     /// The step has several calls: they are told apart by number.
     many: bool,
+    /// What comes up to this number is told again, because we had read too slowly. Of an item that has ended
+    /// since, pieces may be missing then.
+    replay_to: u64,
+    /// Items whose pieces are not shown for that; their whole comes with their end.
+    skipped: BTreeSet<ItemId>,
+    /// Items of which all was told again.
+    caught_up: BTreeSet<ItemId>,
     began: Option<Timestamp>,
     steps: u32,
     /// Something was denied by a setting, not by a person.
@@ -49,16 +56,36 @@ impl Human {
         Self { asks_elsewhere, ..Self::default() }
     }
 
+    /// What comes next up to `seq` was missed because it came faster than it could be written.
+    pub(super) fn resume(&mut self, seq: u64) {
+        self.replay_to = seq;
+        self.skipped.clear();
+        self.caught_up.clear();
+    }
+
+    /// Whether this piece of an item is to be shown.
+    fn follows(&mut self, seq: u64, item: ItemId) -> bool {
+        if seq <= self.replay_to && !self.caught_up.contains(&item) {
+            self.skipped.insert(item);
+        }
+        !self.skipped.contains(&item)
+    }
+
     /// Shows an event.
     pub(super) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
         match &event.body {
-            Body::Delta(delta) => self.delta(delta, ui),
+            Body::Delta(delta) => self.delta(event.seq, delta, ui),
             Body::Fact(fact) => self.fact(event.at, fact, ui),
         }
     }
 
-    fn delta(&mut self, delta: &Delta, ui: &mut Ui) -> io::Result<()> {
+    fn delta(&mut self, seq: u64, delta: &Delta, ui: &mut Ui) -> io::Result<()> {
         match delta {
+            Delta::Text { item, .. } | Delta::Thought { item, .. } | Delta::Output { item, .. }
+                if !self.follows(seq, *item) =>
+            {
+                Ok(())
+            }
             Delta::Text { item, text } => {
                 *self.shown.entry(*item).or_default() += text.len();
                 ui.text(text)
@@ -69,7 +96,10 @@ impl Human {
             }
             Delta::Output { item, text } => self.output(*item, text, ui),
             Delta::ItemSoFar { item, kind: ItemKind::Output, so_far } => self.catch_up(*item, so_far, ui),
-            Delta::ItemSoFar { item, kind, so_far } => self.rest(*item, *kind, &so_far.head, ui),
+            Delta::ItemSoFar { item, kind, so_far } => {
+                self.caught_up.insert(*item);
+                self.rest(*item, *kind, &so_far.head, ui)
+            }
             Delta::Gap { from, to } => ui.line(Style::Warning, &format!("events {from} to {to} can't be read")),
             Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", visible_line(reason))),
             Delta::SavedAgain => ui.line(Style::Dim, "saved again"),
@@ -142,6 +172,7 @@ impl Human {
 
     /// Shows of an output what was missed because it came faster than it could be written.
     fn catch_up(&mut self, item: ItemId, so_far: &Kept, ui: &mut Ui) -> io::Result<()> {
+        self.caught_up.insert(item);
         let Some(call) = self.calls.get_mut(&CallId(item.0)) else { return Ok(()) };
         let whole = (so_far.head.len() + so_far.tail.len()) as u64 + so_far.dropped;
         let missed = whole.saturating_sub(call.came);
@@ -180,6 +211,9 @@ impl Human {
     }
 
     fn finished(&mut self, result: &ToolResult, ui: &mut Ui) -> io::Result<()> {
+        if self.skipped.remove(&result.call.item()) {
+            self.catch_up(result.call.item(), &result.output, ui)?;
+        }
         let many = self.many;
         let Some(mut call) = self.calls.remove(&result.call) else { return Ok(()) };
         if !call.line.is_empty() {
