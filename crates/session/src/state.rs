@@ -8,16 +8,20 @@
 
 mod apply;
 mod decide;
+mod decision;
+mod input;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskId, CallId, CutCause, Event, Fact, Hold, ItemId, LastTurn, PromptId,
+    AnsweredBy, Ask, AskCloseCause, AskId, AsksMode, CallId, CutCause, Event, Fact, Hold, ItemId, LastTurn, PromptId,
     QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot, Timestamp, ToolCall, TurnId, Usage, Who,
 };
 
-pub use decide::{Clearance, Decision, Effect, Gate, GateReply, Input, Moment, Refused, Reply, Report, decide};
+pub use decide::decide;
+pub use decision::{Decision, Effect, GateReply, Refused, Reply};
+pub use input::{Clearance, Confirm, Gate, Input, Moment, Report};
 
 /// The state of one session.
 #[derive(Debug, Clone, PartialEq)]
@@ -206,12 +210,19 @@ impl State {
         match &self.phase {
             Phase::Interrupting(..) => SessionStatus::Interrupted,
             Phase::Closed => SessionStatus::Idle,
-            Phase::Idle | Phase::Running(_) if !self.asks.is_empty() || matches!(self.hold, Hold::Standing { .. }) => {
+            Phase::Idle | Phase::Running(_)
+                if self.waits_for_answer() || matches!(self.hold, Hold::Standing { .. }) =>
+            {
                 SessionStatus::Paused
             }
             Phase::Running(_) => SessionStatus::Running,
             Phase::Idle => SessionStatus::Idle,
         }
+    }
+
+    /// Whether an ask waits for a person. Where the setting answers, none does, not even between its two facts.
+    fn waits_for_answer(&self) -> bool {
+        !self.asks.is_empty() && self.settings.asks == AsksMode::Wait
     }
 
     /// Whether nothing would be lost if the actor ended now: no turn, no queue, no hold.

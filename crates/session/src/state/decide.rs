@@ -1,273 +1,15 @@
 //! What each input does in each phase.
 
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage,
-    CallId, CutCause, EndedProcesses, Fact, Hold, HoldCause, HoldShown, Limits, Outcome, PauseKind, PauseRequest,
-    PauseResponse, PromptId, QuestionResponse, Receipt, RestoreCause, StoppedTool, Timestamp, ToolResult, ToolStatus,
-    TurnId, Usage, Who,
+    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, CutCause,
+    EndedProcesses, Fact, Hold, HoldCause, HoldShown, Outcome, PauseKind, PauseRequest, PauseResponse, PromptId,
+    QuestionResponse, Receipt, RestoreCause, StoppedTool, ToolResult, ToolStatus, TurnId, Who,
 };
 use holdpoint_tools::AskReply;
-use thiserror::Error;
 
+use super::decision::{Decision, Effect, GateReply, Refused, Reply};
+use super::input::{Clearance, Confirm, Gate, Input, Moment, Report};
 use super::{CallStage, Cut, Phase, Settled, State, Turn, queued};
-
-/// What can happen to a session.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Input {
-    /// A client sends a prompt.
-    Prompt {
-        /// Its words.
-        text: String,
-        /// Who.
-        by: Who,
-    },
-    /// A client answers an ask.
-    Answer {
-        /// Which.
-        ask: AskId,
-        /// What.
-        answer: Answer,
-        /// Who.
-        by: Who,
-    },
-    /// A client wants the open turn ended now.
-    Interrupt {
-        /// Only if it is this one.
-        turn: Option<TurnId>,
-        /// Who.
-        by: Who,
-    },
-    /// A client wants the session to stop at its next boundary.
-    Hold {
-        /// Who.
-        by: Who,
-    },
-    /// A client lets the session go on.
-    Release {
-        /// Who.
-        by: Who,
-    },
-    /// A client presses the key that holds and releases.
-    Toggle {
-        /// What it was showing.
-        shown: HoldShown,
-        /// Who.
-        by: Who,
-    },
-    /// A client ends the session.
-    Close {
-        /// Who.
-        by: Who,
-    },
-    /// A tool that runs asks the user.
-    Ask {
-        /// Its turn.
-        turn: TurnId,
-        /// Its call.
-        call: CallId,
-        /// What it asks.
-        request: AskRequest,
-    },
-    /// The runner wants to begin something.
-    Gate {
-        /// Its turn.
-        turn: TurnId,
-        /// What.
-        gate: Gate,
-    },
-    /// The runner tells what happened.
-    Report {
-        /// Its turn.
-        turn: TurnId,
-        /// What.
-        report: Report,
-    },
-    /// The state was rebuilt from its log; what can't go on is to be ended.
-    Restored {
-        /// What had ended the actor.
-        cause: RestoreCause,
-    },
-}
-
-/// What a runner wants to begin.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Gate {
-    /// The next step: a model request. From the second on, also the boundary after the one before.
-    Step,
-    /// A tool call.
-    Tool {
-        /// Which.
-        call: CallId,
-        /// What the policy says of it.
-        clearance: Clearance,
-    },
-}
-
-/// What the policy says of a call that is not denied outright.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Clearance {
-    /// It may run.
-    Allow,
-    /// It may run if confirmed.
-    Ask {
-        /// The Confirm.
-        request: PauseRequest,
-        /// What an *always* remembers.
-        always: Option<String>,
-    },
-}
-
-/// What a runner is told at a gate.
-#[derive(Debug, Clone, PartialEq)]
-pub enum GateReply {
-    /// Begin: the start is a fact.
-    Go,
-    /// Not yet: the gate is asked again when something has changed.
-    Wait,
-    /// The user said no to the call.
-    Denied {
-        /// What the model is told.
-        reason: String,
-    },
-    /// Begin nothing any more.
-    Cut,
-}
-
-/// What a runner tells.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Report {
-    /// The model answered.
-    Answered(AssistantMessage),
-    /// A call ended.
-    ToolFinished(ToolResult),
-    /// A step ended.
-    StepFinished {
-        /// What it used.
-        usage: Usage,
-    },
-    /// The turn ended. Nothing of it runs any more.
-    Finished {
-        /// How, if it was not cut.
-        outcome: Outcome,
-        /// What went wrong.
-        error: Option<String>,
-        /// The calls that the cut found running.
-        tools: Vec<StoppedTool>,
-        /// The processes that the cut ended.
-        processes: EndedProcesses,
-    },
-}
-
-/// What the machine knows besides its state.
-#[derive(Debug, Clone, Copy)]
-pub struct Moment<'a> {
-    /// The time.
-    pub now: Timestamp,
-    /// The number the first fact will get; the others follow without a gap.
-    pub next: u64,
-    /// The bounds.
-    pub limits: &'a Limits,
-}
-
-/// What an input does.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
-    /// What is now a fact, in order.
-    pub facts: Vec<Fact>,
-    /// What is to be done, in order, once the facts are saved. [`Effect::Cancel`] never waits.
-    pub effects: Vec<Effect>,
-    /// What the sender is told.
-    pub reply: Reply,
-}
-
-/// Something to be done outside the machine.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// Start the runner of this turn.
-    Start {
-        /// The turn.
-        turn: TurnId,
-    },
-    /// Cut the runner of this turn: at once, before anything is saved. Its gates are answered
-    /// [`GateReply::Cut`], and the tools that wait on asks wake as interrupted.
-    Cancel {
-        /// The turn.
-        turn: TurnId,
-    },
-    /// Wake the tool that waits on this ask.
-    Wake {
-        /// The ask.
-        ask: AskId,
-        /// With this.
-        reply: AskReply,
-    },
-    /// End the actor.
-    Stop,
-}
-
-/// What the sender of an input is told.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    /// The prompt was accepted.
-    Prompted {
-        /// Its name.
-        prompt: PromptId,
-        /// 0 = started, 1 = next.
-        position: usize,
-    },
-    /// The answer counted.
-    Answered,
-    /// The turn is being cut.
-    Interrupting {
-        /// Which.
-        turn: TurnId,
-    },
-    /// There was no such turn to cut.
-    NotRunning,
-    /// The hold is now this.
-    Hold(Hold),
-    /// The session is ending or has ended.
-    Closing,
-    /// The ask is open, under this id.
-    Asked(AskId),
-    /// The ask came too late: it counts as interrupted.
-    AskRefused,
-    /// What the runner is told.
-    Gate(GateReply),
-    /// Taken in.
-    Noted,
-    /// It belongs to a turn that is over.
-    Stale,
-}
-
-/// Why an input changed nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum Refused {
-    /// The session has ended.
-    #[error("the session is closed")]
-    Closed,
-    /// The queue has no place.
-    #[error("queue full: {waiting} prompts wait already")]
-    QueueFull {
-        /// How many wait.
-        waiting: usize,
-    },
-    /// There is nothing in the prompt.
-    #[error("the prompt is empty")]
-    EmptyPrompt,
-    /// There is too much in the prompt.
-    #[error("the prompt has {bytes} bytes; at most {most} are taken")]
-    PromptTooLong {
-        /// Its size.
-        bytes: usize,
-        /// The bound.
-        most: usize,
-    },
-    /// The answer has no effect.
-    #[error(transparent)]
-    Answer(#[from] AnswerError),
-}
 
 /// Says what `input` does to `state`, without doing it.
 ///
@@ -403,7 +145,7 @@ impl Draft<'_> {
     fn hold(&mut self, by: Who) -> Result<Reply, Refused> {
         let since = self.moment.now;
         let hold = match (&self.state.phase, &self.state.hold) {
-            (Phase::Closed, _) => return Err(Refused::Closed),
+            (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => return Err(Refused::Closed),
             (_, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => return Ok(Reply::Hold(hold.clone())),
             (Phase::Idle, Hold::Off) => Hold::Standing { cause: HoldCause::User { by }, since },
             (Phase::Running(_) | Phase::Interrupting(..), Hold::Off) => Hold::Requested { by, since },
@@ -414,7 +156,7 @@ impl Draft<'_> {
 
     fn release(&mut self, _by: &Who) -> Result<Reply, Refused> {
         match (&self.state.phase, &self.state.hold) {
-            (Phase::Closed, _) => return Err(Refused::Closed),
+            (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => return Err(Refused::Closed),
             (_, Hold::Off) => {}
             (Phase::Idle, Hold::Requested { .. } | Hold::Standing { .. }) => {
                 self.facts.push(Fact::HoldChanged { hold: Hold::Off });
@@ -430,8 +172,10 @@ impl Draft<'_> {
     fn toggle(&mut self, shown: HoldShown, by: Who) -> Result<Reply, Refused> {
         if self.state.hold.shown() != shown {
             return match &self.state.phase {
-                Phase::Closed => Err(Refused::Closed),
-                Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) => Ok(Reply::Hold(self.state.hold.clone())),
+                Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => Err(Refused::Closed),
+                Phase::Idle | Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => {
+                    Ok(Reply::Hold(self.state.hold.clone()))
+                }
             };
         }
         match shown {
@@ -520,9 +264,11 @@ impl Draft<'_> {
     fn tool_gate(&mut self, turn: &Turn, call: CallId, clearance: Clearance) -> GateReply {
         let Some((_, stage)) = turn.call(call) else { return GateReply::Cut };
         match (stage, clearance) {
-            (CallStage::Proposed, Clearance::Ask { request, always })
-                if !always.as_ref().is_some_and(|always| self.state.always.contains(always)) =>
+            (CallStage::Proposed, Clearance::Ask(confirm))
+                if !confirm.always.as_ref().is_some_and(|always| self.state.always.contains(always)) =>
             {
+                let Confirm { tool_name, message, details, always } = confirm;
+                let request = PauseRequest { kind: PauseKind::Confirm, tool_name, message, details };
                 self.raise(call, AskOrigin::Policy, AskRequest::Pause(request), always);
                 match self.state.settings.asks {
                     AsksMode::Wait => GateReply::Wait,
@@ -532,7 +278,7 @@ impl Draft<'_> {
                     }
                 }
             }
-            (CallStage::Proposed, Clearance::Allow | Clearance::Ask { .. }) | (CallStage::Approved, _) => self.go(call),
+            (CallStage::Proposed, Clearance::Allow | Clearance::Ask(_)) | (CallStage::Approved, _) => self.go(call),
             (CallStage::Asking, _) => GateReply::Wait,
             (CallStage::Denied { reason, by }, _) => GateReply::Denied { reason: denial(reason.as_deref(), by) },
             // A call begins once.
@@ -634,32 +380,36 @@ impl Draft<'_> {
         };
         match &self.state.phase {
             Phase::Idle | Phase::Closed => {}
-            Phase::Running(turn) | Phase::Interrupting(turn, _) => {
-                self.close_asks(ask_cause);
-                self.answer_open_calls(turn, &cut_cause.to_string());
-                // What the cut had released before is part of the receipt too.
-                let (mut asks, prompts) = match &self.state.phase {
-                    Phase::Interrupting(_, cut) => (cut.asks.clone(), cut.prompts.clone()),
-                    Phase::Idle | Phase::Running(_) | Phase::Closed => Default::default(),
-                };
-                asks.extend(self.state.asks.iter().map(|ask| ask.id.clone()));
-                self.facts.push(Fact::TurnFinished {
-                    outcome,
-                    error: None,
-                    cause: Some(cut_cause),
-                    receipt: Some(Receipt { asks, prompts, ..Receipt::default() }),
-                    usage: turn.usage,
-                });
+            Phase::Running(turn) => self.bury(turn, ask_cause, outcome, cut_cause, Receipt::default()),
+            // The cut was first: it keeps its cause, what it had released, and the close it was to end with.
+            Phase::Interrupting(turn, cut) => {
+                let receipt = Receipt { asks: cut.asks.clone(), prompts: cut.prompts.clone(), ..Receipt::default() };
+                self.bury(turn, ask_cause, Outcome::Interrupted, cut.cause.clone(), receipt);
+                if let Some(by) = cut.closing.clone() {
+                    self.return_queue();
+                    self.end_session(by);
+                    return Reply::Noted;
+                }
             }
         }
-        let hold = match self.state.queue.is_empty() {
-            true => Hold::Off,
-            false => Hold::Standing { cause: HoldCause::Restored, since: self.moment.now },
+        let hold = match (&self.state.hold, self.state.queue.is_empty()) {
+            (_, true) => Hold::Off,
+            (hold @ Hold::Standing { cause: HoldCause::Restored, .. }, false) => hold.clone(),
+            (_, false) => Hold::Standing { cause: HoldCause::Restored, since: self.moment.now },
         };
         if self.state.hold != hold {
             self.facts.push(Fact::HoldChanged { hold });
         }
         Reply::Noted
+    }
+
+    /// Ends a turn whose runner is gone.
+    fn bury(&mut self, turn: &Turn, asks: AskCloseCause, outcome: Outcome, cause: CutCause, mut receipt: Receipt) {
+        self.close_asks(asks);
+        self.answer_open_calls(turn, &cause.to_string());
+        receipt.asks.extend(self.state.asks.iter().map(|ask| ask.id.clone()));
+        let (cause, receipt, usage) = (Some(cause), Some(receipt), turn.usage);
+        self.facts.push(Fact::TurnFinished { outcome, error: None, cause, receipt, usage });
     }
 }
 

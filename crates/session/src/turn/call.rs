@@ -4,15 +4,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use holdpoint_common::limits::LEAVE_AFTER;
-use holdpoint_common::{
-    EndedProcesses, PauseKind, PauseRequest, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict,
-};
+use holdpoint_common::{EndedProcesses, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict};
 use holdpoint_tools::{Asker, Intent, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome};
 use tokio::sync::oneshot;
 
 use super::{Runner, panic_text};
 use crate::lane::{LaneSink, Passage};
-use crate::state::{Clearance, Gate};
+use crate::state::{Clearance, Confirm, Gate};
 
 /// How a call ended.
 pub(super) struct CallEnd {
@@ -131,8 +129,7 @@ impl Runner {
 /// The Confirm for a call.
 fn confirm(call: &ToolCall, intent: Intent) -> Clearance {
     let Intent { message, details, always, .. } = intent;
-    let request = PauseRequest { kind: PauseKind::Confirm, tool_name: call.name.clone(), message, details };
-    Clearance::Ask { request, always }
+    Clearance::Ask(Confirm { tool_name: call.name.clone(), message, details, always })
 }
 
 /// A call that came back by itself.

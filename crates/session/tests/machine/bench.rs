@@ -7,7 +7,7 @@ use holdpoint_common::{
     Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, SessionId, SessionSettings,
     Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
-use holdpoint_session::state::{Clearance, Decision, Gate, Input, Moment, Refused, Report, State, decide};
+use holdpoint_session::state::{Clearance, Confirm, Decision, Gate, Input, Moment, Refused, Report, State, decide};
 
 /// The longest prompt taken on the bench, in bytes.
 pub(super) const LONGEST: usize = 64;
@@ -125,8 +125,9 @@ pub(super) fn allow(call: u64) -> Gate {
 
 /// A call that the policy wants confirmed; *always* would remember `rule`.
 pub(super) fn confirm(call: u64, rule: Option<&str>) -> Gate {
-    let always = rule.map(str::to_owned);
-    Gate::Tool { call: CallId(call), clearance: Clearance::Ask { request: pause(PauseKind::Confirm), always } }
+    let PauseRequest { tool_name, message, details, .. } = pause(PauseKind::Confirm);
+    let confirm = Confirm { tool_name, message, details, always: rule.map(str::to_owned) };
+    Gate::Tool { call: CallId(call), clearance: Clearance::Ask(confirm) }
 }
 
 pub(super) fn ask(turn: u64, call: u64, request: AskRequest) -> Input {

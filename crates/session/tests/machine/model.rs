@@ -7,7 +7,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::state::{CallStage, Clearance, Gate, GateReply, Input, Phase, Refused, Reply, Report, State};
 
-use super::bench::{LONGEST, session};
+use super::bench::{LONGEST, pause, session};
 use super::words;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +75,7 @@ impl Model {
             Input::Interrupt { turn, .. } => self.interrupt(*turn),
             Input::Hold { .. } => self.set_hold(HoldShown::Requested),
             Input::Release { .. } => self.set_hold(HoldShown::Off),
-            Input::Toggle { shown, .. } if self.at != At::Closed && *shown != self.hold => self.held(),
+            Input::Toggle { shown, .. } if !self.over() && *shown != self.hold => self.held(),
             Input::Toggle { shown: HoldShown::Off, .. } => self.set_hold(HoldShown::Requested),
             Input::Toggle { .. } => self.set_hold(HoldShown::Off),
             Input::Close { .. } => self.close(),
@@ -185,9 +185,13 @@ impl Model {
         format!("Hold {:?}", self.hold)
     }
 
+    fn over(&self) -> bool {
+        matches!(self.at, At::Closed | At::Closing)
+    }
+
     /// Someone wants it held, or not.
     fn set_hold(&mut self, to: HoldShown) -> String {
-        if self.at == At::Closed {
+        if self.over() {
             return "refused: closed".to_owned();
         }
         self.hold = match (to, self.hold, self.at) {
@@ -246,10 +250,12 @@ impl Model {
     }
 
     fn tool(&mut self, call: u64, clearance: &Clearance, next: u64) -> String {
-        if let (Some("proposed"), Clearance::Ask { request, always }) = (self.stage(call), clearance) {
-            match always {
+        if let (Some("proposed"), Clearance::Ask(confirm)) = (self.stage(call), clearance) {
+            match &confirm.always {
                 Some(rule) if self.always.contains(rule) => self.set_stage(call, "approved"),
-                _ => self.raise(next, call, &AskRequest::Pause(request.clone()), Some(always.clone())),
+                _ => {
+                    self.raise(next, call, &AskRequest::Pause(pause(PauseKind::Confirm)), Some(confirm.always.clone()))
+                }
             }
         }
         match self.stage(call) {
@@ -305,7 +311,8 @@ impl Model {
         self.over_all(&format!("refused: ask closed, {cause}"));
         self.calls.clear();
         self.always.clear();
-        self.at = At::Idle;
+        // A close that was accepted is not forgotten.
+        self.at = if self.at == At::Closing { At::Closed } else { At::Idle };
         self.hold = if self.queue.is_empty() { HoldShown::Off } else { HoldShown::Standing };
         "Noted".to_owned()
     }

@@ -12,7 +12,7 @@ use holdpoint_common::{
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
 use holdpoint_session::state::{
-    Clearance, Decision, Effect, Gate, GateReply, Input, Moment, Phase, Refused, Reply, Report, State, decide,
+    Clearance, Cut, Decision, Effect, Gate, GateReply, Input, Moment, Phase, Refused, Reply, Report, State, decide,
 };
 use holdpoint_tools::AskReply;
 
@@ -208,8 +208,8 @@ impl Watch for Pure {
         let settled = matches!(seen.outcome, Ok(decision) if !decision.facts.is_empty());
         if !settled {
             ensure!(seen.new.is_empty() && seen.before == seen.after(), "no fact, and yet it changed");
-            let idle = matches!(seen.outcome, Err(_))
-                || matches!(seen.outcome, Ok(Decision { effects, .. }) if effects.is_empty());
+            let idle =
+                seen.outcome.is_err() || matches!(seen.outcome, Ok(Decision { effects, .. }) if effects.is_empty());
             ensure!(idle, "no fact, and yet an effect");
         }
         let mut state = seen.after().clone();
@@ -359,8 +359,8 @@ impl Watch for NothingAfterTheCut {
                     let Input::Gate { gate: Gate::Tool { clearance, .. }, .. } = seen.input else {
                         return Err(format!("{call} began by {:?}", seen.input));
                     };
-                    if let Clearance::Ask { always, .. } = clearance {
-                        let rule = always.as_ref().is_some_and(|rule| self.always.contains(rule));
+                    if let Clearance::Ask(confirm) = clearance {
+                        let rule = confirm.always.as_ref().is_some_and(|rule| self.always.contains(rule));
                         ensure!(rule || self.approved.contains(call), "{call} began and nobody had approved");
                     }
                 }
@@ -408,7 +408,9 @@ impl Watch for Receipts {
                     let (cut, asks, prompts) =
                         (self.cut.take(), std::mem::take(&mut self.asks), std::mem::take(&mut self.prompts));
                     if let Input::Restored { cause: restored } = seen.input {
+                        // A cut that was before the crash keeps its cause.
                         let expected = match restored {
+                            _ if cut.is_some() => (Outcome::Interrupted, cut),
                             RestoreCause::Panic => (Outcome::Panicked, Some(CutCause::Panic)),
                             RestoreCause::Restart | RestoreCause::Unloaded => {
                                 (Outcome::Interrupted, Some(CutCause::Restart))
@@ -564,7 +566,7 @@ impl Watch for Holds {
         }
         if let Input::Toggle { shown, .. } = seen.input {
             ensure!(*shown == was || seen.new.is_empty(), "a toggle that showed something else did something");
-            let closed = matches!(before.phase(), Phase::Closed);
+            let closed = matches!(before.phase(), Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }));
             ensure!(*shown != was || closed || is != was, "a toggle did nothing");
         }
         if matches!(seen.input, Input::Hold { .. } | Input::Release { .. } | Input::Toggle { .. }) {
@@ -728,8 +730,14 @@ fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (St
 
 fn settled(before: &State, after: &State, orderly: bool) -> Result<(), String> {
     let snapshot = after.snapshot(0, 0, true);
-    ensure!(matches!(after.phase(), Phase::Idle), "restored, it is {:?}", after.phase());
     ensure!(snapshot.asks.is_empty(), "asks are open: {:?}", snapshot.asks);
+    if matches!(before.phase(), Phase::Interrupting(_, Cut { closing: Some(_), .. })) {
+        // A close that was accepted is not forgotten.
+        ensure!(matches!(after.phase(), Phase::Closed), "restored, it is {:?}", after.phase());
+        ensure!(snapshot.queue.is_empty() && snapshot.hold == Hold::Off, "{:?}", snapshot);
+        return Ok(());
+    }
+    ensure!(matches!(after.phase(), Phase::Idle), "restored, it is {:?}", after.phase());
     ensure!(snapshot.queue == before.snapshot(0, 0, true).queue, "the queue is now {:?}", snapshot.queue);
     let held = matches!(&snapshot.hold, Hold::Standing { cause: HoldCause::Restored, .. });
     ensure!(held != snapshot.queue.is_empty(), "{:?} with {} waiting", snapshot.hold, snapshot.queue.len());
@@ -754,7 +762,9 @@ impl Watch for RestoredAnywhere {
             crashed.apply(event);
             let cause = causes[(seen.bench.now as usize + n) % 3];
             let (once, decision) = restore(&crashed, seen.bench, 1, cause);
-            ensure!(decision.effects.is_empty(), "restoring does {:?}", decision.effects);
+            let ends = matches!(once.phase(), Phase::Closed);
+            let expected = if ends { vec![Effect::Stop] } else { vec![] };
+            ensure!(decision.effects == expected, "restoring does {:?}", decision.effects);
             settled(&crashed, &once, seen.orderly)?;
             if n + 1 < seen.new.len() {
                 continue;

@@ -1,0 +1,156 @@
+//! What can happen to a session: the machine's inputs.
+
+use holdpoint_common::{
+    Answer, AskId, AskRequest, AssistantMessage, CallId, EndedProcesses, HoldShown, Limits, Outcome, RestoreCause,
+    StoppedTool, Timestamp, ToolResult, TurnId, Usage, Who,
+};
+
+/// What can happen to a session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// A client sends a prompt.
+    Prompt {
+        /// Its words.
+        text: String,
+        /// Who.
+        by: Who,
+    },
+    /// A client answers an ask.
+    Answer {
+        /// Which.
+        ask: AskId,
+        /// What.
+        answer: Answer,
+        /// Who.
+        by: Who,
+    },
+    /// A client wants the open turn ended now.
+    Interrupt {
+        /// Only if it is this one.
+        turn: Option<TurnId>,
+        /// Who.
+        by: Who,
+    },
+    /// A client wants the session to stop at its next boundary.
+    Hold {
+        /// Who.
+        by: Who,
+    },
+    /// A client lets the session go on.
+    Release {
+        /// Who.
+        by: Who,
+    },
+    /// A client presses the key that holds and releases.
+    Toggle {
+        /// What it was showing.
+        shown: HoldShown,
+        /// Who.
+        by: Who,
+    },
+    /// A client ends the session.
+    Close {
+        /// Who.
+        by: Who,
+    },
+    /// A tool that runs asks the user.
+    Ask {
+        /// Its turn.
+        turn: TurnId,
+        /// Its call.
+        call: CallId,
+        /// What it asks.
+        request: AskRequest,
+    },
+    /// The runner wants to begin something.
+    Gate {
+        /// Its turn.
+        turn: TurnId,
+        /// What.
+        gate: Gate,
+    },
+    /// The runner tells what happened.
+    Report {
+        /// Its turn.
+        turn: TurnId,
+        /// What.
+        report: Report,
+    },
+    /// The state was rebuilt from its log; what can't go on is to be ended.
+    Restored {
+        /// What had ended the actor.
+        cause: RestoreCause,
+    },
+}
+
+/// What a runner wants to begin.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Gate {
+    /// The next step: a model request. From the second on, also the boundary after the one before.
+    Step,
+    /// A tool call.
+    Tool {
+        /// Which.
+        call: CallId,
+        /// What the policy says of it.
+        clearance: Clearance,
+    },
+}
+
+/// What the policy says of a call that is not denied outright.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Clearance {
+    /// It may run.
+    Allow,
+    /// It may run if confirmed.
+    Ask(Confirm),
+}
+
+/// What the user is to confirm before a call begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirm {
+    /// The tool.
+    pub tool_name: String,
+    /// The question, one line.
+    pub message: String,
+    /// Exactly what would be done.
+    pub details: Option<String>,
+    /// What an *always* remembers.
+    pub always: Option<String>,
+}
+
+/// What a runner tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// The model answered.
+    Answered(AssistantMessage),
+    /// A call ended.
+    ToolFinished(ToolResult),
+    /// A step ended.
+    StepFinished {
+        /// What it used.
+        usage: Usage,
+    },
+    /// The turn ended. Nothing of it runs any more.
+    Finished {
+        /// How, if it was not cut.
+        outcome: Outcome,
+        /// What went wrong.
+        error: Option<String>,
+        /// The calls that the cut found running.
+        tools: Vec<StoppedTool>,
+        /// The processes that the cut ended.
+        processes: EndedProcesses,
+    },
+}
+
+/// What the machine knows besides its state.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The number the first fact will get; the others follow without a gap.
+    pub next: u64,
+    /// The bounds.
+    pub limits: &'a Limits,
+}
