@@ -1,3 +1,8 @@
 //! What the tests of whole stories stand on: real servers, real programs, scripted.
 
 pub mod model_server;
+
+/// The code in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

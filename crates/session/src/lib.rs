@@ -1,5 +1,40 @@
 //! Sessions of coding agents as actors: many at once, each of which can at any moment be watched, held, asked,
 //! answered, interrupted, left and come back to.
+//!
+//! For whoever embeds agents: a program, a service, bindings. An [`Engine`] runs [`Sessions`]; a [`SessionHandle`]
+//! is one of them; an [`Attachment`] is the stream of what happens to it. Actors, threads and processes stay
+//! behind these.
+//!
+//! ```
+//! use holdpoint_common::{Answer, Config, Outcome, Who};
+//! use holdpoint_session::model::Catalog;
+//! use holdpoint_session::{AttachFrom, Engine, OpenSession};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! // Without a key the model is `rehearsal`, which plays the script that it is given.
+//! let engine = Engine::builder(Catalog::new(&Config::default(), |_| None)).start()?;
+//! let folder = tempfile::tempdir()?;
+//! let sessions = engine.sessions(Who::named("me"));
+//! let open = OpenSession::in_folder(folder.path()).env(std::env::vars().collect());
+//! let session = sessions.open(open).await?;
+//!
+//! let mut events = session.attach(AttachFrom::start()).await?;
+//! session.prompt("shell: echo hello > greeting").await?;
+//! // Running a command asks. It waits for as long as it takes.
+//! while events.shown().is_none() && events.next().await.is_some() {}
+//! events.answer(Answer::Approve { always: false }).await?;
+//!
+//! let last = session.settled().await?.last_turn.clone();
+//! assert_eq!(last.map(|turn| turn.outcome), Some(Outcome::Done));
+//! assert_eq!(std::fs::read_to_string(folder.path().join("greeting"))?, "hello\n");
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! What a session does with each input in each phase is [`state`]; it is pure, and of use to whoever folds facts.
+//! The feature `test-support` adds `testing`: a harness that runs the real actors with a scripted model.
 
 mod actor;
 mod attachment;

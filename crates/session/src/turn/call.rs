@@ -90,7 +90,9 @@ impl Runner {
         );
         let (back, mut returned) = oneshot::channel();
         let (input, alive) = (call.input.clone(), self.alive.clone());
+        let span = tracing::Span::current();
         let thread = move || {
+            let _in = span.entered();
             let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| tool.call(input, &context)));
             let processes = context.processes().finish();
             drop(context);
