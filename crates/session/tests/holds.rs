@@ -93,7 +93,7 @@ async fn m_d2_if_nothing_follows_the_request_is_cleared() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
-    events.until("the step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+    events.step_started().await;
     session.hold().await.unwrap();
     drop(live);
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
@@ -110,7 +110,7 @@ async fn m_d2_a_hold_stands_before_queued_messages_also_after_a_failing_turn() {
         let mut events = harness.watch(&session).await;
         session.prompt("first").await.unwrap();
         session.prompt("second").await.unwrap();
-        events.until("the step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+        events.step_started().await;
         session.hold().await.unwrap();
         if fails {
             live.fail("out of order");

@@ -19,7 +19,7 @@ async fn m_c1_while_the_model_is_silent() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     session.prompt("go").await.unwrap();
-    events.until("the step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+    events.step_started().await;
     let end = session.interrupt_and_wait().await.unwrap().unwrap();
     assert_eq!(end.outcome, Outcome::Interrupted);
     soon("the request to be dropped", silent.dropped()).await;
@@ -199,7 +199,7 @@ async fn m_c5_queued_prompts_are_handed_back() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     session.prompt("one").await.unwrap();
-    events.until("the step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+    events.step_started().await;
     assert_eq!(session.prompt("two").await.unwrap().position, 1);
     assert_eq!(session.prompt("three").await.unwrap().position, 2);
     let end = session.interrupt_and_wait().await.unwrap().unwrap();

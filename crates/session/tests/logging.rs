@@ -57,12 +57,15 @@ async fn every_act_of_a_person_has_a_line_in_its_session() {
 
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     let id = session.id();
-    let acts = ["attach", "detach", "prompt accepted", "asked", "answered", "hold", "interrupt", "turn finished", "close"];
+    let acts =
+        ["attach", "detach", "prompt accepted", "asked", "answered", "hold", "interrupt", "turn finished", "close"];
     for act in acts {
         let told = text.lines().any(|line| line.contains(act) && line.contains(&format!("session{{id={id}}}")));
         assert!(told, "no line tells `{act}`:\n{text}");
     }
-    assert!(text.lines().any(|line| line.contains("hold=Standing")) && text.lines().any(|line| line.contains("hold=Off")));
+    assert!(
+        text.lines().any(|line| line.contains("hold=Standing")) && text.lines().any(|line| line.contains("hold=Off"))
+    );
     // A call's span is in its step's, its turn's and its session's, on whatever thread.
     let at_work = text.lines().find(|line| line.contains("the tool is at work")).unwrap();
     for span in [format!("session{{id={id}}}"), "turn{turn=1}".into(), "step{step=1}".into(), "call{call=".into()] {

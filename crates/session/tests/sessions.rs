@@ -202,7 +202,7 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     let mut others = harness.watch(&other).await;
     let other_live = harness.model.then_live();
     other.prompt("go").await.unwrap();
-    others.until("the step", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+    others.step_started().await;
 
     let (told, tells) = std::sync::mpsc::channel();
     harness.probe.does(move |_, context| {

@@ -153,6 +153,11 @@ impl Recorder {
         .await
     }
 
+    /// Waits for a step to begin, past ones included.
+    pub async fn step_started(&mut self) {
+        self.until("a step to begin", |event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(())).await;
+    }
+
     /// Waits for a tool to begin.
     pub async fn tool_started(&mut self) -> holdpoint_common::CallId {
         self.until_new("a tool to begin", |event| match event.fact() {
