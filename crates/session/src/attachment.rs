@@ -8,6 +8,7 @@ use holdpoint_common::{Answer, AnswerError, Ask, Body, Delta, Event, Fact, Snaps
 use crate::actor::{Attach, Attached, ClientEnd, ClientQueue, Older};
 use crate::error::SessionError;
 use crate::handle::{Answered, SessionHandle};
+use crate::mend::Mend;
 use crate::store::SessionLog;
 
 /// Facts read from the log at a time.
@@ -51,10 +52,14 @@ pub struct Attachment {
     log: Arc<dyn SessionLog>,
     /// What of the log is still to be read, before `past`.
     older: Option<Older>,
+    /// What goes between its facts, by number.
+    summaries: Vec<Arc<Event>>,
     /// What was read of it.
     page: VecDeque<Arc<Event>>,
     /// What the output buffer had.
     past: VecDeque<Arc<Event>>,
+    /// What mends items that the client left in the middle of.
+    mend: Mend,
     live: ClientQueue,
     /// The open asks, as far as this client has been given the events.
     asks: VecDeque<Ask>,
@@ -73,21 +78,29 @@ impl SessionHandle {
             Err(SessionError::Gone { .. }) => self.send(attach).await?,
             attached => attached?,
         };
-        Ok(Attachment::new(self.clone(), attached?))
+        let mend = if limit.is_some() { Mend::after(0) } else { Mend::after(after) };
+        Ok(Attachment::new(self.clone(), attached?, mend))
     }
 }
 
 impl Attachment {
-    fn new(session: SessionHandle, attached: Attached) -> Self {
-        let Attached { snapshot, log, older, past, live } = attached;
+    fn new(session: SessionHandle, attached: Attached, mut mend: Mend) -> Self {
+        let Attached { snapshot, log, older, mut summaries, mut past, live } = attached;
+        if older.is_none() {
+            summaries.append(&mut past);
+            past = std::mem::take(&mut summaries);
+            mend.mend(&mut past);
+        }
         Self {
             session,
             asks: snapshot.asks.iter().cloned().collect(),
             snapshot,
             log,
             older,
+            summaries,
             page: VecDeque::new(),
             past: past.into(),
+            mend,
             live,
         }
     }
@@ -156,20 +169,27 @@ impl Attachment {
     /// Ends receiving. The session goes on as before.
     pub fn detach(self) {}
 
-    /// Reads facts that the output buffer no longer has, a page at a time.
+    /// Reads facts that the output buffer no longer has, a page at a time. Dropped half-way, nothing is lost.
     async fn read_older(&mut self) {
         while self.page.is_empty() {
-            let Some((range, newest)) = self.older.take() else { return };
+            let Some((range, newest)) = self.older.clone() else { return };
             // So many of the newest are the client's own limit; all of them are read in pages.
             let end = if newest.is_some() { range.end } else { range.end.min(range.start.saturating_add(PAGE)) };
+            let page = self.log.read(range.start..end, newest).await;
             self.older = (end < range.end).then_some((end..range.end, newest));
-            self.page = match self.log.read(range.start..end, newest).await {
-                Ok(facts) => facts.into(),
-                Err(error) => {
-                    tracing::warn!(%error, "facts can't be read");
-                    VecDeque::from([gap(&self.snapshot, range.start, end - 1)])
-                }
-            };
+            let mut page = page.unwrap_or_else(|error| {
+                tracing::warn!(%error, "facts can't be read");
+                vec![gap(&self.snapshot, range.start, end - 1)]
+            });
+            page.extend(self.summaries.extract_if(.., |summary| summary.seq < end));
+            page.sort_by_key(|event| event.seq);
+            self.mend.mend(&mut page);
+            self.page = page.into();
+            if self.older.is_none() {
+                let mut past = std::mem::take(&mut self.past).into();
+                self.mend.mend(&mut past);
+                self.past = past.into();
+            }
         }
     }
 

@@ -44,6 +44,7 @@ mod handle;
 pub mod history;
 mod lane;
 mod manager;
+mod mend;
 pub mod model;
 mod open;
 mod outfit;

@@ -1,9 +1,10 @@
 //! Attach and detach: nothing missed, nothing twice, nobody waited for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, Fact, Limits, Outcome, SessionStatus};
+use holdpoint_common::{Body, Delta, Event, Fact, ItemKind, Kept, Limits, Outcome, SessionStatus};
 use holdpoint_session::testing::{Harness, Recorder, reply, soon};
 use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
 use holdpoint_tools::ToolOutcome;
@@ -266,4 +267,50 @@ async fn t_s8_attach_and_detach_at_random_in_a_flood() {
         let upto = log.partition_point(|seq| *seq <= after);
         assert_eq!(facts, log[..upto], "each fact once, in order");
     }
+}
+
+/// A client that lags again and again folds every item to what it finished as, however little is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invariant_3_items_fold_to_what_they_finished_as_however_often_a_client_lags() {
+    let (mut lagged, mut folds) = (0, 0);
+    for buffered_events in [2, 40, 400] {
+        let limits = Limits { buffered_events, ..Limits::default() };
+        let harness = Harness::limited(limits);
+        flooding(&harness);
+        let session = harness.open().await;
+        for _ in 0..20 {
+            harness.model.then(reply().text("thinking aloud").call("probe", json!({ "lines": 500 })));
+            session.prompt("go").await.unwrap();
+        }
+        let (mut after, mut items, mut finished) = (0, BTreeMap::new(), 0);
+        while finished < 20 {
+            let mut attached = session.attach(AttachFrom::after(after)).await.unwrap();
+            while let Some(event) = soon("an event or the end", attached.next()).await {
+                assert!(event.seq > after);
+                after = event.seq;
+                match &event.body {
+                    Body::Delta(Delta::Output { item, text }) => {
+                        items.entry(*item).or_insert_with(Kept::default).push(text)
+                    }
+                    Body::Delta(Delta::ItemSoFar { item, kind: ItemKind::Output, so_far }) => {
+                        items.insert(*item, so_far.clone());
+                    }
+                    Body::Fact(Fact::ToolFinished(result)) => {
+                        // Of one that came and went while the client was away, it has the fact alone.
+                        if let Some(folded) = items.remove(&result.call.item()) {
+                            folds += 1;
+                            assert_eq!(folded.finish(), result.output);
+                        }
+                    }
+                    Body::Fact(Fact::TurnFinished { .. }) => finished += 1,
+                    _ => {}
+                }
+                if finished == 20 {
+                    break;
+                }
+            }
+            lagged += 1;
+        }
+    }
+    assert!(lagged > 6 && folds > 3, "it lagged {lagged} times and folded {folds} items");
 }

@@ -34,6 +34,8 @@ pub(crate) struct Attached {
     pub(crate) log: Arc<dyn SessionLog>,
     /// Facts to be read from the log first.
     pub(crate) older: Option<Older>,
+    /// What items had come to of which pieces are gone: between those, by number.
+    pub(crate) summaries: Vec<Arc<Event>>,
     /// Then these.
     pub(crate) past: Vec<Arc<Event>>,
     /// Then what happens.
@@ -120,7 +122,7 @@ impl Handler<Attach> for SessionActor {
             return Err(SessionError::TooManyClients { most: limits.max_clients });
         }
         let (after, older) = self.past(after, limit);
-        let past = self.ring.after(after);
+        let (summaries, past) = self.ring.after(after);
         let (queue, events) = mpsc::channel(limits.buffered_events.max(1));
         let shared = Arc::<Shared>::default();
         let client = self.clients.next;
@@ -131,7 +133,7 @@ impl Handler<Attach> for SessionActor {
         let live = ClientQueue { events, shared: shared.clone(), client, session };
         self.clients.attached.push(Client { id: client, who, queue, shared, sent });
         self.show_clients();
-        Ok(Attached { snapshot: self.shown.borrow().clone(), log: Arc::clone(&self.log), older, past, live })
+        Ok(Attached { snapshot: self.shown.borrow().clone(), log: Arc::clone(&self.log), older, summaries, past, live })
     }
 }
 

@@ -68,9 +68,10 @@ impl Ring {
         self.evicted
     }
 
-    /// What is here of the events after `after`: what open items had come to, then the events themselves, but for
-    /// pieces of finished items whose beginning is gone.
-    pub(crate) fn after(&self, after: u64) -> Vec<Arc<Event>> {
+    /// What is here of the events after `after`: what open items had come to whose beginning is gone, and the events
+    /// themselves, but for pieces of finished items whose beginning is gone. Apart, for facts of the log may belong
+    /// between them.
+    pub(crate) fn after(&self, after: u64) -> (Vec<Arc<Event>>, Vec<Arc<Event>>) {
         let mut items: Vec<_> = self
             .open
             .iter()
@@ -82,8 +83,8 @@ impl Ring {
             .collect();
         items.sort_by_key(|event| event.seq);
         let from = self.events.partition_point(|event| event.seq <= after);
-        items.extend(self.events.range(from..).filter(|event| !self.is_torso(event, after)).cloned());
-        items
+        let here = self.events.range(from..).filter(|event| !self.is_torso(event, after)).cloned();
+        (items, here.collect())
     }
 
     /// Whether this is a piece of a finished item of which an earlier piece, after `after`, is gone.

@@ -1,0 +1,80 @@
+//! Mending items for a client that comes back in the middle of them.
+//!
+//! The client has folded what came up to its number. If the item has finished since, and pieces between are gone from
+//! the output buffer, the finishing fact alone would follow on a torso. So the client is told what the item had come to,
+//! just before, under a number that none of its other events has: that of a piece that is gone.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, Kept};
+
+/// Mends what is replayed to one client. Fed in the order of the numbers.
+pub(crate) struct Mend {
+    /// The last number that was fed.
+    last: u64,
+    /// The step in which the client left is over: no item of it is open.
+    over: bool,
+}
+
+impl Mend {
+    /// For a client that has everything up to `after`.
+    pub(crate) fn after(after: u64) -> Self {
+        Self { last: after, over: after == 0 }
+    }
+
+    /// Adds to `events`, which are all there are up to the last of them, what finished items had come to of which no
+    /// piece is among them.
+    pub(crate) fn mend(&mut self, events: &mut Vec<Arc<Event>>) {
+        if self.over {
+            return;
+        }
+        let pieces: BTreeSet<ItemId> = events.iter().filter_map(|event| piece_of(event)).collect();
+        let mut free: Vec<Range<u64>> = Vec::new();
+        let mut mended = Vec::new();
+        for event in events.iter() {
+            if self.last + 1 < event.seq {
+                free.push(self.last + 1..event.seq);
+            }
+            self.last = event.seq;
+            let Some(fact) = event.fact() else { continue };
+            for (item, kind, so_far) in finished(fact).filter(|(item, ..)| !pieces.contains(item)) {
+                // Without a number to spare, no piece of the item is missing.
+                let Some(gap) = free.last_mut() else { continue };
+                gap.end -= 1;
+                let body = Body::Delta(Delta::ItemSoFar { item, kind, so_far });
+                mended.push(Arc::new(Event { seq: gap.end, body, ..Event::clone(event) }));
+                free.pop_if(|gap| gap.is_empty());
+            }
+            self.over =
+                matches!(fact, Fact::StepFinished { .. } | Fact::TurnFinished { .. } | Fact::TurnStarted { .. });
+            if self.over {
+                break;
+            }
+        }
+        events.append(&mut mended);
+        events.sort_by_key(|event| event.seq);
+    }
+}
+
+/// The item that a delta tells of.
+fn piece_of(event: &Event) -> Option<ItemId> {
+    match event.delta()? {
+        Delta::Text { item, .. } | Delta::Thought { item, .. } | Delta::Output { item, .. } => Some(*item),
+        Delta::ItemSoFar { item, .. } => Some(*item),
+        Delta::Status { .. } | Delta::Gap { .. } | Delta::NotSaved { .. } | Delta::SavedAgain => None,
+    }
+}
+
+/// The items that a fact carries the whole of, with the whole.
+fn finished(fact: &Fact) -> impl Iterator<Item = (ItemId, ItemKind, Kept)> {
+    let (blocks, result) = match fact {
+        Fact::AssistantMessage(message) => (message.blocks.as_slice(), None),
+        Fact::ToolFinished(result) => (&[][..], Some(result)),
+        _ => (&[][..], None),
+    };
+    let text = |text: &String| Kept { head: text.clone(), ..Kept::default() };
+    let blocks = blocks.iter().map(move |block| (block.item, block.kind.into(), text(&block.text)));
+    blocks.chain(result.map(|result| (result.call.item(), ItemKind::Output, result.output.clone())))
+}
