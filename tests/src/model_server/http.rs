@@ -1,12 +1,12 @@
 //! As much of HTTP/1.1 as a model server reads.
 
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use std::time::Instant;
 
 use super::Request;
 
 /// The next request; nothing once the client ended the connection or sent what is no request.
-pub(super) fn read_request(input: &mut (impl BufRead + Read), connection: usize) -> Option<Request> {
+pub(super) fn read_request(input: &mut impl BufRead, connection: usize) -> Option<Request> {
     let first = read_line(input)?;
     let path = first.split(' ').nth(1)?.to_owned();
     let mut headers = Vec::new();

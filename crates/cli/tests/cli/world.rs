@@ -11,10 +11,10 @@ use holdpoint_common::{Event, Fact};
 use holdpoint_tools::testing::Census;
 
 /// How long a test waits for an event before it fails.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A world of its own.
-pub struct World {
+pub(crate) struct World {
     root: tempfile::TempDir,
     /// Everything that is started here carries its mark, tools' processes too.
     pub census: Census,
@@ -22,21 +22,21 @@ pub struct World {
 
 /// What a run of the program came to.
 #[derive(Debug)]
-pub struct Ran {
+pub(crate) struct Ran {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
 /// A program that runs with `--json`.
-pub struct Running {
+pub(crate) struct Running {
     pub child: Child,
     events: BufReader<ChildStdout>,
     pub seen: Vec<Event>,
 }
 
 impl World {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["home", "config/holdpoint", "work"] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
@@ -44,22 +44,22 @@ impl World {
         Self { root, census: Census::new() }
     }
 
-    pub fn path(&self, inside: &str) -> PathBuf {
+    pub(crate) fn path(&self, inside: &str) -> PathBuf {
         self.root.path().join(inside)
     }
 
-    pub fn work(&self, file: &str) -> PathBuf {
+    pub(crate) fn work(&self, file: &str) -> PathBuf {
         self.path("work").join(file)
     }
 
-    pub fn config(&self, text: &str) -> PathBuf {
+    pub(crate) fn config(&self, text: &str) -> PathBuf {
         let path = self.path("config/holdpoint/config.toml");
         fs::write(&path, text).unwrap();
         path
     }
 
     /// The environment: nothing but this.
-    pub fn env(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn env(&self) -> Vec<(&'static str, String)> {
         let path = |inside| self.path(inside).display().to_string();
         vec![
             ("PATH", std::env::var("PATH").unwrap()),
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// The program, in the folder to work in.
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(args).current_dir(self.path("work")).env_clear().envs(self.env());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -82,46 +82,46 @@ impl World {
     }
 
     /// Runs the program to its end.
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(self.command(args))
     }
 
     /// Plays a script to its end.
-    pub fn play(&self, args: &[&str], script: &str) -> Ran {
+    pub(crate) fn play(&self, args: &[&str], script: &str) -> Ran {
         self.run(&[&["run"], args, &[script]].concat())
     }
 
     /// Begins to play a script.
-    pub fn start(&self, args: &[&str], script: &str) -> Running {
+    pub(crate) fn start(&self, args: &[&str], script: &str) -> Running {
         let mut child = self.command(&[&["run", "--json"], args, &[script]].concat()).spawn().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap());
         Running { child, events, seen: Vec::new() }
     }
 }
 
-pub fn program() -> &'static Path {
+pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_holdpoint"))
 }
 
 /// So many rounds, or more where time does not matter.
-pub fn rounds(everyday: usize, full: usize) -> usize {
+pub(crate) fn rounds(everyday: usize, full: usize) -> usize {
     if std::env::var_os("HOLDPOINT_FULL").is_some() { full } else { everyday }
 }
 
 impl Ran {
-    pub fn of(mut command: Command) -> Self {
+    pub(crate) fn of(mut command: Command) -> Self {
         let output = command.output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
     #[track_caller]
-    pub fn code(self, code: i32) -> Self {
+    pub(crate) fn code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self
     }
 
-    pub fn events(&self) -> Vec<Event> {
+    pub(crate) fn events(&self) -> Vec<Event> {
         self.out
             .lines()
             .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
@@ -132,7 +132,7 @@ impl Ran {
 impl Running {
     /// Reads events until one is as wanted.
     #[track_caller]
-    pub fn wait_for(&mut self, what: &str, wanted: impl Fn(&Event) -> bool) {
+    pub(crate) fn wait_for(&mut self, what: &str, wanted: impl Fn(&Event) -> bool) {
         let mut line = String::new();
         while self.events.read_line(&mut line).unwrap() > 0 {
             let event: Event = serde_json::from_str(&line).unwrap();
@@ -148,19 +148,19 @@ impl Running {
 
     /// Until a tool has said this.
     #[track_caller]
-    pub fn wait_output(&mut self, text: &str) {
+    pub(crate) fn wait_output(&mut self, text: &str) {
         self.wait_for(text, |event| {
             matches!(event.delta(), Some(holdpoint_common::Delta::Output { text: output, .. }) if output.contains(text))
         });
     }
 
-    pub fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let done = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status().unwrap();
         assert!(done.success());
     }
 
     /// Waits until what it writes fills the pipe, so that it can't write more.
-    pub fn wait_full(&self) {
+    pub(crate) fn wait_full(&self) {
         // A pipe holds 64 KiB; a page of it may be open.
         while rustix::io::ioctl_fionread(self.events.get_ref()).unwrap() < 60 * 1024 {
             std::thread::yield_now();
@@ -168,7 +168,7 @@ impl Running {
     }
 
     /// Its last words.
-    pub fn end(mut self) -> (ExitStatus, Vec<Event>, String) {
+    pub(crate) fn end(mut self) -> (ExitStatus, Vec<Event>, String) {
         for line in self.events.by_ref().lines() {
             self.seen.push(serde_json::from_str(&line.unwrap()).unwrap());
         }
@@ -178,14 +178,14 @@ impl Running {
     }
 
     /// No longer reads what it writes.
-    pub fn stop_reading(self) -> Child {
+    pub(crate) fn stop_reading(self) -> Child {
         self.child
     }
 }
 
 /// Waits for a process's end.
 #[track_caller]
-pub fn wait(child: &mut Child, within: Duration) -> ExitStatus {
+pub(crate) fn wait(child: &mut Child, within: Duration) -> ExitStatus {
     let by = Instant::now() + within;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -197,16 +197,16 @@ pub fn wait(child: &mut Child, within: Duration) -> ExitStatus {
     }
 }
 
-pub fn killed(status: ExitStatus) -> Option<i32> {
+pub(crate) fn killed(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-pub fn say(stdin: &mut ChildStdin, text: &str) {
+pub(crate) fn say(stdin: &mut ChildStdin, text: &str) {
     stdin.write_all(text.as_bytes()).unwrap();
 }
 
 /// The turn's end.
-pub fn finished(events: &[Event]) -> &Fact {
+pub(crate) fn finished(events: &[Event]) -> &Fact {
     let mut facts = events.iter().filter_map(Event::fact);
     facts.find(|fact| matches!(fact, Fact::TurnFinished { .. })).expect("the turn ends")
 }
