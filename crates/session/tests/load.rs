@@ -85,10 +85,10 @@ fn jitter() {
     }
 }
 
-/// How many requests of 1,000 were cut before they had replied: both have to be tried.
-fn both(cut: usize) {
-    println!("{cut} of {ROUNDS} were dropped before the reply");
-    assert!((ROUNDS / 20..ROUNDS).contains(&cut), "{cut}");
+/// Some were dropped before the reply and some were not: else this tried one thing only.
+fn both(dropped: usize) {
+    println!("{dropped} of {ROUNDS} were dropped before the reply");
+    assert!((1..ROUNDS).contains(&dropped), "{dropped}");
 }
 
 const ROUNDS: usize = 1_000;
@@ -112,38 +112,43 @@ fn finished(events: &Recorder) -> Vec<TurnId> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t_t7_a_dropped_prompt_runs_once_or_not_at_all() {
     let harness = Harness::start();
-    let session = harness.open().await;
-    let mut events = harness.watch(&session).await;
     let mut dropped = 0;
-    let mut answered = Vec::new();
-    for round in 0..ROUNDS {
-        let prompting = session.clone();
-        match cut(async move { prompting.prompt(round.to_string()).await }).await {
-            Some(prompted) => answered.push((round.to_string(), prompted.unwrap().prompt)),
-            None => dropped += 1,
+    let mut early = 0;
+    // A conversation grows: not for ever.
+    for _ in 0..ROUNDS / 100 {
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        let mut confirmed = Vec::new();
+        for round in 0..100 {
+            let prompting = session.clone();
+            match cut(async move { prompting.prompt(round.to_string()).await }).await {
+                Some(prompted) => confirmed.push((round.to_string(), prompted.unwrap().prompt)),
+                None => dropped += 1,
+            }
+            // It takes its place behind whatever was done of the one before.
+            session.prompt("next").await.unwrap();
+            settled(&session, &mut events).await;
         }
-        // It takes its place behind whatever was done of it.
-        soon("rest", session.settled()).await.unwrap();
-        let asked = session.prompt("next").await.unwrap();
-        assert!(asked.position <= 1, "{asked:?}");
-        soon("rest", session.settled()).await.unwrap();
+        let accepted: Vec<_> = events
+            .facts()
+            .filter_map(|fact| match fact {
+                Fact::PromptAccepted { text, prompt, .. } if text != "next" => Some((text.clone(), *prompt)),
+                _ => None,
+            })
+            .collect();
+        assert!(accepted.is_sorted_by_key(|(_, prompt)| *prompt));
+        let mut once = accepted.clone();
+        once.dedup_by_key(|(text, _)| text.clone());
+        assert_eq!(once, accepted, "no prompt was taken twice");
+        assert!(confirmed.iter().all(|prompt| accepted.contains(prompt)), "what was confirmed was taken");
+        early += accepted.len() - confirmed.len();
+        // Every one of them ran, once.
+        let turns = finished(&events);
+        assert_eq!(turns.len(), accepted.len() + 100);
+        assert!(turns.is_sorted_by(|left, right| left < right));
+        session.close().await.unwrap();
     }
-    settled(&session, &mut events).await;
-    let accepted: Vec<_> = events
-        .facts()
-        .filter_map(|fact| match fact {
-            Fact::PromptAccepted { text, prompt, .. } if text != "next" => Some((text.clone(), *prompt)),
-            _ => None,
-        })
-        .collect();
-    let mut once = accepted.clone();
-    once.dedup_by_key(|(text, _)| text.clone());
-    assert_eq!(once, accepted, "no prompt was taken twice");
-    assert!(answered.iter().all(|prompt| accepted.contains(prompt)), "what was confirmed was taken");
-    // Every one of them ran, once.
-    let turns = finished(&events);
-    assert_eq!(turns.len(), accepted.len() + ROUNDS);
-    assert!(turns.is_sorted_by(|left, right| left < right));
+    println!("{early} of the dropped ones were done");
     both(dropped);
 }
 
@@ -202,12 +207,10 @@ async fn t_t7_a_dropped_interrupt_cuts_once_or_not_at_all() {
     let mut dropped = 0;
     let mut early = 0;
     for _ in 0..ROUNDS / 100 {
-        let session = harness.open().await;
+        let session = harness.sessions().open(harness.session().model("rehearsal")).await.unwrap();
         let mut events = harness.watch(&session).await;
         for round in 1..=100 {
-            let live = harness.model.then_live();
-            let turn = session.prompt("go").await.unwrap();
-            live.text("I begin.");
+            let turn = session.prompt("hang").await.unwrap();
             let interrupting = session.clone();
             let replied = cut(async move { interrupting.interrupt(None).await }).await;
             dropped += usize::from(replied.is_none());
@@ -257,9 +260,8 @@ async fn t_t7_a_dropped_attach_does_not_keep_a_session_loaded() {
     for round in 0..100 {
         let attaching = session.clone();
         drop(cut(async move { attaching.attach(AttachFrom::start()).await }).await);
-        // Behind it.
-        session.hold().await.unwrap();
-        session.release().await.unwrap();
+        // Behind it, and nothing happens in the session.
+        assert!(matches!(session.interrupt(None).await.unwrap(), Interruption::NotRunning));
         session =
             harness.sessions().open(harness.session()).await.unwrap_or_else(|error| panic!("round {round}: {error}"));
     }
