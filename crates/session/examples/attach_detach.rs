@@ -32,7 +32,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
             print!("{text}");
         }
     }
-    events.detach();
+    events.detach().await;
     println!("\n(left at event {last}, the session is {})", session.snapshot().status);
 
     // It ends while nobody watches.

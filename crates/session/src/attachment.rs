@@ -166,8 +166,10 @@ impl Attachment {
         self.session.answer(&shown.id.clone(), answer).await
     }
 
-    /// Ends receiving. The session goes on as before.
-    pub fn detach(self) {}
+    /// Ends receiving, and returns when the session knows. The session goes on as before.
+    pub async fn detach(self) {
+        self.live.leave().await;
+    }
 
     /// Reads facts that the output buffer no longer has, a page at a time. Dropped half-way, nothing is lost.
     async fn read_older(&mut self) {

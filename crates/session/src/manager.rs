@@ -22,6 +22,10 @@ pub(crate) struct Manager {
     /// The arbiter the next actor is started on.
     next_arbiter: usize,
     sessions: HashMap<SessionId, Entry>,
+    /// The names of the sessions that have an actor or are about to.
+    names: HashMap<String, SessionId>,
+    /// The number that was last put behind a folder's name.
+    numbered: HashMap<String, u32>,
     /// Counts uses, to tell which session is longest untouched.
     touches: u64,
     /// Held while room is made and an actor started: one at a time, so that the limit is exact.
@@ -96,6 +100,14 @@ pub(crate) struct Touch {
     pub(crate) seen: u64,
 }
 
+/// The session of this id, with an actor, closed or not.
+#[derive(Message)]
+#[rtype(result = "Result<Live, SessionError>")]
+struct Reach {
+    id: SessionId,
+    seen: u64,
+}
+
 /// The session of this id, name, or unique beginning of an id, with an actor.
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
@@ -134,6 +146,8 @@ impl Manager {
             arbiters,
             next_arbiter: 0,
             sessions: HashMap::new(),
+            names: HashMap::new(),
+            numbered: HashMap::new(),
             touches: 0,
             room: Arc::default(),
         }
@@ -144,9 +158,11 @@ impl Manager {
         self.touches
     }
 
-    /// The sessions that have an actor or are about to.
-    fn live(&self) -> impl Iterator<Item = (&SessionId, &Entry)> {
-        self.sessions.iter().filter(|(_, entry)| !matches!(entry.life, Life::Saved))
+    /// Frees a name, if it is this session's: one that was closed may have come back when its name was taken.
+    fn free_name(&mut self, name: &str, id: &SessionId) {
+        if self.names.get(name) == Some(id) {
+            self.names.remove(name);
+        }
     }
 }
 
@@ -179,24 +195,41 @@ impl Manager {
             return Box::pin(async move { Err(SessionError::Unknown { what: id.to_string() }) });
         };
         entry.touched = touched;
-        if let Life::Live { actor, .. } = &entry.life
-            && actor.connected()
-        {
-            let live = entry.live(id, actor.clone(), seen);
-            return Box::pin(async move { Ok(live) });
-        }
         match &mut entry.life {
+            Life::Live { actor, .. } if actor.connected() => {
+                let actor = actor.clone();
+                let live = entry.live(id, actor, seen);
+                Box::pin(async move { Ok(live) })
+            }
+            // Its actor has ended, and how is not told yet.
+            Life::Live { .. } => {
+                let (ended, end) = oneshot::channel();
+                entry.ends.push(ended);
+                let manager = ctx.address();
+                Box::pin(async move {
+                    // Told or dropped: either way it has ended.
+                    let _ = end.await;
+                    manager.send(Reach { id, seen }).await.unwrap_or(Err(SessionError::Stopped))
+                })
+            }
             Life::Starting { waiting } => {
                 let (started, live) = oneshot::channel();
                 waiting.push((seen, started));
                 Box::pin(async move { live.await.unwrap_or(Err(SessionError::Stopped)) })
             }
-            Life::Live { .. } | Life::Saved => {
-                let manager = ctx.address();
-                let room = Arc::clone(&self.room);
-                Box::pin(async move { start::resume(&manager, &room, id, seen).await })
+            Life::Saved => {
+                let (manager, room) = (ctx.address(), Arc::clone(&self.room));
+                Box::pin(async move { start::resume(&manager, &room, id, seen, None).await })
             }
         }
+    }
+}
+
+impl Handler<Reach> for Manager {
+    type Result = ResponseFuture<Result<Live, SessionError>>;
+
+    fn handle(&mut self, Reach { id, seen }: Reach, ctx: &mut Self::Context) -> Self::Result {
+        self.reach(id, seen, ctx)
     }
 }
 
@@ -215,8 +248,7 @@ impl Handler<Find> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
     fn handle(&mut self, Find(what): Find, ctx: &mut Self::Context) -> Self::Result {
-        let named = self.live().find(|(_, entry)| entry.settings.name == what).map(|(id, _)| id.clone());
-        let found = named.or_else(|| {
+        let found = self.names.get(&what).cloned().or_else(|| {
             let mut begins = self.sessions.keys().filter(|id| id.as_str().starts_with(&what));
             match (begins.next(), begins.next()) {
                 (Some(id), None) => Some(id.clone()),
@@ -282,21 +314,28 @@ impl Handler<ActorEnded> for Manager {
 
     fn handle(&mut self, ActorEnded { id, panicked }: ActorEnded, ctx: &mut Self::Context) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
-        if panicked {
-            entry.failed.insert(entry.incarnation);
-            entry.ends.clear();
-        } else {
+        if !panicked {
             entry.life = Life::Saved;
             entry.ends.drain(..).for_each(|ended| {
                 // Who waited may be gone.
                 let _ = ended.send(());
             });
+            let name = entry.settings.name.clone();
+            self.free_name(&name, &id);
             return;
         }
+        entry.failed.insert(entry.incarnation);
+        let life = std::mem::replace(&mut entry.life, Life::Starting { waiting: Vec::new() });
+        let alive = match life {
+            Life::Live { alive, .. } => Some(alive),
+            Life::Starting { .. } | Life::Saved => None,
+        };
+        // Who waits for a close is told by this that it did not come to it.
+        entry.ends.clear();
         tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
         let (manager, room) = (ctx.address(), Arc::clone(&self.room));
         actix_rt::spawn(async move {
-            if let Err(error) = start::resume(&manager, &room, id.clone(), 0).await {
+            if let Err(error) = start::resume(&manager, &room, id.clone(), 0, alive).await {
                 tracing::error!(session = %id, %error, "the session could not be rebuilt");
             }
         });

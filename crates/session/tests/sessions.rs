@@ -112,7 +112,7 @@ async fn m_b1_refused_only_if_all_are_busy_held_or_attached() {
     // Twenty at once: all refused, nothing unloaded.
     let refused = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
     assert!(refused.iter().all(Result::is_err));
-    client.detach();
+    client.detach().await;
     sessions.open(harness.session()).await.unwrap();
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Attached {
     pub(crate) live: ClientQueue,
 }
 
-/// Ends receiving.
+/// Ends receiving. Answered when nothing more will be sent.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Detach {
@@ -204,6 +204,14 @@ impl Client {
 }
 
 impl ClientQueue {
+    /// Detaches, and returns when the session knows.
+    pub(crate) async fn leave(self) {
+        if let Some(session) = self.session.upgrade() {
+            // A session that is gone has no clients.
+            let _ = session.send(Detach { client: self.client }).await;
+        }
+    }
+
     /// The next event; `None` when the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<Arc<Event>> {
         if self.shared.end.get() == Some(&ClientEnd::Detached) {

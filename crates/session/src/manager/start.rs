@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use actix::dev::channel;
 use actix::prelude::*;
 use holdpoint_common::{Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Snapshot};
 use holdpoint_tools::environment;
@@ -19,6 +20,9 @@ use crate::store::SessionLog;
 
 /// Characters of a fresh session id: 50 bits.
 const ID_CHARACTERS: usize = 10;
+
+/// Messages that wait in a session's mailbox before senders wait.
+const MAILBOX: usize = 16;
 
 type Room = tokio::sync::Mutex<()>;
 
@@ -76,12 +80,13 @@ pub(super) async fn resume(
     room: &Room,
     id: SessionId,
     seen: u64,
+    alive: Option<mpsc::Receiver<()>>,
 ) -> Result<Live, SessionError> {
     let _one_at_a_time = room.lock().await;
     let begun = manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)??;
-    let (base, alive, cause) = match begun {
+    let (base, cause) = match begun {
         Begun::Live(live) => return Ok(live),
-        Begun::Resume { base, alive, cause } => (base, alive, cause),
+        Begun::Resume { base, cause } => (base, cause),
     };
     if let Some(mut alive) = alive {
         // Nothing of the actor before may run beside the new one; what can't be ended is left.
@@ -120,13 +125,13 @@ async fn start(
     let Place { arbiter, outfit, shown } = manager.send(GetPlace(id.clone())).await.map_err(stopped)??;
     let (alive, runs) = mpsc::channel(1);
     let parts = Parts { state, numbers, log, shown, outfit, restored, alive };
-    let (started, actor) = oneshot::channel();
+    // The address is made first, so that nobody waits for the arbiter.
+    let (address, mailbox) = channel::channel(MAILBOX);
+    let actor = Addr::new(address);
     let (watcher, ended) = (manager.clone(), id.clone());
+    let span = tracing::info_span!("session", %id);
     arbiter.spawn_fn(move || {
-        let context = Context::new();
-        // The opener waits for it.
-        let _ = started.send(context.address());
-        let span = tracing::info_span!("session", id = %ended);
+        let context = Context::with_receiver(mailbox);
         let task = actix_rt::spawn(context.into_future(SessionActor::new(parts)).instrument(span));
         actix_rt::spawn(async move {
             let panicked = task.await.is_err();
@@ -134,7 +139,6 @@ async fn start(
             watcher.do_send(ActorEnded { id: ended, panicked });
         });
     });
-    let actor = actor.await.map_err(|_| SessionError::Stopped)?;
     manager.send(Started { id, seen, actor, alive: runs }).await.map_err(stopped)?
 }
 
@@ -188,13 +192,22 @@ impl Handler<NameFor> for Manager {
     type Result = Result<String, SessionError>;
 
     fn handle(&mut self, NameFor(wanted, folder): NameFor, _: &mut Self::Context) -> Self::Result {
-        let taken = |name: &str| self.live().any(|(_, entry)| entry.settings.name == name);
-        match wanted {
-            Some(name) if taken(&name) => Err(SessionError::NameTaken { name }),
-            Some(name) => Ok(name),
-            None if !taken(&folder) => Ok(folder),
-            None => Ok((2..).map(|n| format!("{folder}-{n}")).find(|name| !taken(name)).unwrap_or(folder)),
-        }
+        let name = match wanted {
+            Some(name) if self.names.contains_key(&name) => return Err(SessionError::NameTaken { name }),
+            Some(name) => name,
+            None if !self.names.contains_key(&folder) => folder,
+            None => {
+                let last = self.numbered.entry(folder.clone()).or_insert(1);
+                loop {
+                    *last += 1;
+                    let name = format!("{folder}-{last}");
+                    if !self.names.contains_key(&name) {
+                        break name;
+                    }
+                }
+            }
+        };
+        Ok(name)
     }
 }
 
@@ -279,6 +292,7 @@ impl Handler<Enter> for Manager {
 
     fn handle(&mut self, Enter(id, entry): Enter, _: &mut Self::Context) {
         let touched = self.touch();
+        self.names.insert(entry.settings.name.clone(), id.clone());
         self.sessions.insert(id, Entry { touched, ..*entry });
     }
 }
@@ -295,7 +309,7 @@ enum Begun {
     /// Someone else has started it meanwhile.
     Live(Live),
     /// It is ours to start, once nothing of the actor before runs any more.
-    Resume { base: Arc<Base>, alive: Option<mpsc::Receiver<()>>, cause: RestoreCause },
+    Resume { base: Arc<Base>, cause: RestoreCause },
 }
 
 impl Handler<Begin> for Manager {
@@ -308,20 +322,14 @@ impl Handler<Begin> for Manager {
         entry.closed = false;
         let failed = entry.failed.contains(&entry.incarnation);
         let cause = if failed { RestoreCause::Panic } else { RestoreCause::Unloaded };
-        let base = Arc::clone(&self.base);
-        match std::mem::replace(&mut entry.life, Life::Starting { waiting: Vec::new() }) {
-            Life::Live { actor, alive } if actor.connected() => {
-                let live = entry.live(id, actor.clone(), seen);
-                entry.life = Life::Live { actor, alive };
-                Ok(Begun::Live(live))
-            }
-            Life::Live { alive, .. } => Ok(Begun::Resume { base, alive: Some(alive), cause }),
-            Life::Starting { waiting } => {
-                entry.life = Life::Starting { waiting };
-                Ok(Begun::Resume { base, alive: None, cause })
-            }
-            Life::Saved => Ok(Begun::Resume { base, alive: None, cause }),
+        if let Life::Live { actor, .. } = &entry.life {
+            return Ok(Begun::Live(entry.live(id, actor.clone(), seen)));
         }
+        if let Life::Saved = entry.life {
+            entry.life = Life::Starting { waiting: Vec::new() };
+            self.names.entry(entry.settings.name.clone()).or_insert(id);
+        }
+        Ok(Begun::Resume { base: Arc::clone(&self.base), cause })
     }
 }
 
@@ -384,10 +392,12 @@ impl Handler<Failed> for Manager {
 
     fn handle(&mut self, Failed(id, error): Failed, _: &mut Self::Context) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
+        let name = entry.settings.name.clone();
         if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, Life::Saved) {
             for (_, waits) in waiting {
                 let _ = waits.send(Err(error.clone()));
             }
         }
+        self.free_name(&name, &id);
     }
 }
