@@ -112,7 +112,9 @@ fn invariant_2_only_the_actor_changes_a_sessions_state() {
 #[test]
 fn invariant_10_no_lock_or_static_is_shared_between_actors() {
     for krate in ["common", "tools", "session", "cli"] {
-        let statics = places(krate, &["static mut", "thread_local!", "LazyLock", "OnceCell", "lazy_static"]);
+        let statics = places(krate, &["static ", "thread_local!", "LazyLock", "OnceCell", "lazy_static"]);
+        // `'static` is a lifetime.
+        let statics: Vec<_> = statics.into_iter().filter(|place| !place.contains("'static ")).collect();
         assert_eq!(statics, Vec::<String>::new(), "{krate}");
     }
     let mut files: Vec<_> = places("session", &["Mutex<", "Mutex::new", "RwLock"])

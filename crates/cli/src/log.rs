@@ -1,6 +1,6 @@
 //! The program's own log, for whoever looks for a fault: `HOLDPOINT_LOG`.
 
-use std::io;
+use std::io::{self, Write};
 
 use tracing_subscriber::EnvFilter;
 
@@ -18,6 +18,22 @@ pub(crate) fn start() -> Result<(), CliError> {
         CliError::usage(format!("{VARIABLE}={levels}: {error}"))
             .hint("for example HOLDPOINT_LOG=holdpoint_session=debug")
     })?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(io::stderr).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).log_internal_errors(false);
+    log.with_writer(|| Quiet).init();
     Ok(())
+}
+
+/// Standard error, for as long as somebody reads it: a log nobody reads any more must not disturb the work.
+struct Quiet;
+
+impl Write for Quiet {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Nobody is left to be told.
+        let _ = io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::ask::AsksMode;
-use crate::limits::Limits;
+use crate::limits::{LimitError, Limits};
 use crate::policy::PolicyMode;
 
 /// The user's configuration. Every key may be left out.
@@ -74,6 +74,9 @@ pub enum ConfigError {
         /// The key that was probably meant.
         nearest: Option<String>,
     },
+    /// A bound makes no sense.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// A model's name is not of the form `PROVIDER/NAME`.
     #[error("`{text}` names no model (PROVIDER/NAME, for example openai/gpt-5 or rehearsal)")]
     Model {
@@ -86,7 +89,7 @@ impl Config {
     /// Reads a configuration from TOML.
     ///
     /// # Errors
-    /// [`ConfigError`] if the text is no TOML, a value is of the wrong kind, or a key means nothing.
+    /// [`ConfigError`] if the text is no TOML, a value is of the wrong kind or out of its range, or a key means nothing.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let invalid =
             |error: toml::de::Error| ConfigError::Invalid { message: error.to_string().trim_end().to_owned() };
@@ -97,7 +100,7 @@ impl Config {
         .map_err(invalid)?;
         match unknown {
             Some(key) => Err(ConfigError::UnknownKey { nearest: nearest_key(&key), key }),
-            None => Ok(config),
+            None => config.limits.check().map(|()| config).map_err(ConfigError::from),
         }
     }
 
@@ -173,6 +176,16 @@ mod tests {
     fn a_wrong_value_says_where() {
         let error = Config::parse("max_steps = 'many'").unwrap_err().to_string();
         assert!(error.contains("line 1") && error.contains("max_steps"), "{error}");
+    }
+
+    #[test]
+    fn a_bound_that_makes_no_sense_is_refused() {
+        for (key, value) in [("buffered_events", "9223372036854775807"), ("max_clients", "0"), ("grace_ms", "99999999")]
+        {
+            let error = Config::parse(&format!("[limits]\n{key} = {value}")).unwrap_err().to_string();
+            assert!(error.contains(key) && error.contains(value) && error.contains(" to "), "{error}");
+        }
+        Limits::default().check().unwrap();
     }
 
     #[test]

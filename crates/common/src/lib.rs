@@ -60,5 +60,5 @@ pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 
 // Settings.
 pub use config::{Config, ConfigError, ModelName, Provider};
-pub use limits::Limits;
+pub use limits::{LimitError, Limits};
 pub use policy::{PolicyClass, PolicyMode, Verdict};

@@ -1,8 +1,10 @@
 //! Every bound of the runtime, in one place.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// The bounds of a runtime and its sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -10,25 +12,35 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     /// Sessions that live at once. To open one more, the longest-untouched idle session nobody is attached
     /// to is unloaded; if there is none, opening is refused.
+    #[schemars(range(min = 1, max = 100000))]
     pub max_sessions: usize,
     /// Prompts of one session that wait for their turn. One more is refused.
+    #[schemars(range(min = 0, max = 10000))]
     pub max_queued_prompts: usize,
     /// Events of one session that are kept in memory, oldest out first.
+    #[schemars(range(min = 1, max = 1000000))]
     pub buffered_events: usize,
     /// Bytes of one session's events that are kept in memory, oldest out first. The same bound holds for
     /// what one slow client may lag behind before its stream ends.
+    #[schemars(range(min = 65536, max = 1073741824))]
     pub buffered_bytes: usize,
     /// Clients attached to one session. One more is refused.
+    #[schemars(range(min = 1, max = 65536))]
     pub max_clients: usize,
     /// Bytes of one prompt. A longer one is refused.
+    #[schemars(range(min = 1, max = 67108864))]
     pub max_prompt_bytes: usize,
     /// Milliseconds a process has between TERM and KILL.
+    #[schemars(range(min = 0, max = 60000))]
     pub grace_ms: u64,
     /// Tool calls of one step that run at once; the others wait for a place.
+    #[schemars(range(min = 1, max = 256))]
     pub parallel_tools: usize,
     /// Seconds a model may be silent before its stream is ended.
+    #[schemars(range(min = 1, max = 86400))]
     pub model_silence_s: u64,
     /// Bytes of one model answer. At more, the turn fails.
+    #[schemars(range(min = 1024, max = 1073741824))]
     pub max_answer_bytes: usize,
 }
 
@@ -50,11 +62,48 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Whether each bound is one that makes sense. What it may be stands in the schema, too.
+    ///
+    /// # Errors
+    /// [`LimitError`] names the first that does not.
+    pub fn check(&self) -> Result<(), LimitError> {
+        let bounds: [(&'static str, u64, RangeInclusive<u64>); 10] = [
+            ("max_sessions", self.max_sessions as u64, 1..=100000),
+            ("max_queued_prompts", self.max_queued_prompts as u64, 0..=10000),
+            ("buffered_events", self.buffered_events as u64, 1..=1000000),
+            ("buffered_bytes", self.buffered_bytes as u64, 65536..=1073741824),
+            ("max_clients", self.max_clients as u64, 1..=65536),
+            ("max_prompt_bytes", self.max_prompt_bytes as u64, 1..=67108864),
+            ("grace_ms", self.grace_ms as u64, 0..=60000),
+            ("parallel_tools", self.parallel_tools as u64, 1..=256),
+            ("model_silence_s", self.model_silence_s as u64, 1..=86400),
+            ("max_answer_bytes", self.max_answer_bytes as u64, 1024..=1073741824),
+        ];
+        match bounds.into_iter().find(|(_, value, range)| !range.contains(value)) {
+            Some((key, value, range)) => Err(LimitError { key, value, least: *range.start(), most: *range.end() }),
+            None => Ok(()),
+        }
+    }
+
     /// The time a process has between TERM and KILL.
     #[must_use]
     pub fn grace(&self) -> Duration {
         Duration::from_millis(self.grace_ms)
     }
+}
+
+/// A bound that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("limits.{key} is {value}; it can be {least} to {most}")]
+pub struct LimitError {
+    /// Which.
+    pub key: &'static str,
+    /// What it was set to.
+    pub value: u64,
+    /// The least it can be.
+    pub least: u64,
+    /// The most it can be.
+    pub most: u64,
 }
 
 /// How long after the grace a tool's thread may take to come back before it is left behind.

@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::outfit::Outfit;
 use crate::state::{Effect, Input, Moment, Refused, Reply, State, decide};
-use crate::store::SessionLog;
+use crate::store::{SessionLog, StoreError};
 use ask::ToolAsks;
 use gate::Gates;
 use interrupt::Ends;
@@ -57,6 +57,8 @@ pub(crate) struct SessionActor {
     state: State,
     /// The numbers of the events to come.
     numbers: Range<u64>,
+    /// More numbers have been asked for.
+    reserving: bool,
     /// Where the facts are saved.
     log: Arc<dyn SessionLog>,
     /// What waits for saves.
@@ -113,6 +115,7 @@ impl SessionActor {
             ends: Ends::default(),
             state,
             numbers,
+            reserving: false,
             log,
             shown,
             restored,
@@ -183,22 +186,29 @@ impl SessionActor {
         }
     }
 
-    /// The next number. New ones are set aside well before the last is used.
+    /// The next number. New ones are set aside well before the last is used, and asked for again if that fails.
     fn number(&mut self, ctx: &mut Context<Self>) -> u64 {
         let next = self.numbers.start;
         self.numbers.start += 1;
-        if self.numbers.end - self.numbers.start == NUMBERS / 4 {
+        if self.numbers.end.saturating_sub(self.numbers.start) <= NUMBERS / 4 && !self.reserving {
+            self.reserving = true;
             let mut reserving = self.log.reserve(NUMBERS);
             match (&mut reserving).now_or_never() {
-                Some(reserved) => self.numbers.end = reserved.map_or(self.numbers.end, |reserved| reserved.end),
+                Some(reserved) => self.reserved(reserved),
                 None => {
-                    ctx.spawn(reserving.into_actor(self).map(|reserved, actor, _| {
-                        actor.numbers.end = reserved.map_or(actor.numbers.end, |reserved| reserved.end);
-                    }));
+                    ctx.spawn(reserving.into_actor(self).map(|reserved, actor, _| actor.reserved(reserved)));
                 }
             }
         }
         next
+    }
+
+    fn reserved(&mut self, reserved: Result<Range<u64>, StoreError>) {
+        self.reserving = false;
+        match reserved {
+            Ok(reserved) => self.numbers.end = reserved.end,
+            Err(error) => tracing::error!(%error, "no numbers could be set aside"),
+        }
     }
 
     /// Answers a message once what it did is saved.

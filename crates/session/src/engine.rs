@@ -17,8 +17,9 @@ use crate::store::{Memory, SessionStore};
 
 /// Threads that sessions' actors run on.
 const SESSION_THREADS: usize = 2;
-/// Threads that turns' runners and models' streams run on.
-const MODEL_THREADS: usize = 2;
+/// Threads that turns' runners and models' streams run on. One parses half a million pieces a second, and a stream
+/// whose connection and runner wake each other across threads costs half as much CPU again.
+const MODEL_THREADS: usize = 1;
 
 /// What is told to every model, unless the embedder says otherwise.
 const SYSTEM_PROMPT: &str = include_str!("../prompts/system.md");
@@ -103,9 +104,10 @@ impl EngineBuilder {
     /// Starts it.
     ///
     /// # Errors
-    /// [`StartError`] if the machine gives no threads.
+    /// [`StartError`] if a limit makes no sense, or the machine gives no threads.
     pub fn start(self) -> Result<Engine, StartError> {
         let failed = |error: &dyn std::fmt::Display| StartError { message: error.to_string() };
+        self.limits.check().map_err(|error| failed(&error))?;
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(MODEL_THREADS)
             .thread_name("holdpoint-model")
@@ -126,8 +128,17 @@ impl EngineBuilder {
             let system = System::new();
             system.block_on(async {
                 let arbiters = (0..SESSION_THREADS).map(|_| Arbiter::new()).collect();
-                // If nobody waits any more, the system is stopped below.
-                let _ = up.send(Manager::new(base, arbiters).start());
+                let context = Context::<Manager>::new();
+                // If nobody waits any more, the address is dropped, and that ends it.
+                let _ = up.send(context.address());
+                let manager = actix_rt::spawn(context.into_future(Manager::new(base, arbiters)));
+                actix_rt::spawn(async move {
+                    // Without its manager the engine is of no use, and whoever drops it waits for this.
+                    if manager.await.is_err() {
+                        tracing::error!("the manager failed, the engine stops");
+                    }
+                    System::current().stop();
+                });
             });
             if let Err(error) = system.run() {
                 tracing::error!(%error, "the engine's system failed");

@@ -1,7 +1,7 @@
 //! The lane: the one ordered, bounded way from a turn's runner and its tools to the session's actor.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use holdpoint_common::limits::OUTPUT_DELTA;
 use holdpoint_common::{CallId, Delta, Event, Kept};
@@ -30,8 +30,10 @@ pub(crate) type GateKey = u64;
 
 /// What a runner is told at a gate.
 pub(crate) enum Passage {
-    /// Begin. With the conversation as it stands.
-    Go(Arc<Vec<Arc<Event>>>),
+    /// Begin the step. With the conversation as it stands.
+    Step(Arc<Vec<Arc<Event>>>),
+    /// Begin the call.
+    Call,
     /// The user said no to the call; the reason is for the model.
     Denied(String),
     /// Begin nothing any more.
@@ -54,8 +56,23 @@ impl LaneSink {
     }
 
     /// Ends it: what the call's thread still sends is dropped. Returns what is kept.
-    pub(crate) fn close(&self) -> Kept {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default().finish()
+    pub(crate) async fn close(&self) -> Kept {
+        loop {
+            if let Some(kept) = self.try_close() {
+                return kept.finish();
+            }
+            // The call's thread waits for its place in the lane, which the actor makes: never for long.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Ends it, unless its thread is sending.
+    fn try_close(&self) -> Option<Kept> {
+        match self.kept.try_lock() {
+            Ok(mut kept) => Some(kept.take().unwrap_or_default()),
+            Err(TryLockError::Poisoned(kept)) => Some(kept.into_inner().take().unwrap_or_default()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

@@ -256,7 +256,12 @@ impl Handler<Find> for Manager {
             }
         });
         match found {
-            Some(id) => self.reach(id, 0, ctx),
+            Some(id) => {
+                if let Some(entry) = self.sessions.get_mut(&id) {
+                    entry.closed = false;
+                }
+                self.reach(id, 0, ctx)
+            }
             None => Box::pin(async move { Err(SessionError::Unknown { what }) }),
         }
     }
@@ -291,21 +296,58 @@ impl Handler<Open> for Manager {
 impl Handler<CloseSession> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
-    fn handle(&mut self, CloseSession { id, by }: CloseSession, _: &mut Self::Context) -> Self::Result {
-        let closed = || SessionError::Refused(Refused::Closed);
+    fn handle(&mut self, CloseSession { id, by }: CloseSession, ctx: &mut Self::Context) -> Self::Result {
         let Some(entry) = self.sessions.get_mut(&id) else {
             return Box::pin(async move { Err(SessionError::Unknown { what: id.to_string() }) });
         };
-        let Life::Live { actor, .. } = &entry.life else { return Box::pin(async move { Err(closed()) }) };
-        let actor = actor.clone();
+        if std::mem::replace(&mut entry.closed, true) {
+            return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
+        }
         let (ended, end) = oneshot::channel();
+        let manager = ctx.address();
+        let actor = match &mut entry.life {
+            // It has no actor to end.
+            Life::Saved => return Box::pin(async move { Ok(()) }),
+            Life::Starting { waiting } => {
+                let (started, live) = oneshot::channel();
+                waiting.push((0, started));
+                entry.closed = false;
+                return Box::pin(async move {
+                    // Started or not: then it can be closed.
+                    let _ = live.await;
+                    manager.send(CloseSession { id, by }).await.unwrap_or(Err(SessionError::Stopped))
+                });
+            }
+            Life::Live { actor, .. } => actor.clone(),
+        };
         entry.ends.push(ended);
-        entry.closed = true;
         Box::pin(async move {
-            let gone = || SessionError::Gone { session: id.clone() };
-            actor.send(actor::Close { by }).await.map_err(|_| gone())??;
-            end.await.map_err(|_| gone())
+            let closed = match actor.send(actor::Close { by }).await {
+                Ok(closed) => closed.map_err(SessionError::from),
+                Err(_) => Err(SessionError::Gone { session: id.clone() }),
+            };
+            if closed.is_err() {
+                // It lives on, or is rebuilt.
+                manager.send(Reopen(id.clone())).await.map_err(|_| SessionError::Stopped)?;
+            }
+            closed?;
+            end.await.map_err(|_| SessionError::Gone { session: id })
         })
+    }
+}
+
+/// A close did not come to pass.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Reopen(SessionId);
+
+impl Handler<Reopen> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, Reopen(id): Reopen, _: &mut Self::Context) {
+        if let Some(entry) = self.sessions.get_mut(&id) {
+            entry.closed = false;
+        }
     }
 }
 

@@ -114,7 +114,7 @@ impl Runner {
                 let error = Some(format!("the limit of {step} steps is reached"));
                 return End { outcome: Outcome::Limit, error, ..End::default() };
             }
-            let Passage::Go(history) = self.gate(Gate::Step).await else { return End::of(Outcome::Interrupted) };
+            let Passage::Step(history) = self.gate(Gate::Step).await else { return End::of(Outcome::Interrupted) };
             step += 1;
             let span = tracing::info_span!("step", step);
             if let Some(end) = self.step(history, toolbox).instrument(span).await {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
@@ -25,6 +25,10 @@ struct Door {
     full: Arc<AtomicBool>,
     /// What has been saved.
     saved: Arc<Mutex<Vec<Arc<Event>>>>,
+    /// Saves take a moment, rather than being done at once.
+    yields: Arc<AtomicBool>,
+    /// How often it was tried.
+    tries: Arc<AtomicUsize>,
 }
 
 struct DoorLog {
@@ -34,7 +38,24 @@ struct DoorLog {
 
 impl Door {
     fn new() -> Self {
-        Self { store: Arc::default(), open: watch::Sender::new(true), full: Arc::default(), saved: Arc::default() }
+        Self {
+            store: Arc::default(),
+            open: watch::Sender::new(true),
+            full: Arc::default(),
+            saved: Arc::default(),
+            yields: Arc::default(),
+            tries: Arc::default(),
+        }
+    }
+
+    /// Waits until a save has been asked for that had not been at `tries`.
+    async fn asked(&self, tries: usize) {
+        soon("a save", async {
+            while self.tries.load(Ordering::SeqCst) == tries {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
     }
 
     fn wrap(
@@ -59,9 +80,13 @@ impl SessionStore for Door {
 impl SessionLog for DoorLog {
     fn append(&self, after: u64, facts: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
         let (door, log) = (self.door.clone(), Arc::clone(&self.log));
+        door.tries.fetch_add(1, Ordering::SeqCst);
         async move {
             let mut open = door.open.subscribe();
             let _ = open.wait_for(|open| *open).await;
+            if door.yields.load(Ordering::SeqCst) {
+                tokio::task::yield_now().await;
+            }
             if door.full.load(Ordering::SeqCst) {
                 return Err(StoreError::Io { message: "no space left on device".into() });
             }
@@ -94,11 +119,12 @@ async fn nothing_leaves_before_it_is_saved() {
     // Its own opening.
     events.next().await.unwrap();
     door.open.send_replace(false);
+    let tries = door.tries.load(Ordering::SeqCst);
     let prompt = tokio::spawn({
         let session = session.clone();
         async move { session.prompt("go").await }
     });
-    // Handled by now: the actor answers in the order it was asked.
+    door.asked(tries).await;
     soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
     assert!(events.attachment().snapshot().turn.is_none());
     assert_eq!(session.snapshot().status, SessionStatus::Idle, "not published");
@@ -127,10 +153,12 @@ async fn an_approval_that_the_cut_overtakes_arrives_as_interrupted() {
     session.prompt("go").await.unwrap();
     let ask = events.asked().await;
     door.open.send_replace(false);
+    let tries = door.tries.load(Ordering::SeqCst);
     let answer = tokio::spawn({
         let (session, ask) = (session.clone(), ask.id.clone());
         async move { session.answer(&ask, Answer::Approve { always: false }).await }
     });
+    door.asked(tries).await;
     soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
     assert!(tells.try_recv().is_err(), "an approval waits for its save");
     // The cut does not.
@@ -194,4 +222,45 @@ async fn a_save_that_is_late_is_told_and_the_session_goes_on() {
     let finished =
         door.saved.lock().unwrap().iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
     assert!(finished, "what was kept meanwhile has been written");
+}
+
+/// A store that fails is tried again at its time, not for every fact: however busy the session is.
+#[tokio::test]
+async fn a_failing_store_is_not_stormed() {
+    for yields in [false, true] {
+        let door = Door::new();
+        let harness = Harness::with(|engine| engine.store(door.clone()));
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        door.yields.store(yields, Ordering::SeqCst);
+        door.full.store(true, Ordering::SeqCst);
+        let before = door.tries.load(Ordering::SeqCst);
+        let begun = std::time::Instant::now();
+        for _ in 0..20 {
+            for _ in 0..10 {
+                harness.model.then(reply().call("probe", json!({})));
+            }
+            session.prompt("go").await.unwrap();
+            events.turn_finished().await;
+        }
+        let tries = door.tries.load(Ordering::SeqCst) - before;
+        // One at once, then one a second.
+        let most = 2 + begun.elapsed().as_secs() as usize;
+        assert!(tries <= most, "{tries} tries, at most {most} are due");
+    }
+}
+
+/// An idle session whose facts are not saved can't be unloaded, and whoever wants its place is told so.
+#[tokio::test]
+async fn a_session_that_is_not_saved_keeps_its_place() {
+    let door = Door::new();
+    let limits = holdpoint_common::Limits { max_sessions: 1, ..holdpoint_common::Limits::default() };
+    let harness = Harness::with(|engine| engine.store(door.clone()).limits(limits));
+    let session = harness.open().await;
+    door.full.store(true, Ordering::SeqCst);
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    door.full.store(false, Ordering::SeqCst);
+    let refused = soon("an answer", harness.sessions().open(harness.session())).await.err().unwrap();
+    assert_eq!(refused, holdpoint_session::SessionError::TooManySessions { most: 1 });
 }

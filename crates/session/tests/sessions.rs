@@ -318,3 +318,49 @@ async fn m_b9_a_closed_session_opens_only_by_being_asked_for() {
     // The old handle reaches it again, too.
     session.prompt("go").await.unwrap();
 }
+
+/// The one place is held by a session that fails: it is rebuilt, and who wants the place is served or refused.
+#[tokio::test]
+async fn m_b1_an_idle_session_that_fails_does_not_hold_up_the_next() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    for _ in 0..50 {
+        let session = soon("a place", harness.open()).await;
+        session.panic_now().await;
+        let sessions = harness.sessions();
+        let opened = soon("an answer", sessions.open(harness.session())).await;
+        assert!(matches!(opened, Ok(_) | Err(SessionError::TooManySessions { .. })));
+    }
+}
+
+/// Nothing that a model streams is without a bound.
+#[tokio::test]
+async fn an_endless_answer_is_a_failed_turn() {
+    let harness = Harness::limited(Limits { max_answer_bytes: 64 * 1024, ..Limits::default() });
+    let mut calls = reply();
+    for n in 0..5_000 {
+        calls = calls.call("probe", json!({ "n": n }));
+    }
+    let mut texts = reply();
+    for _ in 0..100 {
+        texts = texts.text("x".repeat(1_000));
+    }
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    for answer in [calls, texts] {
+        harness.model.then(answer);
+        session.prompt("go").await.unwrap();
+        let end = events.turn_finished().await;
+        assert_eq!(end.outcome, Outcome::Failed);
+        assert!(end.error.unwrap().contains("65536 bytes"));
+    }
+    assert!(!events.facts().any(|fact| matches!(fact, Fact::ToolStarted { .. })), "no call of it runs");
+}
+
+#[tokio::test]
+async fn m_b8_closing_what_is_only_saved_closes_it() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    let session = harness.open().await;
+    harness.open().await;
+    session.close().await.unwrap();
+    assert_eq!(session.prompt("go").await.unwrap_err(), SessionError::Refused(Refused::Closed));
+}

@@ -257,6 +257,10 @@ impl Process {
             if self.drained_by.is_some_and(|by| now >= by) {
                 return Ok(Read::Ended);
             }
+            // Before reading: somebody who floods the pipe must not keep its time from running out.
+            if !self.tree_over && deadline.is_some_and(|deadline| now >= deadline) {
+                return Ok(Read::TimedOut);
+            }
             let until = if self.tree_over { Some(now) } else { earlier(deadline, self.drained_by) };
             let timeout = until.map(|until| timespec(until.saturating_duration_since(now)));
             let (output, over) = (self.output.as_fd(), self.over.as_fd());

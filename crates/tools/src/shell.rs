@@ -4,7 +4,7 @@ mod utf8;
 
 use std::time::{Duration, Instant};
 
-use holdpoint_common::limits::OUTPUT_DELTA;
+use holdpoint_common::limits::{LEAVE_AFTER, OUTPUT_DELTA};
 use holdpoint_common::{EndedProcesses, PolicyClass};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -90,7 +90,7 @@ impl Tool for Shell {
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let (command, timeout) = Self::input(&input)?;
-        let deadline = Instant::now() + timeout;
+        let mut deadline = Instant::now() + timeout;
         let spec = ProcessSpec {
             program: "bash".into(),
             args: vec!["-c".into(), command.into()],
@@ -106,13 +106,15 @@ impl Tool for Shell {
         let mut text = Lossy::default();
         let mut buffer = vec![0; OUTPUT_DELTA];
         loop {
-            // Once its time is out it is ended, which ends its output.
-            match process.read_by(&mut buffer, (!timed_out).then_some(deadline)) {
+            match process.read_by(&mut buffer, Some(deadline)) {
                 Ok(Read::Bytes(bytes)) => stream(&text.push(&buffer[..bytes]), context),
                 Ok(Read::Ended) => break,
+                // What can't be ended is not waited for.
+                Ok(Read::TimedOut) if timed_out => break,
                 Ok(Read::TimedOut) => {
                     timed_out = true;
                     process.end();
+                    deadline = Instant::now() + context.processes().grace() + LEAVE_AFTER;
                 }
                 Err(error) => return Err(ToolError::failed(format!("the output could not be read: {error}"))),
             }

@@ -107,6 +107,18 @@ fn the_log_is_off_unless_it_is_asked_for() {
     assert!(Ran::of(command).code(0).err.contains("prompt accepted"));
 }
 
+/// A log that nobody reads any more does not disturb the work.
+#[test]
+fn a_log_into_a_closed_pipe_is_no_fault() {
+    let world = World::new();
+    let mut command = world.command(&["run", "flood 10 10"]);
+    command.env("HOLDPOINT_LOG", "trace");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
 #[test]
 fn json_is_the_events_and_they_fold() {
     let world = World::new();

@@ -56,8 +56,13 @@ impl SessionActor {
         waiting.decided = reply != GateReply::Wait;
         let action = match reply {
             GateReply::Wait => None,
-            // The conversation is put in when the answer leaves.
-            GateReply::Go => Some(Action::Pass(key, Passage::Go(self.state.history()))),
+            GateReply::Go => Some(Action::Pass(
+                key,
+                match waiting.gate {
+                    Gate::Step => Passage::Step(self.state.history()),
+                    Gate::Tool { .. } => Passage::Call,
+                },
+            )),
             GateReply::Denied { reason } => Some(Action::Pass(key, Passage::Denied(reason))),
             GateReply::Cut => Some(Action::Pass(key, Passage::Cut)),
         };

@@ -28,6 +28,10 @@ pub(crate) struct Outbox {
     saved: u64,
     /// Saving does not work at present; clients have been told.
     failing: bool,
+    /// The next save after a failed one is due at its time, not before.
+    retrying: bool,
+    /// Bytes of the events that wait in `held`.
+    weight: usize,
     /// What waits, in order.
     held: VecDeque<Held>,
 }
@@ -76,6 +80,11 @@ impl Outbox {
         self.held.is_empty()
     }
 
+    /// Bytes of the facts that are not saved.
+    pub(super) fn unsaved(&self) -> usize {
+        self.unsaved.iter().map(|fact| fact.weight()).sum()
+    }
+
     /// Everything is saved.
     pub(super) fn is_saved(&self) -> bool {
         self.unsaved.is_empty() && self.saving.is_none()
@@ -90,9 +99,13 @@ impl SessionActor {
         let upto = facts.last().map(|fact| fact.seq).or(before).unwrap_or_default();
         let save = !facts.is_empty();
         self.outbox.unsaved.extend(facts);
+        self.outbox.weight += parcel.events.iter().map(|event| event.weight()).sum::<usize>();
         self.outbox.held.push_back(Held { upto, parcel });
         if save {
             self.save(ctx);
+        }
+        if self.outbox.weight > self.outfit.limits.buffered_bytes {
+            self.not_saved("more happens than can be saved in time", ctx);
         }
         self.release(ctx);
     }
@@ -101,13 +114,14 @@ impl SessionActor {
     fn release(&mut self, ctx: &mut Context<Self>) {
         let failing = self.outbox.failing;
         while let Some(held) = self.outbox.held.pop_front_if(|held| failing || held.upto <= self.outbox.saved) {
+            self.outbox.weight -= held.parcel.events.iter().map(|event| event.weight()).sum::<usize>();
             self.carry_out(held.parcel, held.upto <= self.outbox.saved, ctx);
         }
     }
 
     /// Hands what is not saved to the store, one save at a time.
     fn save(&mut self, ctx: &mut Context<Self>) {
-        if self.outbox.saving.is_some() {
+        if self.outbox.saving.is_some() || self.outbox.retrying {
             return;
         }
         let Some(upto) = self.outbox.unsaved.back().map(|fact| fact.seq) else { return };
@@ -145,9 +159,17 @@ impl SessionActor {
                     self.tell(Delta::SavedAgain, ctx);
                 }
             }
+            // An append whose failure was told had been written all the same.
+            Err(StoreError::Conflict { last, .. }) if self.outbox.unsaved.iter().any(|fact| fact.seq == last) => {
+                self.saved(last, Ok(()), ctx);
+            }
             Err(error) => {
                 self.not_saved(&error.to_string(), ctx);
-                ctx.run_later(RETRY, Self::save);
+                self.outbox.retrying = true;
+                ctx.run_later(RETRY, |actor, ctx| {
+                    actor.outbox.retrying = false;
+                    actor.save(ctx);
+                });
             }
         }
     }

@@ -29,6 +29,11 @@ impl Handler<Prompt> for SessionActor {
     type Result = Replied<Result<Prompted, Refused>>;
 
     fn handle(&mut self, Prompt { text, by }: Prompt, ctx: &mut Self::Context) -> Self::Result {
+        // What is not saved is kept in memory, and only so much of it.
+        let (unsaved, most) = (self.outbox.unsaved(), self.outfit.limits.buffered_bytes);
+        if unsaved > most {
+            return Replied::Now(Err(Refused::NotSaving { unsaved }));
+        }
         match self.take(Input::Prompt { text, by }, ctx) {
             Ok(Reply::Prompted { prompt, position }) => {
                 tracing::info!(%prompt, position, "prompt accepted");

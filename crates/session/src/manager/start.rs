@@ -142,24 +142,26 @@ async fn start(
     manager.send(Started { id, seen, actor, alive: runs }).await.map_err(stopped)?
 }
 
-/// Unloads sessions until there is room for one more.
+/// Unloads sessions until there is room for one more. Each is asked once.
 async fn make_room(manager: &Addr<Manager>) -> Result<(), SessionError> {
+    let mut refused = BTreeSet::new();
     loop {
-        let candidates = match manager.send(GetRoom).await.map_err(stopped)? {
+        let (most, candidates) = match manager.send(GetRoom).await.map_err(stopped)? {
             Places::Free => return Ok(()),
-            Places::Full { most, candidates } if candidates.is_empty() => {
-                return Err(SessionError::TooManySessions { most });
-            }
-            Places::Full { candidates, .. } => candidates,
-        };
-        for (id, actor) in candidates {
-            if actor.send(actor::Unload).await == Ok(true) {
-                // Until the manager knows, the place is not free.
+            Places::Ending(id) => {
                 manager.send(AwaitEnd(id)).await.map_err(stopped)?;
-                break;
+                continue;
             }
+            Places::Full { most, candidates } => (most, candidates),
+        };
+        let candidate = candidates.into_iter().find(|(id, _)| !refused.contains(id));
+        let (id, actor) = candidate.ok_or(SessionError::TooManySessions { most })?;
+        if actor.send(actor::Unload).await == Ok(true) {
+            // Until the manager knows, the place is not free.
+            manager.send(AwaitEnd(id)).await.map_err(stopped)?;
+        } else {
+            refused.insert(id);
         }
-        // Asked again: a candidate that would not go is busy by now and no candidate any more.
     }
 }
 
@@ -220,6 +222,8 @@ struct GetRoom;
 #[derive(MessageResponse)]
 enum Places {
     Free,
+    /// This one's actor has ended, and the manager is about to hear of it.
+    Ending(SessionId),
     Full {
         most: usize,
         /// Idle as far as is known, nobody attached, the longest untouched first.
@@ -236,6 +240,13 @@ impl Handler<GetRoom> for Manager {
         let live = self.sessions.values().filter(|entry| matches!(entry.life, Life::Live { .. })).count();
         if live < most {
             return Places::Free;
+        }
+        let ending = self.sessions.iter().find(|(_, entry)| match &entry.life {
+            Life::Live { actor, .. } => !actor.connected(),
+            Life::Starting { .. } | Life::Saved => false,
+        });
+        if let Some((id, _)) = ending {
+            return Places::Ending(id.clone());
         }
         let mut candidates: Vec<_> = self
             .sessions
@@ -259,6 +270,7 @@ fn is_free(snapshot: &Snapshot) -> bool {
         && snapshot.clients == 0
         && snapshot.queue.is_empty()
         && snapshot.hold == Hold::Off
+        && snapshot.saved
 }
 
 /// Waits until a session's actor has ended.
@@ -319,7 +331,6 @@ impl Handler<Begin> for Manager {
         let Some(entry) = self.sessions.get_mut(&id) else {
             return Err(SessionError::Unknown { what: id.to_string() });
         };
-        entry.closed = false;
         let failed = entry.failed.contains(&entry.incarnation);
         let cause = if failed { RestoreCause::Panic } else { RestoreCause::Unloaded };
         if let Life::Live { actor, .. } = &entry.life {

@@ -22,7 +22,7 @@ pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decisio
         Input::Answer { ask, answer, by } => draft.answer(&ask, answer, by)?,
         Input::Interrupt { turn, by } => draft.interrupt(turn, by)?,
         Input::Hold { by } => draft.hold(by)?,
-        Input::Release { by } => draft.release(&by)?,
+        Input::Release { .. } => draft.release()?,
         Input::Toggle { shown, by } => draft.toggle(shown, by)?,
         Input::Close { by } => draft.close(by)?,
         Input::Ask { turn, call, request } => draft.ask(turn, call, request),
@@ -154,7 +154,7 @@ impl Draft<'_> {
         Ok(Reply::Hold(hold))
     }
 
-    fn release(&mut self, _by: &Who) -> Result<Reply, Refused> {
+    fn release(&mut self) -> Result<Reply, Refused> {
         match (&self.state.phase, &self.state.hold) {
             (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => return Err(Refused::Closed),
             (_, Hold::Off) => {}
@@ -180,7 +180,7 @@ impl Draft<'_> {
         }
         match shown {
             HoldShown::Off => self.hold(by),
-            HoldShown::Requested | HoldShown::Standing => self.release(&by),
+            HoldShown::Requested | HoldShown::Standing => self.release(),
         }
     }
 

@@ -88,6 +88,12 @@ pub enum Refused {
         /// How many wait.
         waiting: usize,
     },
+    /// Saving has failed for so long that nothing more is taken on.
+    #[error("{unsaved} bytes could not be saved; nothing more is taken on until they are")]
+    NotSaving {
+        /// How much waits to be saved, in bytes.
+        unsaved: usize,
+    },
     /// There is nothing in the prompt.
     #[error("the prompt is empty")]
     EmptyPrompt,

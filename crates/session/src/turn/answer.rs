@@ -36,7 +36,34 @@ struct Draft {
     message: AssistantMessage,
     refused: Vec<(CallId, String)>,
     usage: Option<Usage>,
+    /// What has come so far, for its bound.
     bytes: usize,
+}
+
+/// The most calls of one answer.
+const MOST_CALLS: usize = 1_000;
+
+impl Draft {
+    /// Why the answer is too much, if it is.
+    fn over(&self, most_bytes: usize) -> Option<String> {
+        if self.bytes > most_bytes {
+            return Some(format!("the model's answer is over {most_bytes} bytes"));
+        }
+        let calls = self.message.calls.len();
+        (calls > MOST_CALLS).then(|| format!("the model's answer has over {MOST_CALLS} calls"))
+    }
+}
+
+/// About how much an event adds to an answer, in bytes.
+fn weight(event: &ModelEvent) -> usize {
+    size_of_val(event)
+        + match event {
+            ModelEvent::Text(text) | ModelEvent::Thought(text) | ModelEvent::ThoughtSignature(text) => text.len(),
+            ModelEvent::Call { name, arguments, signature } => {
+                name.len() + arguments.len() + signature.as_ref().map_or(0, String::len)
+            }
+            ModelEvent::Usage(_) => 0,
+        }
 }
 
 impl Runner {
@@ -47,13 +74,14 @@ impl Runner {
         let mut draft = Draft::default();
         let stop = self.stream(&mut stream, &mut draft).await;
         drop(stream);
-        let Draft { mut message, refused, usage, bytes } = draft;
+        let Draft { mut message, refused, usage, .. } = draft;
         if !matches!(stop, Stop::Whole) {
             // What had come is kept; calls of an answer that did not end are not run and not kept.
             message.partial = true;
             message.calls.clear();
         }
-        let usage = usage.unwrap_or_else(|| Usage::estimate(asked, bytes as u64));
+        let said: usize = message.blocks.iter().map(|block| block.text.len()).sum();
+        let usage = usage.unwrap_or_else(|| Usage::estimate(asked, said as u64));
         Answered { message, usage, stop, refused }
     }
 
@@ -78,6 +106,10 @@ impl Runner {
                 Some(Err(error)) => return Stop::Failed(explain(&error)),
                 None => return Stop::Whole,
             };
+            draft.bytes += weight(&event);
+            if let Some(error) = draft.over(limits.max_answer_bytes) {
+                return Stop::Failed(error);
+            }
             let (kind, mut text) = match event {
                 ModelEvent::Text(text) => (BlockKind::Text, text),
                 ModelEvent::Thought(text) => (BlockKind::Thought, text),
@@ -97,18 +129,20 @@ impl Runner {
             // What has arrived already goes out as one delta.
             while text.len() < TEXT_DELTA {
                 match stream.next().now_or_never() {
-                    Some(Some(Ok(ModelEvent::Text(more)))) if kind == BlockKind::Text => text.push_str(&more),
-                    Some(Some(Ok(ModelEvent::Thought(more)))) if kind == BlockKind::Thought => text.push_str(&more),
+                    Some(Some(Ok(ModelEvent::Text(more)))) if kind == BlockKind::Text => {
+                        draft.bytes += more.len();
+                        text.push_str(&more);
+                    }
+                    Some(Some(Ok(ModelEvent::Thought(more)))) if kind == BlockKind::Thought => {
+                        draft.bytes += more.len();
+                        text.push_str(&more);
+                    }
                     Some(other) => {
                         ahead = Some(other);
                         break;
                     }
                     None => break,
                 }
-            }
-            draft.bytes += text.len();
-            if draft.bytes > limits.max_answer_bytes {
-                return Stop::Failed(format!("the model's answer is over {} bytes", limits.max_answer_bytes));
             }
             if !self.add_text(draft, kind, &text).await {
                 return Stop::Cut;
@@ -162,7 +196,6 @@ impl Runner {
     }
 
     fn add_call(&mut self, draft: &mut Draft, name: String, arguments: &str, signature: Option<String>) {
-        draft.bytes += name.len() + arguments.len();
         let id = CallId(self.item().0);
         let input = match arguments.trim() {
             "" => Ok(Value::Object(serde_json::Map::new())),

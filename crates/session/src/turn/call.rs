@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use holdpoint_common::limits::LEAVE_AFTER;
-use holdpoint_common::{EndedProcesses, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict};
+use holdpoint_common::{EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict};
 use holdpoint_tools::{Asker, Intent, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome};
 use tokio::sync::oneshot;
 
@@ -53,9 +53,9 @@ impl Runner {
             }
         };
         match self.gate(Gate::Tool { call: call.id, clearance }).await {
-            Passage::Go(_) => self.run_tool(call, tool).await,
+            Passage::Call => self.run_tool(call, tool).await,
             Passage::Denied(why) => CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) },
-            Passage::Cut => {
+            Passage::Step(_) | Passage::Cut => {
                 let why = "not run: the turn was interrupted".to_owned();
                 CallEnd { tool: Some(tool), ..unrun(ToolStatus::Interrupted, why) }
             }
@@ -105,12 +105,14 @@ impl Runner {
             let why = format!("not run: no thread for it: {error}");
             return CallEnd::of(ToolResult::unrun(call.id, ToolStatus::Error, why));
         }
-        let cut = tokio::select! {
+        tokio::select! {
             biased;
-            () = self.cancel.cancelled() => true,
-            back = &mut returned => return ended(call, &sink, back.unwrap_or_else(|_| Err("its thread is gone".into()))),
-        };
-        debug_assert!(cut);
+            () = self.cancel.cancelled() => {}
+            back = &mut returned => {
+                let back = back.unwrap_or_else(|_| Err("its thread is gone".into()));
+                return ended(call, sink.close().await, back);
+            }
+        }
         processes.end();
         let back = tokio::time::timeout(limits.grace() + LEAVE_AFTER, returned).await;
         let (how, tool, processes) = match back {
@@ -122,7 +124,8 @@ impl Runner {
             }
         };
         let why = "interrupted: what it did until then stands";
-        let result = ToolResult { output: sink.close(), ..ToolResult::unrun(call.id, ToolStatus::Interrupted, why) };
+        let result =
+            ToolResult { output: sink.close().await, ..ToolResult::unrun(call.id, ToolStatus::Interrupted, why) };
         let stopped = Some(StoppedTool { call: call.id, name: call.name, how });
         CallEnd { result, tool, stopped, processes }
     }
@@ -135,8 +138,7 @@ fn confirm(call: &ToolCall, intent: Intent) -> Clearance {
 }
 
 /// A call that came back by itself.
-fn ended(call: ToolCall, sink: &LaneSink, back: Result<Returned, String>) -> CallEnd {
-    let output = sink.close();
+fn ended(call: ToolCall, output: Kept, back: Result<Returned, String>) -> CallEnd {
     let ended = |status, result: String| ToolResult { output, ..ToolResult::unrun(call.id, status, result) };
     let (tool, outcome) = match back {
         Ok(Returned { tool, outcome, .. }) => (tool, outcome),
