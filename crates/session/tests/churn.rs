@@ -10,6 +10,7 @@ use holdpoint_session::testing::{PATIENCE, soon};
 use holdpoint_session::{AttachFrom, Engine, OpenSession, Sessions};
 use tempfile::TempDir;
 
+#[path = "support/process.rs"]
 mod support;
 
 use support::{Forgetful, resident_kib};

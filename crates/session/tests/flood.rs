@@ -14,6 +14,7 @@ use holdpoint_session::testing::soon;
 use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionError, SessionHandle, Sessions};
 use tempfile::TempDir;
 
+#[path = "support/process.rs"]
 mod support;
 
 use support::{Forgetful, resident_kib};

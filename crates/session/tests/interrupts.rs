@@ -236,3 +236,36 @@ async fn m_c1_while_a_policy_confirm_is_open() {
     });
     assert_eq!(result, Some(ToolStatus::Interrupted));
 }
+
+/// Sleeping, looping, compiling, a pipeline of ten: all gone when the receipt is there, every time.
+#[tokio::test]
+async fn t_p1_whatever_runs_is_gone_with_the_receipt() {
+    let full = std::env::var_os("HOLDPOINT_FULL").is_some();
+    let harness = Harness::start();
+    let census = Census::new();
+    let mark = census.mark();
+    std::fs::write(harness.folder.path().join("main.c"), "int main(void) { return 0; }\n").unwrap();
+    let pipeline = vec!["cat"; 9].join(" | ");
+    let commands = [
+        format!("echo up; exec -a {mark} sleep 1000"),
+        format!("echo up; : {mark}; while :; do :; done"),
+        format!("echo up; : {mark}; while :; do cc -D{} -o out main.c; done", mark.replace('-', "_")),
+        format!("(echo up; : {mark}; while :; do echo y; sleep 0.01; done) | {pipeline}"),
+    ];
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    for command in commands.iter().cycle().take(if full { 100 } else { 12 }) {
+        harness.model.then(reply().call("shell", json!({ "command": command })));
+        session.prompt("go").await.unwrap();
+        events
+            .until_new("output", |event| match event.delta() {
+                Some(holdpoint_common::Delta::Output { .. }) => Some(()),
+                _ => None,
+            })
+            .await;
+        let end = session.interrupt_and_wait().await.unwrap().unwrap();
+        assert!(census.living().is_empty(), "{command}: {:?}", census.living());
+        assert!(end.receipt.unwrap().processes.total() >= 1);
+        events.turn_finished().await;
+    }
+}

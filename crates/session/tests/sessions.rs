@@ -364,3 +364,75 @@ async fn m_b8_closing_what_is_only_saved_closes_it() {
     session.close().await.unwrap();
     assert_eq!(session.prompt("go").await.unwrap_err(), SessionError::Refused(Refused::Closed));
 }
+
+/// After close, or the actor's death, no tool thread of the session waits on an ask.
+#[tokio::test]
+async fn invariant_6_no_tool_waits_on_a_session_that_is_gone() {
+    for panics in [false, true] {
+        let harness = Harness::start();
+        let (told, tells) = std::sync::mpsc::channel();
+        harness.probe.does(move |_, context| {
+            // More than one ask, the second of them too late in any case.
+            for _ in 0..2 {
+                told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+            }
+            Err(ToolError::Interrupted)
+        });
+        let mut calls = reply();
+        for n in 0..16 {
+            calls = calls.call("probe", json!({ "n": n }));
+        }
+        harness.model.then(calls);
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        for _ in 0..16 {
+            events.asked().await;
+        }
+        if panics {
+            session.panic_now().await;
+        } else {
+            session.close().await.unwrap();
+        }
+        for _ in 0..32 {
+            let response = tells.recv_timeout(holdpoint_session::testing::PATIENCE);
+            assert_eq!(response, Ok(PauseResponse::Interrupted));
+        }
+    }
+}
+
+/// One session's fault never ends another's turn: a panicking tool, a panicking actor, a failing model, a close.
+#[tokio::test]
+async fn invariant_8_one_sessions_fault_never_ends_anothers_turn() {
+    let harness = Harness::start();
+    harness.probe.does(|_, _| panic!("the probe fell over"));
+    let bystander = harness.open().await;
+    let mut events = harness.watch(&bystander).await;
+    let live = harness.model.then_live();
+    bystander.prompt("go").await.unwrap();
+    events.step_started().await;
+    for fault in 0..4 {
+        let session = harness.open().await;
+        match fault {
+            0 => harness.model.then(reply().call("probe", json!({}))),
+            1 => harness.model.then(reply().fail("overloaded")),
+            _ => harness.model.then(reply().call("shell", json!({ "command": "sleep 1000" }))),
+        };
+        session.prompt("go").await.unwrap();
+        match fault {
+            0 | 1 => drop(session.settled().await.unwrap()),
+            2 => session.panic_now().await,
+            _ => session.close().await.unwrap(),
+        }
+        let word = format!("word {fault}");
+        assert!(live.text(word.clone()), "the bystander's request goes on");
+        events
+            .until_new(&word, |event| match event.delta() {
+                Some(holdpoint_common::Delta::Text { text, .. }) if text.contains(&word) => Some(()),
+                _ => None,
+            })
+            .await;
+    }
+    drop(live);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+}
