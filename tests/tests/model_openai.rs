@@ -1,5 +1,5 @@
 //! `openai/NAME` against a real server: every deviation of the wire comes out right, or as an error that says what was wrong.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

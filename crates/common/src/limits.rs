@@ -74,9 +74,9 @@ impl Limits {
             ("buffered_bytes", self.buffered_bytes as u64, 65536..=1073741824),
             ("max_clients", self.max_clients as u64, 1..=65536),
             ("max_prompt_bytes", self.max_prompt_bytes as u64, 1..=67108864),
-            ("grace_ms", self.grace_ms as u64, 0..=60000),
+            ("grace_ms", self.grace_ms, 0..=60000),
             ("parallel_tools", self.parallel_tools as u64, 1..=256),
-            ("model_silence_s", self.model_silence_s as u64, 1..=86400),
+            ("model_silence_s", self.model_silence_s, 1..=86400),
             ("max_answer_bytes", self.max_answer_bytes as u64, 1024..=1073741824),
         ];
         match bounds.into_iter().find(|(_, value, range)| !range.contains(value)) {

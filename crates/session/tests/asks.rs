@@ -1,5 +1,5 @@
 //! Asks against the real actor: raised by real tool threads, answered by real clients.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind,

@@ -1,5 +1,5 @@
 //! Attach and detach: nothing missed, nothing twice, nobody waited for.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Sessions that come and go. Alone in its program: it looks at the whole process.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -10,10 +11,13 @@ use holdpoint_session::testing::{PATIENCE, soon};
 use holdpoint_session::{AttachFrom, Engine, OpenSession, Sessions};
 use tempfile::TempDir;
 
+#[path = "support/forgetful.rs"]
+mod forgetful;
 #[path = "support/process.rs"]
-mod support;
+mod process;
 
-use support::{Forgetful, resident_kib};
+use forgetful::Forgetful;
+use process::resident_kib;
 
 /// KiB that a closed session may leave: its line in the list of sessions.
 const LISTED: u64 = 2;

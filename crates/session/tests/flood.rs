@@ -1,5 +1,5 @@
 //! A flood of requests at one session. Alone in its program: it looks at the memory of the whole process.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 #![cfg(target_os = "linux")]
 
 use std::sync::Arc;
@@ -14,10 +14,13 @@ use holdpoint_session::testing::soon;
 use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionError, SessionHandle, Sessions};
 use tempfile::TempDir;
 
+#[path = "support/forgetful.rs"]
+mod forgetful;
 #[path = "support/process.rs"]
-mod support;
+mod process;
 
-use support::{Forgetful, resident_kib};
+use forgetful::Forgetful;
+use process::resident_kib;
 
 /// Tasks that flood.
 const TASKS: usize = 8;

@@ -1,5 +1,5 @@
 //! Interrupts against the real actor: in every phase, with real processes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -245,7 +245,7 @@ async fn t_p1_whatever_runs_is_gone_with_the_receipt() {
     let census = Census::new();
     let mark = census.mark();
     std::fs::write(harness.folder.path().join("main.c"), "int main(void) { return 0; }\n").unwrap();
-    let pipeline = vec!["cat"; 9].join(" | ");
+    let pipeline = ["cat"; 9].join(" | ");
     let commands = [
         format!("echo up; exec -a {mark} sleep 1000"),
         format!("echo up; : {mark}; while :; do :; done"),

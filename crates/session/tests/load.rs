@@ -1,4 +1,5 @@
 //! Many sessions that wait, and clients that go away in the middle of a request.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 //! The log: a span for each session, turn, step and call, and a line for whatever a person does.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

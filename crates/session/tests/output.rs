@@ -1,5 +1,5 @@
 //! Floods of output, through a whole session. Alone in its program: it looks at the memory of the whole process.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 #![cfg(target_os = "linux")]
 
 use holdpoint_common::{Fact, KEPT_HEAD, KEPT_TAIL, Limits, ToolStatus};
@@ -8,7 +8,7 @@ use holdpoint_session::{AttachFrom, ClientEnd};
 use serde_json::json;
 
 #[path = "support/process.rs"]
-mod support;
+mod process;
 
 /// KiB that the process may grow by, whatever the output's size.
 const GROWTH: u64 = 64 * 1024;
@@ -24,7 +24,7 @@ async fn t_p8_a_flood_of_output_is_bounded() {
     harness.model.then(reply().call("shell", json!({ "command": "head -c 1000000 /dev/zero" })));
     session.prompt("go").await.unwrap();
     session.settled().await.unwrap();
-    let before = support::resident_kib();
+    let before = process::resident_kib();
     for source in ["/dev/zero", "/dev/urandom"] {
         let mut lazy = session.attach(AttachFrom::now()).await.unwrap();
         let command = format!("head -c {mib}M {source} | tr '\\0' y; echo the end; exit 3");
@@ -49,7 +49,7 @@ async fn t_p8_a_flood_of_output_is_bounded() {
         assert!(kept + result.output.dropped >= mib << 20, "all of it is accounted for");
         while lazy.next().await.is_some() {}
         assert!(matches!(lazy.end(), ClientEnd::Lagged { .. }));
-        let grown = support::resident_kib().saturating_sub(before);
+        let grown = process::resident_kib().saturating_sub(before);
         assert!(grown < GROWTH, "{source}: grown by {grown} KiB");
     }
 }

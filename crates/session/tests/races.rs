@@ -1,5 +1,5 @@
 //! Real-actor races, a thousand rounds each: both orders are right, nothing between them is.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::sync::mpsc;
 

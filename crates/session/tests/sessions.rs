@@ -1,5 +1,5 @@
 //! Many sessions: the loop, the limit, the list, closing, faults.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use holdpoint_common::{
     Answer, AnswerError, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, ToolStatus,

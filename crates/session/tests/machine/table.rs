@@ -167,6 +167,8 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
 
 /// What every pair comes to, by input and outcome, in the table's own form.
 fn tabled() -> String {
+    // By input: what it comes to, and in which phases.
+    #[expect(clippy::type_complexity, reason = "told in the line above")]
     let mut table: Vec<(&str, Vec<(String, Vec<&str>)>)> =
         inputs(&at("idle")).iter().map(|(name, _)| (*name, Vec::new())).collect();
     for phase in PHASES {
