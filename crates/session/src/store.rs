@@ -12,11 +12,20 @@ use thiserror::Error;
 pub use memory::Memory;
 
 /// The logs of all sessions.
+///
+/// What these return is polled on a session's thread: it does its work elsewhere, or is ready at once. If it is dropped
+/// half-way (the session's actor has failed), it may have done its work or not: the log is read anew then.
 pub trait SessionStore: Send + Sync + 'static {
     /// Makes the log of a new session.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if it can't be made.
     fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
 
     /// Opens the log of a session made before.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] if there is none, [`StoreError::Io`] if it can't be read.
     fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
 }
 
@@ -24,13 +33,27 @@ pub trait SessionStore: Send + Sync + 'static {
 pub trait SessionLog: Send + Sync + 'static {
     /// Adds facts durably, all or none. `after` is the number of the last fact the caller knows of, so that
     /// two owners of one session can't both write.
+    ///
+    /// One at a time is under way for a session. After an error the same facts come again, with those that happened
+    /// since: a log that had written them after all answers [`StoreError::Conflict`] with the last of them, which is
+    /// taken as success.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing is acknowledged, and the session is told as not saved.
     fn append(&self, after: u64, facts: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>>;
 
     /// The facts with numbers in `range`, in order; with `newest`, only that many of the last ones.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if they can't be read; the reader is told of a gap.
     fn read(&self, range: Range<u64>, newest: Option<usize>)
     -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
 
-    /// Sets `count` numbers aside that were never set aside before, above every fact there is.
+    /// Sets `count` numbers aside that were never set aside before, above every fact there is. Durable: they are not
+    /// given again after a restart.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; it is asked again.
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>>;
 }
 

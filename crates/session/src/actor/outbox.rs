@@ -185,7 +185,13 @@ impl SessionActor {
         self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
     }
 
-    fn carry_out(&mut self, parcel: Parcel, saved: bool, ctx: &mut Context<Self>) {
+    fn carry_out(&mut self, mut parcel: Parcel, saved: bool, ctx: &mut Context<Self>) {
+        // First of all the tools: each has waited longest, and nothing it does from here can overtake what follows.
+        for wake in parcel.actions.extract_if(.., |action| matches!(action, Action::Wake(..))) {
+            if let Action::Wake(ask, reply) = wake {
+                self.wake(&ask, reply);
+            }
+        }
         if let Some(mut snapshot) = parcel.snapshot {
             snapshot.saved = saved;
             self.show(snapshot);
@@ -196,7 +202,8 @@ impl SessionActor {
         for action in parcel.actions {
             match action {
                 Action::Start(turn) => self.start_runner(turn, ctx),
-                Action::Wake(ask, reply) => self.wake(&ask, reply),
+                // Done above.
+                Action::Wake(..) => {}
                 Action::Pass(gate, passage) => self.pass(gate, passage),
                 Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
                 Action::Reply(reply) => reply(saved),

@@ -29,6 +29,9 @@ impl CallEnd {
     }
 }
 
+/// A tool, and what its call would do.
+type Judged = (Box<dyn Tool>, Intent);
+
 /// What a call's thread hands back.
 struct Returned {
     tool: Box<dyn Tool>,
@@ -41,7 +44,7 @@ impl Runner {
         let unrun = |status, why: String| CallEnd::of(ToolResult::unrun(call.id, status, why));
         let (tool, intent) = match self.judge(&call, tool).await {
             Ok(judged) => judged,
-            Err(why) => return unrun(ToolStatus::Error, why),
+            Err((status, why)) => return unrun(status, why),
         };
         let policy = self.settings.policy;
         let clearance = match policy.judge(intent.class) {
@@ -63,7 +66,7 @@ impl Runner {
     }
 
     /// What the call would do. Looks at paths, so it is kept off the threads that serve models.
-    async fn judge(&self, call: &ToolCall, tool: Box<dyn Tool>) -> Result<(Box<dyn Tool>, Intent), String> {
+    async fn judge(&self, call: &ToolCall, tool: Box<dyn Tool>) -> Result<Judged, (ToolStatus, String)> {
         let (input, workspace) = (call.input.clone(), Arc::clone(&self.outfit.workspace));
         let judged = tokio::task::spawn_blocking(move || {
             let intent = tool.intent(&input, &workspace);
@@ -71,8 +74,8 @@ impl Runner {
         });
         match judged.await {
             Ok((tool, Ok(intent))) => Ok((tool, intent)),
-            Ok((_, Err(error))) => Err(format!("not run: {error}")),
-            Err(panic) => Err(format!("not run: the tool panicked: {panic}")),
+            Ok((_, Err(error))) => Err((ToolStatus::Error, format!("not run: {error}"))),
+            Err(panic) => Err((ToolStatus::Panicked, format!("the tool panicked before it began: {panic}"))),
         }
     }
 
