@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind,
+    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind,
     PauseResponse, PolicyMode, SessionStatus, ToolStatus, Who,
 };
-use holdpoint_session::testing::{Harness, reply};
-use holdpoint_session::{AttachFrom, SessionError};
+use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 use holdpoint_tools::{ToolError, ToolOutcome};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Calls of the probe ask a Confirm or a Continue, as their input says, and tell what they were told.
 fn asking(harness: &Harness) {
@@ -21,6 +21,16 @@ fn asking(harness: &Harness) {
             PauseResponse::Interrupted => Err(ToolError::Interrupted),
         }
     });
+}
+
+/// A session whose probe has asked, who watches it, and what it asked.
+async fn asked(harness: &Harness, input: Value) -> (SessionHandle, Recorder, Ask) {
+    harness.model.then(reply().call("probe", input));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    (session, events, ask)
 }
 
 fn result_text(facts: &[Fact]) -> Vec<(ToolStatus, String)> {
@@ -55,11 +65,7 @@ async fn m_a1_status_is_paused_exactly_while_an_ask_is_open() {
 async fn m_a2_a_reason_reaches_the_model_in_the_same_step() {
     let harness = Harness::start();
     asking(&harness);
-    harness.model.then(reply().call("probe", json!({"kind": "confirm", "message": "Drop the table?"})));
-    let session = harness.open().await;
-    let mut events = harness.watch(&session).await;
-    session.prompt("go").await.unwrap();
-    events.asked().await;
+    let (_, mut events, _) = asked(&harness, json!({"kind": "confirm", "message": "Drop the table?"})).await;
     events.answer(Answer::Deny { reason: Some("not on Fridays".into()) }).await.unwrap();
     events.turn_finished().await;
     let requests = harness.model.requests();
@@ -117,7 +123,7 @@ async fn m_a3_an_always_is_remembered_in_its_session_alone() {
     one.close().await.unwrap();
     // Opened again, it has forgotten.
     let one = harness.sessions().get(one.id().as_str()).await.unwrap();
-    let mut events = holdpoint_session::testing::Recorder::of(one.attach(AttachFrom::now()).await.unwrap());
+    let mut events = Recorder::of(one.attach(AttachFrom::now()).await.unwrap());
     harness.model.then(reply().call("probe", json!({"same": true})));
     one.prompt("go").await.unwrap();
     events.asked().await;
@@ -127,11 +133,7 @@ async fn m_a3_an_always_is_remembered_in_its_session_alone() {
 async fn m_a5_second_answer_is_told_by_whom() {
     let harness = Harness::start();
     asking(&harness);
-    harness.model.then(reply().call("probe", json!({"kind": "confirm"})));
-    let session = harness.open().await;
-    let mut events = harness.watch(&session).await;
-    session.prompt("go").await.unwrap();
-    let ask = events.asked().await;
+    let (session, mut events, ask) = asked(&harness, json!({"kind": "confirm"})).await;
     let other = harness.engine.sessions(Who { name: "other".into(), pid: Some(7) });
     let other = other.get(session.id().as_str()).await.unwrap();
 
@@ -151,11 +153,7 @@ async fn m_a5_second_answer_is_told_by_whom() {
 async fn m_a5_an_answer_to_a_closed_ask_is_told_the_cause() {
     let harness = Harness::start();
     asking(&harness);
-    harness.model.then(reply().call("probe", json!({"kind": "confirm"})));
-    let session = harness.open().await;
-    let mut events = harness.watch(&session).await;
-    session.prompt("go").await.unwrap();
-    let ask = events.asked().await;
+    let (session, _events, ask) = asked(&harness, json!({"kind": "confirm"})).await;
     session.interrupt_and_wait().await.unwrap().unwrap();
     let closed = session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap_err();
     let cause = AskCloseCause::Interrupted;
@@ -262,11 +260,7 @@ async fn m_a8_interrupt_while_paused_drops_the_prompt_everywhere() {
 async fn m_a11_an_open_ask_is_shown_to_whoever_attaches_later() {
     let harness = Harness::start();
     asking(&harness);
-    harness.model.then(reply().call("probe", json!({"kind": "confirm", "message": "still here"})));
-    let session = harness.open().await;
-    let mut events = harness.watch(&session).await;
-    session.prompt("go").await.unwrap();
-    let ask = events.asked().await;
+    let (session, events, ask) = asked(&harness, json!({"kind": "confirm", "message": "still here"})).await;
     drop(events);
     let late = session.attach(AttachFrom::now()).await.unwrap();
     assert_eq!(late.shown(), Some(&ask));

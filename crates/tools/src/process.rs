@@ -11,6 +11,7 @@ mod exit;
 mod group;
 mod running;
 mod start;
+mod started;
 #[cfg(target_os = "linux")]
 mod supervisor;
 #[cfg(target_os = "linux")]

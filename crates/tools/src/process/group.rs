@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::exit::Exit;
 use super::running::Root;
-use super::start::{Started, in_folder};
+use super::started::{Started, in_folder};
 use super::wire::Report;
 use super::{ProcessSpec, SETTLE, timespec};
 

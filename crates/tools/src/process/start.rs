@@ -5,28 +5,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use holdpoint_common::EndedProcesses;
 
 use super::running::Root;
+use super::started::{Started, in_folder};
 use super::wire::{Order, Report};
 use super::{ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
 
 /// How long a supervisor may take until the program runs. One that is none would never answer.
 const START_WITHIN: Duration = Duration::from_secs(10);
-
-/// A program that runs.
-pub(super) struct Started {
-    /// Its supervisor, to be reaped; none where that is a thread of ours.
-    pub(super) supervisor: Option<Child>,
-    pub(super) reports: BufReader<UnixStream>,
-    pub(super) control: UnixStream,
-    pub(super) output: io::PipeReader,
-    pub(super) leader: u32,
-    pub(super) root: Root,
-}
 
 pub(super) fn start(supervisor: &Supervisor, spec: &ProcessSpec, grace: Duration) -> io::Result<Started> {
     let path = match supervisor {
@@ -99,14 +89,6 @@ fn no_supervisor() -> io::Error {
         "the supervisor ended before the program ran: it was killed, or its program does not call \
          supervise_if_asked() first in main",
     )
-}
-
-/// Says whether it is the folder that is missing: the system's error is the same as for a program.
-pub(super) fn in_folder(error: io::Error, spec: &ProcessSpec) -> io::Error {
-    if spec.cwd.is_dir() {
-        return error;
-    }
-    io::Error::new(error.kind(), format!("can't work in {}: {error}", spec.cwd.display()))
 }
 
 /// Ends what a supervisor that was killed has left.

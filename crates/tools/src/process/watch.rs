@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::thread;
 
 use super::running::Running;
-use super::start::{self, Started};
+use super::start;
+use super::started::Started;
 use super::wire::Report;
 
 /// Bytes of the thread's stack: it reads lines and, at worst, `/proc`.
