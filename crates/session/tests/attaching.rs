@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdpoint_common::{Body, Delta, Event, Fact, ItemKind, Kept, Limits, Outcome, SessionStatus};
 use holdpoint_session::testing::{Harness, Recorder, reply, soon};
@@ -220,32 +221,30 @@ async fn m_b4_the_connection_limit_is_a_clear_refusal() {
     session.attach(AttachFrom::now()).await.unwrap();
 }
 
-/// Attach and detach in a flood: each client's facts are the log's from its cursor on, once, in order.
+/// Attach and detach in a flood, 1,000 rounds: each client's facts are the log's from its cursor on, once, in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t_s8_attach_and_detach_at_random_in_a_flood() {
     const CLIENTS: usize = 10;
     const ROUNDS: usize = 100;
-    const TURNS: usize = 20;
     let limits = Limits { buffered_events: 500, ..Limits::default() };
     let harness = Harness::limited(limits);
     flooding(&harness);
     let session = harness.open().await;
-    for _ in 0..TURNS {
-        harness.model.then(reply().text("a").call("probe", json!({ "lines": 3_000 }))).then(reply().text("b"));
-    }
-    for _ in 0..TURNS {
-        session.prompt("go").await.unwrap();
-    }
+    // The flood lasts for as long as there are clients.
+    let over = Arc::new(AtomicBool::new(false));
+    let (model, flooded, until) = (harness.model.clone(), session.clone(), Arc::clone(&over));
+    let flood = tokio::spawn(async move {
+        while !until.load(Ordering::Relaxed) {
+            model.then(reply().text("a").call("probe", json!({ "lines": 300 }))).then(reply().text("b"));
+            flooded.prompt("go").await.unwrap();
+            flooded.settled().await.unwrap();
+        }
+    });
     let client = |session: SessionHandle| async move {
         let (mut facts, mut after) = (Vec::new(), 0);
         for _ in 0..ROUNDS {
             let mut attached = session.attach(AttachFrom::after(after)).await.unwrap();
-            let snapshot = attached.snapshot().seq;
-            for _ in 0..fastrand::u32(..200) {
-                // Nothing more may come once the flood is over.
-                if after >= snapshot && session.snapshot().turn.is_none() {
-                    break;
-                }
+            for _ in 0..fastrand::u32(1..200) {
                 let Some(event) = soon("an event", attached.next()).await else { break };
                 assert!(event.seq > after, "{} after {after}", event.seq);
                 after = event.seq;
@@ -259,6 +258,8 @@ async fn t_s8_attach_and_detach_at_random_in_a_flood() {
     for client in clients {
         seen.push(client.await.unwrap());
     }
+    over.store(true, Ordering::Relaxed);
+    flood.await.unwrap();
     let last = session.settled().await.unwrap().seq;
     let mut whole = harness.watch(&session).await;
     read_to(&mut whole, last).await;
