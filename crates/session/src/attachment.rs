@@ -185,6 +185,8 @@ impl Attachment {
             });
             page.extend(self.summaries.extract_if(.., |summary| summary.seq < end));
             page.sort_by_key(|event| event.seq);
+            // Saved meanwhile.
+            page.dedup_by_key(|event| event.seq);
             self.mend.mend(&mut page);
             self.page = page.into();
             if self.older.is_none() {

@@ -1,6 +1,6 @@
 //! The lane: the one ordered, bounded way from a turn's runner and its tools to the session's actor.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use holdpoint_common::limits::OUTPUT_DELTA;
@@ -46,17 +46,26 @@ pub(crate) struct LaneSink {
     lane: mpsc::Sender<Lane>,
     // Shared between the call's thread and its runner: `None` once the runner has closed it.
     kept: Mutex<Option<Kept>>,
+    /// It is being ended: its thread sends no other piece.
+    closing: AtomicBool,
     /// Pieces sent so far.
     pieces: AtomicU64,
 }
 
 impl LaneSink {
     pub(crate) fn new(call: CallId, lane: mpsc::Sender<Lane>) -> Self {
-        Self { call, lane, kept: Mutex::new(Some(Kept::default())), pieces: AtomicU64::new(0) }
+        Self {
+            call,
+            lane,
+            kept: Mutex::new(Some(Kept::default())),
+            closing: AtomicBool::new(false),
+            pieces: AtomicU64::new(0),
+        }
     }
 
     /// Ends it: what the call's thread still sends is dropped. Returns what is kept.
     pub(crate) async fn close(&self) -> Kept {
+        self.closing.store(true, Ordering::Relaxed);
         loop {
             if let Some(kept) = self.try_close() {
                 return kept.finish();
@@ -79,7 +88,7 @@ impl LaneSink {
 impl Sink for LaneSink {
     fn output(&self, text: &str) {
         let mut rest = text;
-        while !rest.is_empty() {
+        while !rest.is_empty() && !self.closing.load(Ordering::Relaxed) {
             let (piece, later) = rest.split_at(rest.floor_char_boundary(OUTPUT_DELTA));
             // Held while sending, so that what is kept is what was sent.
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -26,6 +26,8 @@ pub(crate) struct Manager {
     names: HashMap<String, SessionId>,
     /// The number that was last put behind a folder's name.
     numbered: HashMap<String, u32>,
+    /// The engine stops: no actor is started any more.
+    stopping: bool,
     /// Counts uses, to tell which session is longest untouched.
     touches: u64,
     /// Held while room is made and an actor started: one at a time, so that the limit is exact.
@@ -63,6 +65,8 @@ enum Life {
     Starting {
         /// Those who wait for it, and the actor each has seen.
         waiting: Vec<(u64, oneshot::Sender<Result<Live, SessionError>>)>,
+        /// Closed when nothing of the actor before runs any more.
+        before: Option<mpsc::Receiver<()>>,
     },
     /// It is only in its log.
     Saved,
@@ -148,6 +152,7 @@ impl Manager {
             sessions: HashMap::new(),
             names: HashMap::new(),
             numbered: HashMap::new(),
+            stopping: false,
             touches: 0,
             room: Arc::default(),
         }
@@ -174,10 +179,6 @@ impl Handler<Touch> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
     fn handle(&mut self, Touch { id, seen }: Touch, ctx: &mut Self::Context) -> Self::Result {
-        let closed = self.sessions.get(&id).is_some_and(|entry| entry.closed);
-        if closed {
-            return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
-        }
         self.reach(id, seen, ctx)
     }
 }
@@ -194,6 +195,9 @@ impl Manager {
         let Some(entry) = self.sessions.get_mut(&id) else {
             return Box::pin(async move { Err(SessionError::Unknown { what: id.to_string() }) });
         };
+        if entry.closed {
+            return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
+        }
         entry.touched = touched;
         match &mut entry.life {
             Life::Live { actor, .. } if actor.connected() => {
@@ -212,14 +216,14 @@ impl Manager {
                     manager.send(Reach { id, seen }).await.unwrap_or(Err(SessionError::Stopped))
                 })
             }
-            Life::Starting { waiting } => {
+            Life::Starting { waiting, .. } => {
                 let (started, live) = oneshot::channel();
                 waiting.push((seen, started));
                 Box::pin(async move { live.await.unwrap_or(Err(SessionError::Stopped)) })
             }
             Life::Saved => {
                 let (manager, room) = (ctx.address(), Arc::clone(&self.room));
-                Box::pin(async move { start::resume(&manager, &room, id, seen, None).await })
+                Box::pin(async move { start::resume(&manager, &room, id, seen).await })
             }
         }
     }
@@ -308,7 +312,7 @@ impl Handler<CloseSession> for Manager {
         let actor = match &mut entry.life {
             // It has no actor to end.
             Life::Saved => return Box::pin(async move { Ok(()) }),
-            Life::Starting { waiting } => {
+            Life::Starting { waiting, .. } => {
                 let (started, live) = oneshot::channel();
                 waiting.push((0, started));
                 entry.closed = false;
@@ -367,17 +371,19 @@ impl Handler<ActorEnded> for Manager {
             return;
         }
         entry.failed.insert(entry.incarnation);
-        let life = std::mem::replace(&mut entry.life, Life::Starting { waiting: Vec::new() });
-        let alive = match life {
+        let before = match std::mem::replace(&mut entry.life, Life::Saved) {
             Life::Live { alive, .. } => Some(alive),
             Life::Starting { .. } | Life::Saved => None,
         };
+        entry.life = Life::Starting { waiting: Vec::new(), before };
+        // If it was being closed, that has not come to pass.
+        entry.closed = false;
         // Who waits for a close is told by this that it did not come to it.
         entry.ends.clear();
         tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
         let (manager, room) = (ctx.address(), Arc::clone(&self.room));
         actix_rt::spawn(async move {
-            if let Err(error) = start::resume(&manager, &room, id.clone(), 0, alive).await {
+            if let Err(error) = start::resume(&manager, &room, id.clone(), 0).await {
                 tracing::error!(session = %id, %error, "the session could not be rebuilt");
             }
         });
@@ -388,6 +394,7 @@ impl Handler<Shutdown> for Manager {
     type Result = ();
 
     fn handle(&mut self, _: Shutdown, _: &mut Self::Context) {
+        self.stopping = true;
         let mut running = Vec::new();
         for entry in self.sessions.values_mut() {
             if let Life::Live { actor, alive } = std::mem::replace(&mut entry.life, Life::Saved) {

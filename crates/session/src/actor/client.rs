@@ -34,7 +34,7 @@ pub(crate) struct Attached {
     pub(crate) log: Arc<dyn SessionLog>,
     /// Facts to be read from the log first.
     pub(crate) older: Option<Older>,
-    /// What items had come to of which pieces are gone: between those, by number.
+    /// What items had come to of which pieces are gone, and facts that could not be saved: between those, by number.
     pub(crate) summaries: Vec<Arc<Event>>,
     /// Then these.
     pub(crate) past: Vec<Arc<Event>>,
@@ -122,7 +122,10 @@ impl Handler<Attach> for SessionActor {
             return Err(SessionError::TooManyClients { most: limits.max_clients });
         }
         let (after, older) = self.past(after, limit);
-        let (summaries, past) = self.ring.after(after);
+        let (mut summaries, past) = self.ring.after(after);
+        // What could not be saved and has left the buffer is nowhere else.
+        summaries.extend(self.outbox.unsaved_in(after + 1..self.ring.evicted() + 1).cloned());
+        summaries.sort_by_key(|event| event.seq);
         let (queue, events) = mpsc::channel(limits.buffered_events.max(1));
         let shared = Arc::<Shared>::default();
         let client = self.clients.next;

@@ -1,6 +1,7 @@
 //! The outbox: what follows from facts leaves in order, once the facts are saved.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -78,6 +79,11 @@ impl Outbox {
     /// Nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
+    }
+
+    /// The facts between these numbers that are not saved, and so not in the log.
+    pub(super) fn unsaved_in(&self, range: Range<u64>) -> impl Iterator<Item = &Arc<Event>> {
+        self.unsaved.iter().filter(move |fact| range.contains(&fact.seq))
     }
 
     /// Bytes of the facts that are not saved.
@@ -162,6 +168,7 @@ impl SessionActor {
             // An append whose failure was told had been written all the same.
             Err(StoreError::Conflict { last, .. }) if self.outbox.unsaved.iter().any(|fact| fact.seq == last) => {
                 self.saved(last, Ok(()), ctx);
+                self.save(ctx);
             }
             Err(error) => {
                 self.not_saved(&error.to_string(), ctx);
@@ -194,6 +201,7 @@ impl SessionActor {
         }
         if let Some(mut snapshot) = parcel.snapshot {
             snapshot.saved = saved;
+            snapshot.clients = self.clients.len();
             self.show(snapshot);
         }
         for event in parcel.events {

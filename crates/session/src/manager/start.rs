@@ -15,7 +15,7 @@ use crate::actor::{self, NUMBERS, Parts, SessionActor, now};
 use crate::error::SessionError;
 use crate::open::OpenSession;
 use crate::outfit::{Base, Outfit};
-use crate::state::State;
+use crate::state::{Refused, State};
 use crate::store::SessionLog;
 
 /// Characters of a fresh session id: 50 bits.
@@ -63,7 +63,7 @@ pub(super) async fn open(
         outfit: Arc::clone(&outfit),
         shown: shown.clone(),
         touched: 0,
-        life: Life::Starting { waiting: Vec::new() },
+        life: Life::Starting { waiting: Vec::new(), before: None },
         ends: Vec::new(),
         incarnation: 0,
         failed: BTreeSet::new(),
@@ -80,15 +80,14 @@ pub(super) async fn resume(
     room: &Room,
     id: SessionId,
     seen: u64,
-    alive: Option<mpsc::Receiver<()>>,
 ) -> Result<Live, SessionError> {
     let _one_at_a_time = room.lock().await;
     let begun = manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)??;
-    let (base, cause) = match begun {
+    let (base, cause, before) = match begun {
         Begun::Live(live) => return Ok(live),
-        Begun::Resume { base, cause } => (base, cause),
+        Begun::Resume { base, cause, before } => (base, cause, before),
     };
-    if let Some(mut alive) = alive {
+    if let Some(mut alive) = before {
         // Nothing of the actor before may run beside the new one; what can't be ended is left.
         let patience = base.limits.grace() + 2 * holdpoint_common::limits::LEAVE_AFTER;
         let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
@@ -130,7 +129,9 @@ async fn start(
     let actor = Addr::new(address);
     let (watcher, ended) = (manager.clone(), id.clone());
     let span = tracing::info_span!("session", %id);
-    arbiter.spawn_fn(move || {
+    // Entered first, so that its end can't be told before its beginning.
+    let live = manager.send(Started { id, seen, actor, alive: runs }).await.map_err(stopped)??;
+    let spawned = arbiter.spawn_fn(move || {
         let context = Context::with_receiver(mailbox);
         let task = actix_rt::spawn(context.into_future(SessionActor::new(parts)).instrument(span));
         actix_rt::spawn(async move {
@@ -139,7 +140,7 @@ async fn start(
             watcher.do_send(ActorEnded { id: ended, panicked });
         });
     });
-    manager.send(Started { id, seen, actor, alive: runs }).await.map_err(stopped)?
+    if spawned { Ok(live) } else { Err(SessionError::Stopped) }
 }
 
 /// Unloads sessions until there is room for one more. Each is asked once.
@@ -321,7 +322,7 @@ enum Begun {
     /// Someone else has started it meanwhile.
     Live(Live),
     /// It is ours to start, once nothing of the actor before runs any more.
-    Resume { base: Arc<Base>, cause: RestoreCause },
+    Resume { base: Arc<Base>, cause: RestoreCause, before: Option<mpsc::Receiver<()>> },
 }
 
 impl Handler<Begin> for Manager {
@@ -336,11 +337,18 @@ impl Handler<Begin> for Manager {
         if let Life::Live { actor, .. } = &entry.life {
             return Ok(Begun::Live(entry.live(id, actor.clone(), seen)));
         }
+        if entry.closed || self.stopping {
+            return Err(if self.stopping { SessionError::Stopped } else { SessionError::Refused(Refused::Closed) });
+        }
         if let Life::Saved = entry.life {
-            entry.life = Life::Starting { waiting: Vec::new() };
+            entry.life = Life::Starting { waiting: Vec::new(), before: None };
             self.names.entry(entry.settings.name.clone()).or_insert(id);
         }
-        Ok(Begun::Resume { base: Arc::clone(&self.base), cause })
+        let before = match &mut entry.life {
+            Life::Starting { before, .. } => before.take(),
+            Life::Live { .. } | Life::Saved => None,
+        };
+        Ok(Begun::Resume { base: Arc::clone(&self.base), cause, before })
     }
 }
 
@@ -359,6 +367,9 @@ impl Handler<GetPlace> for Manager {
     type Result = Result<Place, SessionError>;
 
     fn handle(&mut self, GetPlace(id): GetPlace, _: &mut Self::Context) -> Self::Result {
+        if self.stopping {
+            return Err(SessionError::Stopped);
+        }
         self.next_arbiter = (self.next_arbiter + 1) % self.arbiters.len().max(1);
         let arbiter = self.arbiters.get(self.next_arbiter).ok_or(SessionError::Stopped)?.handle();
         let entry = self.sessions.get(&id).ok_or(SessionError::Stopped)?;
@@ -383,7 +394,7 @@ impl Handler<Started> for Manager {
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
         entry.incarnation += 1;
         let live = Life::Live { actor: actor.clone(), alive };
-        if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, live) {
+        if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, live) {
             for (seen, waits) in waiting {
                 // Who waited may be gone.
                 let _ = waits.send(Ok(entry.live(id.clone(), actor.clone(), seen)));
@@ -404,7 +415,7 @@ impl Handler<Failed> for Manager {
     fn handle(&mut self, Failed(id, error): Failed, _: &mut Self::Context) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         let name = entry.settings.name.clone();
-        if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, Life::Saved) {
+        if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, Life::Saved) {
             for (_, waits) in waiting {
                 let _ = waits.send(Err(error.clone()));
             }

@@ -72,7 +72,14 @@ impl Runner {
             let intent = tool.intent(&input, &workspace);
             (tool, intent)
         });
-        match judged.await {
+        let judged = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => {
+                return Err((ToolStatus::Interrupted, "not run: the turn was interrupted".to_owned()));
+            }
+            judged = judged => judged,
+        };
+        match judged {
             Ok((tool, Ok(intent))) => Ok((tool, intent)),
             Ok((_, Err(error))) => Err((ToolStatus::Error, format!("not run: {error}"))),
             Err(panic) => Err((ToolStatus::Panicked, format!("the tool panicked before it began: {panic}"))),
