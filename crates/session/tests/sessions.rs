@@ -436,3 +436,47 @@ async fn invariant_8_one_sessions_fault_never_ends_anothers_turn() {
     drop(live);
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
 }
+
+/// An accepted close outlives the actor: rebuilt, it ends at once, and its place is free.
+#[tokio::test]
+async fn m_b8_a_session_that_fails_while_it_closes_is_closed() {
+    let harness = Harness::limited(Limits { max_sessions: 1, grace_ms: 10, ..Limits::default() });
+    let release = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stuck = std::sync::Arc::clone(&release);
+    harness.probe.does(move |_, context| {
+        context.output("stuck");
+        while !stuck.load(std::sync::atomic::Ordering::Relaxed) {
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+        Ok(ToolOutcome::default())
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("stuck").await;
+    let closing = tokio::spawn({
+        let session = session.clone();
+        async move { session.close().await }
+    });
+    events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+    drop(events);
+    session.panic_now().await;
+    assert!(matches!(soon("the close", closing).await.unwrap(), Err(SessionError::Gone { .. })));
+    release.store(true, std::sync::atomic::Ordering::Relaxed);
+    // It is rebuilt only to be closed; then there is room.
+    let next = soon("a place", async {
+        loop {
+            if let Ok(next) = harness.sessions().open(harness.session()).await {
+                break next;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let list = harness.sessions().list().await.unwrap();
+    let closed = list.iter().find(|line| line.id == *session.id()).unwrap();
+    assert!(!closed.live);
+    assert_eq!(closed.last_turn.as_ref().unwrap().outcome, Outcome::Interrupted);
+    assert!(list.iter().find(|line| line.id == *next.id()).unwrap().live);
+}
