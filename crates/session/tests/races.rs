@@ -3,11 +3,12 @@
 
 use std::sync::mpsc;
 
-use holdpoint_common::{Answer, AnswerError, Ask, Fact, Outcome, PauseKind, PauseResponse, SessionStatus, Who};
+use holdpoint_common::{Answer, AnswerError, Ask, AskId, Fact, Outcome, PauseKind, PauseResponse, SessionStatus, Who};
 use holdpoint_session::testing::{Harness, Recorder, reply};
-use holdpoint_session::{AttachFrom, Interruption, SessionError, SessionHandle};
+use holdpoint_session::{Answered, AttachFrom, Interruption, SessionError, SessionHandle};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 const ROUNDS: usize = 1_000;
 
@@ -39,6 +40,15 @@ fn jitter() {
     }
 }
 
+/// Answers in a moment, beside what else is done.
+fn answers(session: &SessionHandle, ask: &AskId, answer: Answer) -> JoinHandle<Result<Answered, SessionError>> {
+    let (session, ask) = (session.clone(), ask.clone());
+    tokio::spawn(async move {
+        jitter();
+        session.answer(&ask, answer).await
+    })
+}
+
 /// A session that asks, and what it asked.
 async fn asked(harness: &Harness, session: &SessionHandle, events: &mut Recorder, times: u64) -> Ask {
     harness.model.then(reply().call("probe", json!({ "times": times })));
@@ -65,13 +75,7 @@ async fn race_answer_and_interrupt_at_once() {
     let (mut answered, mut cut) = (0, 0);
     for _ in 0..ROUNDS {
         let ask = asked(&harness, &session, &mut events, 1).await;
-        let answerer = tokio::spawn({
-            let (session, id) = (session.clone(), ask.id.clone());
-            async move {
-                jitter();
-                session.answer(&id, approve()).await
-            }
-        });
+        let answerer = answers(&session, &ask.id, approve());
         jitter();
         let interrupted = session.interrupt(None).await.unwrap();
         let told = tells.recv().unwrap();
@@ -110,13 +114,7 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
     for _ in 0..ROUNDS {
         let ask = asked(&harness, &session, &mut events, 1).await;
         let id = ask.id.clone();
-        let denier = tokio::spawn({
-            let (other, id) = (other.clone(), id.clone());
-            async move {
-                jitter();
-                other.answer(&id, Answer::Deny { reason: None }).await
-            }
-        });
+        let denier = answers(&other, &id, Answer::Deny { reason: None });
         jitter();
         let approved = session.answer(&id, approve()).await;
         let denied = denier.await.unwrap();
@@ -239,13 +237,7 @@ async fn race_close_while_asking() {
         let session = harness.open().await;
         let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
         let ask = asked(&harness, &session, &mut events, 1).await;
-        let answerer = tokio::spawn({
-            let (session, id) = (session.clone(), ask.id.clone());
-            async move {
-                jitter();
-                session.answer(&id, approve()).await
-            }
-        });
+        let answerer = answers(&session, &ask.id, approve());
         jitter();
         session.close().await.unwrap();
         let told = tells.recv().unwrap();
