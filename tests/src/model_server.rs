@@ -1,4 +1,4 @@
-//! A scripted model server on loopback: the real wire of a provider, byte by byte as the test wants it.
+//! A scripted model server on loopback: the real wires of the providers, byte by byte as the test wants them.
 //!
 //! ```no_run
 //! use holdpoint_tests::model_server::{ModelServer, Reply};
@@ -9,6 +9,8 @@
 //! assert_eq!(server.request(0).body["messages"][0]["role"], "system");
 //! server.assert_no_violations();
 //! ```
+//!
+//! One script plays on every wire: the path of the request says which one is spoken.
 //!
 //! Real sockets, one thread that reads and one that writes per connection, HTTP/1.1 with chunked bodies.
 //! Everything is an event: a test waits for a request, for a gate, for a connection's end, never for time.
@@ -25,11 +27,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub mod anthropic;
+pub mod gemini;
 mod http;
+pub mod ollama;
 pub mod openai;
 mod reply;
+mod wire;
 
 pub use reply::Reply;
+pub use wire::Wire;
 
 /// How long a test waits for an event before it fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -45,7 +52,7 @@ pub struct ModelServer {
 pub struct Request {
     /// When its last byte was read.
     pub at: Instant,
-    /// Its path: `/v1/chat/completions`.
+    /// Its path, with what follows `?`: `/v1/chat/completions`.
     pub path: String,
     /// Its headers, names in lower case.
     pub headers: Vec<(String, String)>,
@@ -137,9 +144,9 @@ impl Shared {
 
     /// Records a request and says what to answer.
     fn receive(&self, request: Request) -> Reply {
-        let refused = match request.path.as_str() {
-            "/v1/chat/completions" => openai::violations(&request),
-            path => vec![format!("no such path: {path}")],
+        let refused = match Wire::of(&request.path) {
+            Some(wire) => wire.violations(&request),
+            None => vec![format!("no such path: {}", request.path)],
         };
         self.change(|state| {
             state.requests.push(request);
@@ -183,10 +190,19 @@ impl ModelServer {
         Self { address, shared }
     }
 
-    /// What to give as the provider's base URL.
+    /// What to give as the base URL of `openai`.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        self.url(Wire::OpenAi)
+    }
+
+    /// What to give as the base URL of a provider.
+    #[must_use]
+    pub fn url(&self, wire: Wire) -> String {
+        match wire {
+            Wire::OpenAi => format!("http://{}/v1", self.address),
+            Wire::Anthropic | Wire::Gemini | Wire::Ollama => format!("http://{}", self.address),
+        }
     }
 
     /// Queues the answer to the next request that has none yet.
@@ -273,8 +289,9 @@ fn serve(shared: &Arc<Shared>, connection: usize, stream: TcpStream) {
     let writing = Arc::clone(shared);
     thread::spawn(move || {
         for request in incoming {
+            let wire = Wire::of(&request.path).unwrap_or(Wire::OpenAi);
             let reply = writing.receive(request);
-            if !reply.send(&mut output, |gate| writing.wait_open(connection, gate.map(|gate| gate.id))) {
+            if !reply.send(wire, &mut output, |gate| writing.wait_open(connection, gate.map(|gate| gate.id))) {
                 // Ends our side; the thread that reads sees the client's.
                 drop(output.shutdown(Shutdown::Both));
                 return;

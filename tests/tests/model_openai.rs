@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, ItemId, ToolCall, ToolResult, ToolStatus, Usage};
 use holdpoint_session::model::openai::OpenAi;
 use holdpoint_session::model::{Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
-use holdpoint_tests::model_server::{ModelServer, Reply, openai};
+use holdpoint_tests::model_server::{ModelServer, Reply, Wire, openai};
 use holdpoint_tools::ToolSpec;
 use serde_json::json;
 
@@ -166,7 +166,8 @@ async fn deviations_of_the_end() {
 async fn a_stream_cut_anywhere_is_an_error_and_no_call_is_half() {
     let reply = Reply::stream().say("some text").call(0, "shell", r#"{"command":"rm -rf build"}"#).finish("tool_calls");
     // Up to the chunk with the finish reason: what comes later only tells usage.
-    let finished = reply.body_len() - openai::usage(11, 7).to_string().len() - "data: \n\ndata: [DONE]\n\n".len();
+    let finished =
+        reply.body_len(Wire::OpenAi) - openai::usage(11, 7).to_string().len() - "data: \n\ndata: [DONE]\n\n".len();
     for at in (0..finished).step_by(13) {
         let events = play(reply.clone().cut_after(at)).await;
         assert!(matches!(events.last(), Some(Err(ModelError::Connection { .. }))), "cut after {at}: {events:?}");

@@ -5,6 +5,21 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::Request;
+use super::wire::{Part, halves, legal_name, sse};
+
+/// A part of an answer, as its HTTP chunks.
+pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
+    let event = |value: Value| sse(&value.to_string());
+    match part {
+        Part::Say(text) => vec![event(delta(&json!({"content": text})))],
+        Part::Think(text) => vec![event(delta(&json!({"reasoning_content": text})))],
+        Part::Sign(_) => vec![],
+        Part::Call { index, name, arguments } => {
+            call_fragments(*index, name, &halves(arguments)).iter().map(|fragment| event(delta(fragment))).collect()
+        }
+        Part::Finish(reason) => vec![event(finish(reason)), event(usage(11, 7)), sse("[DONE]")],
+    }
+}
 
 /// A chunk with this delta.
 #[must_use]
@@ -115,7 +130,7 @@ fn check_messages(messages: &[Value], found: &mut Vec<String>) {
                     if id.is_empty() || !ids.insert(id.to_owned()) {
                         wrong(format!("the call id `{id}` is empty or was used before"));
                     }
-                    if call["type"] != "function" || !legal_name(&call["function"]["name"]) {
+                    if call["type"] != "function" || !legal_name(&call["function"]["name"], 64) {
                         wrong(format!("call `{id}` names no function"));
                     }
                     let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
@@ -155,7 +170,7 @@ fn check_tools(tools: &Value, found: &mut Vec<String>) {
             for (n, tool) in tools.iter().enumerate() {
                 let function = &tool["function"];
                 let name = &function["name"];
-                if tool["type"] != "function" || !legal_name(name) || !names.insert(name.to_string()) {
+                if tool["type"] != "function" || !legal_name(name, 64) || !names.insert(name.to_string()) {
                     found.push(format!("tools[{n}]: no function, or its name {name} is not legal or not unique"));
                 }
                 if function["parameters"]["type"] != "object" {
@@ -165,12 +180,4 @@ fn check_tools(tools: &Value, found: &mut Vec<String>) {
         }
         _ => found.push("tools is no list".to_owned()),
     }
-}
-
-fn legal_name(name: &Value) -> bool {
-    let legal = |name: &str| {
-        (1..=64).contains(&name.len())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
-    };
-    name.as_str().is_some_and(legal)
 }

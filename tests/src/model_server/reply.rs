@@ -1,9 +1,10 @@
-//! What the server answers: a script of bytes, waits and endings.
+//! What the server answers: a script of parts, bytes, waits and endings, the same for every wire.
 
 use std::io::Write;
 
 use serde_json::Value;
 
+use super::wire::{Part, Wire};
 use super::{Gate, openai};
 
 /// How many bytes a flood writes at once.
@@ -12,7 +13,7 @@ const BLOCK: usize = 64 * 1024;
 /// The answer to one request, played step by step.
 #[derive(Clone, Default)]
 pub struct Reply {
-    head: Option<String>,
+    head: Option<Head>,
     steps: Vec<Step>,
     /// Bytes of the body after which the connection is cut.
     cut: Option<usize>,
@@ -21,11 +22,23 @@ pub struct Reply {
 }
 
 #[derive(Clone)]
+enum Head {
+    /// That of a stream, as the wire has it.
+    Stream,
+    /// An answer that is no stream, whole.
+    Whole(String),
+}
+
+#[derive(Clone)]
 enum Step {
+    /// A part of the answer, as the wire says it.
+    Part(Part),
+    /// An event with this data, as the wire frames it: one HTTP chunk.
+    Event(String),
     /// Bytes of the body: one HTTP chunk.
     Body(Vec<u8>),
-    /// The same HTTP chunk this many times, as fast as the client takes them.
-    Flood(usize, Vec<u8>),
+    /// This text so many times, as fast as the client takes it.
+    Flood(usize, String),
     Wait(Gate),
     Silence,
     Cut,
@@ -34,13 +47,13 @@ enum Step {
 }
 
 impl Reply {
-    /// A stream that says `pieces`, with usage, a finish reason and `[DONE]`, as OpenAI does.
+    /// A stream that says `pieces` and ends as the wire ends it, with usage and a finish reason.
     pub fn text<S: AsRef<str>>(pieces: impl IntoIterator<Item = S>) -> Self {
         pieces.into_iter().fold(Self::stream(), |reply, piece| reply.say(piece.as_ref())).finish("stop")
     }
 
-    /// A stream that wants these tools called, each with its arguments as JSON text, as OpenAI does: the
-    /// first fragment of a call has its id and name, the arguments come in two more.
+    /// A stream that wants these tools called, each with its arguments as JSON text. Where the wire has fragments,
+    /// the first of a call has its id and name, and the arguments come in two more.
     pub fn calls<N: AsRef<str>, A: AsRef<str>>(calls: impl IntoIterator<Item = (N, A)>) -> Self {
         let call = |reply: Self, (index, (name, arguments)): (usize, (N, A))| {
             reply.call(index, name.as_ref(), arguments.as_ref())
@@ -52,7 +65,7 @@ impl Reply {
     #[must_use]
     pub fn flood(n: usize) -> Self {
         let mut reply = Self::stream();
-        reply.steps.push(Step::Flood(n, sse(&openai::delta(&serde_json::json!({"content": "tok "})).to_string())));
+        reply.steps.push(Step::Flood(n, "tok ".to_owned()));
         reply.finish("stop")
     }
 
@@ -80,7 +93,7 @@ impl Reply {
         }
         head.push_str("\r\n");
         head.push_str(body);
-        Self { head: Some(head), ..Self::default() }
+        Self { head: Some(Head::Whole(head)), ..Self::default() }
     }
 
     /// The connection ends before any header.
@@ -92,39 +105,49 @@ impl Reply {
     /// The beginning of a stream; what follows is added by the methods below.
     #[must_use]
     pub fn stream() -> Self {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-        Self { head: Some(head.to_owned()), ..Self::default() }
+        Self { head: Some(Head::Stream), ..Self::default() }
     }
 
     /// A piece of text.
     #[must_use]
     pub fn say(self, text: &str) -> Self {
-        self.delta(&serde_json::json!({"content": text}))
+        self.part(Part::Say(text.to_owned()))
     }
 
-    /// A piece of thought, in the field most compatible servers use.
+    /// A piece of thought. On OpenAI's wire in the field most compatible servers use.
     #[must_use]
     pub fn think(self, text: &str) -> Self {
-        self.delta(&serde_json::json!({"reasoning_content": text}))
+        self.part(Part::Think(text.to_owned()))
     }
 
-    /// A tool call in three fragments. Its id is `provider_INDEX`.
+    /// The signature of the thought before, on the wires that have one.
+    #[must_use]
+    pub fn sign(self, signature: &str) -> Self {
+        self.part(Part::Sign(signature.to_owned()))
+    }
+
+    /// A tool call, the `index`th of the answer, its arguments as JSON text. Its id is `provider_INDEX`.
     #[must_use]
     pub fn call(self, index: usize, name: &str, arguments: &str) -> Self {
-        let (left, right) = arguments.split_at(arguments.floor_char_boundary(arguments.len() / 2));
-        openai::call_fragments(index, name, &[left, right]).iter().fold(self, |reply, delta| reply.delta(delta))
+        self.part(Part::Call { index, name: name.to_owned(), arguments: arguments.to_owned() })
     }
 
-    /// A chunk with this `delta`, whatever it is.
+    fn part(mut self, part: Part) -> Self {
+        self.steps.push(Step::Part(part));
+        self
+    }
+
+    /// A chunk of OpenAI's wire with this `delta`, whatever it is.
     #[must_use]
     pub fn delta(self, delta: &Value) -> Self {
         self.event(&openai::delta(delta).to_string())
     }
 
-    /// An event with this data, whatever it is.
+    /// An event with this data, whatever it is, framed as the wire frames it.
     #[must_use]
-    pub fn event(self, data: &str) -> Self {
-        self.bytes(sse(data))
+    pub fn event(mut self, data: &str) -> Self {
+        self.steps.push(Step::Event(data.to_owned()));
+        self
     }
 
     /// These bytes as one HTTP chunk, whatever they are.
@@ -148,10 +171,11 @@ impl Reply {
         self
     }
 
-    /// The end as OpenAI does it: a finish reason, usage in a last chunk without choices, `[DONE]`.
+    /// The end as the wire does it: 11 tokens in, 3 of them cached, 7 out, and a finish reason in OpenAI's words
+    /// (`stop`, `tool_calls`, `length`; any other goes out as it is).
     #[must_use]
     pub fn finish(self, reason: &str) -> Self {
-        self.event(&openai::finish(reason).to_string()).event(&openai::usage(11, 7).to_string()).event("[DONE]").end()
+        self.part(Part::Finish(reason.to_owned())).end()
     }
 
     /// The end of the body, and nothing said about the end of the answer.
@@ -182,49 +206,74 @@ impl Reply {
         self
     }
 
-    /// Bytes of the body, floods not counted.
+    /// Bytes of the body on this wire, floods not counted.
     #[must_use]
-    pub fn body_len(&self) -> usize {
-        self.steps.iter().map(|step| if let Step::Body(bytes) = step { bytes.len() } else { 0 }).sum()
+    pub fn body_len(&self, wire: Wire) -> usize {
+        let mut writer = wire.writer();
+        let len = |step: &Step| match step {
+            Step::Part(part) => writer.part(part).iter().map(Vec::len).sum(),
+            Step::Event(data) => wire.frame(data).len(),
+            Step::Body(bytes) => bytes.len(),
+            Step::Flood(..) | Step::Wait(_) | Step::Silence | Step::Cut | Step::End => 0,
+        };
+        self.steps.iter().map(len).sum()
     }
 
     /// Plays the script. False if the connection must end here. `wait` waits for a gate, or for nothing, and
     /// says whether to go on.
-    pub(super) fn send(self, output: &mut impl Write, wait: impl Fn(Option<&Gate>) -> bool) -> bool {
-        if let Some(head) = &self.head
-            && output.write_all(head.as_bytes()).is_err()
-        {
+    pub(super) fn send(self, wire: Wire, output: &mut impl Write, wait: impl Fn(Option<&Gate>) -> bool) -> bool {
+        let head = match &self.head {
+            Some(Head::Stream) => {
+                let kind = wire.content_type();
+                format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n")
+            }
+            Some(Head::Whole(head)) => head.clone(),
+            None => String::new(),
+        };
+        if output.write_all(head.as_bytes()).is_err() {
             return false;
         }
-        let mut left = self.cut.unwrap_or(usize::MAX);
-        for step in self.steps {
-            let sent = match step {
-                Step::Body(bytes) => {
-                    let now = &bytes[..bytes.len().min(left)];
-                    let sent = now.chunks(self.piece.unwrap_or(usize::MAX)).all(|piece| {
-                        let mut chunk = Vec::new();
-                        push_chunk(&mut chunk, piece);
-                        output.write_all(&chunk).is_ok()
-                    });
-                    left -= now.len();
-                    sent && now.len() == bytes.len()
-                }
-                Step::Flood(times, bytes) => flood(output, times, &bytes),
-                Step::Wait(gate) => wait(Some(&gate)),
-                Step::Silence => wait(None),
-                Step::Cut => false,
-                Step::End => output.write_all(b"0\r\n\r\n").is_ok(),
-            };
-            if !sent {
-                return false;
+        let mut writer = wire.writer();
+        let mut body = Body { output, left: self.cut.unwrap_or(usize::MAX), piece: self.piece.unwrap_or(usize::MAX) };
+        self.steps.into_iter().all(|step| match step {
+            Step::Part(part) => writer.part(&part).iter().all(|bytes| body.write(bytes)),
+            Step::Event(data) => body.write(&wire.frame(&data)),
+            Step::Body(bytes) => body.write(&bytes),
+            Step::Flood(times, text) => {
+                // The first may open what the others are in.
+                let part = Part::Say(text);
+                let opened = writer.part(&part).iter().all(|bytes| body.write(bytes));
+                opened && flood(body.output, times.saturating_sub(1), &writer.part(&part).concat())
             }
-        }
-        true
+            Step::Wait(gate) => wait(Some(&gate)),
+            Step::Silence => wait(None),
+            Step::Cut => false,
+            Step::End => body.output.write_all(b"0\r\n\r\n").is_ok(),
+        })
     }
 }
 
-fn sse(data: &str) -> Vec<u8> {
-    format!("data: {data}\n\n").into_bytes()
+/// The body of an answer as it is written.
+struct Body<'a, W> {
+    output: &'a mut W,
+    /// Bytes until the cut.
+    left: usize,
+    /// Bytes written at a time.
+    piece: usize,
+}
+
+impl<W: Write> Body<'_, W> {
+    /// Writes bytes, each piece in an HTTP chunk of its own. False if the connection must end here.
+    fn write(&mut self, bytes: &[u8]) -> bool {
+        let now = &bytes[..bytes.len().min(self.left)];
+        self.left -= now.len();
+        let sent = now.chunks(self.piece).all(|piece| {
+            let mut chunk = Vec::new();
+            push_chunk(&mut chunk, piece);
+            self.output.write_all(&chunk).is_ok()
+        });
+        sent && now.len() == bytes.len()
+    }
 }
 
 fn push_chunk(output: &mut Vec<u8>, bytes: &[u8]) {
