@@ -65,6 +65,7 @@ impl From<SessionError> for CliError {
         let what = error.to_string();
         match error {
             SessionError::Workspace { .. } => Self::usage(what).hint("--cwd names the folder to work in"),
+            SessionError::Policy(_) => Self::usage(what).hint("`holdpoint config schema` says how rules are written"),
             SessionError::Model(error) => error.into(),
             SessionError::Refused(Refused::EmptyPrompt) => {
                 Self::usage(what).hint("holdpoint run \"what to do\", or `-` to read it from standard input")

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::ask::AsksMode;
 use crate::limits::{LimitError, Limits};
-use crate::policy::PolicyMode;
+use crate::policy::{PolicyMode, PolicyRules};
 
 /// The user's configuration. Every key may be left out.
 ///
@@ -24,6 +24,8 @@ pub struct Config {
     pub model: Option<String>,
     /// What tools of new sessions may do unasked: `ask`, `edits`, `all` or `readonly`.
     pub policy: PolicyMode,
+    /// What is allowed, asked or denied besides: `allow = ["shell(git status)"]`.
+    pub rules: PolicyRules,
     /// Who answers the asks of new sessions: `wait`, `deny` or `approve`. Without it: `wait` on a terminal,
     /// else `deny`.
     #[serde(skip_serializing_if = "Option::is_none")]

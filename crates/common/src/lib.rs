@@ -61,4 +61,4 @@ pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 // Settings.
 pub use config::{Config, ConfigError, ModelName, Provider};
 pub use limits::{LimitError, Limits};
-pub use policy::{PolicyClass, PolicyMode, Verdict};
+pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ask::{Ask, AsksMode};
 use crate::hold::Hold;
 use crate::id::{PromptId, SessionId, TurnId};
-use crate::policy::PolicyMode;
+use crate::policy::{PolicyMode, PolicyRules};
 use crate::status::SessionStatus;
 use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome};
@@ -30,6 +30,9 @@ pub struct SessionSettings {
     pub asks: AsksMode,
     /// What its tools may do unasked.
     pub policy: PolicyMode,
+    /// What is allowed, asked or denied besides.
+    #[serde(default, skip_serializing_if = "PolicyRules::is_empty")]
+    pub rules: PolicyRules,
     /// The most steps one turn may take; 0 for no limit.
     pub max_steps: u32,
 }

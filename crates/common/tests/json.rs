@@ -6,10 +6,10 @@ use std::sync::Arc;
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind,
     Body, CallId, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, Hold, HoldCause, HoldShown, ItemId, ItemKind,
-    Kept, LastTurn, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PromptId, Question, QuestionOption,
-    QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause, SessionSettings,
-    SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
-    Usage, Who,
+    Kept, LastTurn, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question,
+    QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause,
+    SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Timestamp, ToolCall, ToolResult,
+    ToolStatus, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -58,6 +58,7 @@ fn settings() -> SessionSettings {
         model: "rehearsal".into(),
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
+        rules: PolicyRules::default(),
         max_steps: 0,
     }
 }

@@ -239,6 +239,7 @@ impl Actor for SessionActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
+        self.outfit.workspace.files().recall(self.state.files_seen().cloned());
         self.show(self.state.snapshot(self.numbers.start.saturating_sub(1), 0, true));
         if let Some(cause) = self.restored.take() {
             // `Restored` is never refused.

@@ -1,6 +1,7 @@
 //! What can go wrong for whoever uses sessions.
 
 use holdpoint_common::{AnswerError, SessionId};
+use holdpoint_tools::PolicyError;
 use thiserror::Error;
 
 use crate::model::ModelError;
@@ -46,6 +47,9 @@ pub enum SessionError {
     /// The model can't be used.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A rule of the policy can't be kept.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The session would not do it.
     #[error(transparent)]
     Refused(Refused),

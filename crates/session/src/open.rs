@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use holdpoint_common::{AsksMode, PolicyMode};
+use holdpoint_common::{AsksMode, PolicyMode, PolicyRules};
 
 /// What a session is opened with.
 #[derive(Debug, Clone)]
@@ -13,6 +13,7 @@ pub struct OpenSession {
     pub(crate) model: Option<String>,
     pub(crate) asks: AsksMode,
     pub(crate) policy: PolicyMode,
+    pub(crate) rules: PolicyRules,
     pub(crate) max_steps: u32,
     pub(crate) env: Vec<(String, String)>,
 }
@@ -26,6 +27,7 @@ impl OpenSession {
             model: None,
             asks: AsksMode::default(),
             policy: PolicyMode::default(),
+            rules: PolicyRules::default(),
             max_steps: 0,
             env: Vec::new(),
         }
@@ -49,6 +51,11 @@ impl OpenSession {
     /// Says what its tools may do unasked.
     pub fn policy(self, policy: PolicyMode) -> Self {
         Self { policy, ..self }
+    }
+
+    /// Says what is allowed, asked or denied besides.
+    pub fn rules(self, rules: PolicyRules) -> Self {
+        Self { rules, ..self }
     }
 
     /// Ends a turn after so many steps; 0 for no limit.

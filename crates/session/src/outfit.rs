@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdpoint_common::{Limits, SessionSettings};
-use holdpoint_tools::{Supervisor, Toolbox, Workspace};
+use holdpoint_tools::{Policy, PolicyError, Supervisor, Toolbox, Workspace};
 use tokio::runtime;
 
 use crate::model::{Catalog, Model};
@@ -36,15 +36,22 @@ pub(crate) struct Outfit {
 }
 
 impl Base {
-    pub(crate) fn outfit(&self, model: Arc<dyn Model>, root: PathBuf, env: Vec<(String, String)>) -> Outfit {
-        Outfit {
+    pub(crate) fn outfit(
+        &self,
+        model: Arc<dyn Model>,
+        settings: &SessionSettings,
+        root: PathBuf,
+        env: Vec<(String, String)>,
+    ) -> Result<Outfit, PolicyError> {
+        let policy = Policy::new(settings.policy, &settings.rules)?;
+        Ok(Outfit {
             model,
-            workspace: Arc::new(Workspace { root, env }),
+            workspace: Arc::new(Workspace::new(root, env, policy)),
             toolbox: Arc::clone(&self.toolbox),
             supervisor: self.supervisor.clone(),
             limits: Arc::clone(&self.limits),
             system: Arc::clone(&self.system),
             runtime: self.runtime.clone(),
-        }
+        })
     }
 }

@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskId, AsksMode, CallId, CutCause, Event, Fact, Hold, ItemId, LastTurn, PromptId,
-    QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot, Timestamp, ToolCall, TurnId, Usage, Who,
+    AnsweredBy, Ask, AskCloseCause, AskId, AsksMode, CallId, CutCause, Event, Fact, FileMark, Hold, ItemId, LastTurn,
+    PromptId, QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot, Timestamp, ToolCall, TurnId, Usage,
+    Who,
 };
 
 pub use decide::decide;
@@ -51,6 +52,8 @@ pub struct State {
     usage: Usage,
     last_turn: Option<LastTurn>,
     files_modified: Arc<BTreeSet<String>>,
+    /// Every file a call has read or written, as it was then.
+    files_seen: BTreeMap<String, FileMark>,
 }
 
 /// What a session is at.
@@ -144,6 +147,7 @@ impl State {
             usage: Usage::default(),
             last_turn: None,
             files_modified: Arc::default(),
+            files_seen: BTreeMap::new(),
         })
     }
 
@@ -196,6 +200,11 @@ impl State {
     #[must_use]
     pub fn history(&self) -> Arc<Vec<Arc<Event>>> {
         Arc::clone(&self.history)
+    }
+
+    /// Every file a call has read or written, as it was then.
+    pub fn files_seen(&self) -> impl Iterator<Item = &FileMark> {
+        self.files_seen.values()
     }
 
     /// The next item's name.

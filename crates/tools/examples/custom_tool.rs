@@ -1,8 +1,8 @@
 //! A tool of another project, written and tried with this crate alone: `cargo run --example custom_tool`.
 
-use holdpoint_common::{PauseKind, PauseResponse, PolicyClass};
+use holdpoint_common::{PauseKind, PauseResponse};
 use holdpoint_tools::testing::Bench;
-use holdpoint_tools::{AskReply, Intent, ProcessSpec, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
+use holdpoint_tools::{Act, AskReply, Intent, ProcessSpec, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl Tool for CountLines {
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = holdpoint_tools::parse(input)?;
         // What the policy judges, and what a user who is asked sees.
-        Ok(Intent { details: Some(input.files.join("\n")), ..Intent::new(PolicyClass::Run, "Count these files?") })
+        Ok(Intent { details: Some(input.files.join("\n")), ..Intent::new(Act::Other, "Count these files?") })
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
@@ -51,8 +51,8 @@ impl Tool for CountLines {
             .spawn(ProcessSpec {
                 program: "wc".into(),
                 args: std::iter::once("-l".into()).chain(input.files.into_iter().map(Into::into)).collect(),
-                cwd: context.workspace().to_owned(),
-                env: context.env().to_vec(),
+                cwd: context.root().to_owned(),
+                env: context.workspace().env().to_vec(),
             })
             .map_err(|error| ToolError::failed(format!("wc could not be started: {error}")))?;
         let counts = std::io::read_to_string(&mut process).map_err(|error| ToolError::failed(error.to_string()))?;

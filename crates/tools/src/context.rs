@@ -1,6 +1,6 @@
 //! What a tool call is given: its workspace, its way to the user, its sink, its processes, its cancel token.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse};
@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ask::Asker;
 use crate::process::Processes;
+use crate::workspace::Workspace;
 
 /// Where a call's output goes while it runs.
 pub trait Sink: Send + Sync {
@@ -17,15 +18,6 @@ pub trait Sink: Send + Sync {
 
     /// How many pieces it has taken so far. An ask is shown behind that many.
     fn pieces(&self) -> u64;
-}
-
-/// The folder a session works in, and the environment its tools are started with.
-#[derive(Debug, Clone)]
-pub struct Workspace {
-    /// The folder: absolute, links resolved.
-    pub root: PathBuf,
-    /// The environment of processes that tools start: this and nothing else.
-    pub env: Vec<(String, String)>,
 }
 
 /// What one tool call may use. Given to it explicitly; there is no ambient state.
@@ -51,16 +43,16 @@ impl ToolContext {
         Self { tool_name: tool_name.into(), workspace, asker, sink, processes, cancel }
     }
 
-    /// The folder the session works in: absolute, links resolved.
+    /// Where the session works, and what holds there.
     #[must_use]
-    pub fn workspace(&self) -> &Path {
-        &self.workspace.root
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
     }
 
-    /// The environment for processes.
+    /// The folder the session works in: absolute, links resolved.
     #[must_use]
-    pub fn env(&self) -> &[(String, String)] {
-        &self.workspace.env
+    pub fn root(&self) -> &Path {
+        self.workspace.root()
     }
 
     /// Streams a piece of output to whoever watches. Its head and tail become part of the result.

@@ -10,7 +10,7 @@
 //!
 //! use actix::prelude::*;
 //! use holdpoint_common::{CallId, PauseKind, PauseResponse, TurnId};
-//! use holdpoint_tools::{AskReply, Asker, Processes, Sink, Supervisor, ToolContext, ToolRequest, Workspace};
+//! use holdpoint_tools::{AskReply, Asker, Policy, Processes, Sink, Supervisor, ToolContext, ToolRequest, Workspace};
 //!
 //! /// Stands for a session: approves whatever is asked.
 //! struct Session;
@@ -42,7 +42,7 @@
 //! let session = Session.start();
 //! let context = ToolContext::new(
 //!     "deploy",
-//!     Arc::new(Workspace { root: "/".into(), env: Vec::new() }),
+//!     Arc::new(Workspace::new("/", Vec::new(), Policy::default())),
 //!     Asker::new(session.downgrade().recipient(), TurnId(1), CallId(1)),
 //!     Arc::new(Nowhere),
 //!     Processes::new(Supervisor::None, std::time::Duration::from_millis(500)),
@@ -61,23 +61,34 @@
 //! it can serve as its own [`Supervisor`]. The feature `test-support` adds `testing`: a harness that calls
 //! any tool without a session.
 
+mod act;
 mod ask;
 mod context;
 pub mod environment;
+mod files;
 mod input;
-mod paths;
+mod place;
+mod policy;
 mod process;
 mod read_file;
 mod shell;
 #[cfg(feature = "test-support")]
 pub mod testing;
 mod tool;
+mod workspace;
 mod write_file;
 
 // Writing a tool.
-pub use context::{Sink, ToolContext, Workspace};
+pub use act::Act;
+pub use context::{Sink, ToolContext};
+pub use files::Files;
 pub use input::{parse, schema_of};
+pub use place::Place;
 pub use tool::{Intent, Tool, ToolError, ToolOutcome, ToolSpec, Toolbox};
+pub use workspace::Workspace;
+
+// What may be done.
+pub use policy::{Judgement, Part, Policy, PolicyError};
 
 // Asking.
 pub use ask::{Answering, AskReply, Asker, ToolRequest};

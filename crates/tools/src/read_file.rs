@@ -8,10 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::context::{ToolContext, Workspace};
+use crate::act::Act;
+use crate::context::ToolContext;
 use crate::input::{parse, schema_of};
-use crate::paths::{Judged, open};
+use crate::place::{Judged, open};
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::workspace::Workspace;
 
 /// Lines of one call.
 const MAX_LINES: usize = 2_000;
@@ -71,11 +73,11 @@ impl Tool for ReadFile {
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
-        let place = self.judged.judge(&input.path, &workspace.root)?;
+        let place = self.judged.judge(&input.path, workspace.root())?;
         Ok(Intent {
             details: Some(place.path.display().to_string()),
             always: Some(format!("read {}", place.path.display())),
-            ..Intent::new(place.read_class(), "Read this file?")
+            ..Intent::new(Act::Read(place.clone()), "Read this file?")
         })
     }
 
@@ -86,7 +88,7 @@ impl Tool for ReadFile {
         if first == 0 || limit == 0 {
             return Err(ToolError::input("offset and limit are counted from 1"));
         }
-        let place = self.judged.resolve(&input.path, context.workspace())?;
+        let place = self.judged.resolve(&input.path, context.root())?;
         let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown));
         let file = open(&place.path, OFlags::RDONLY).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
@@ -106,7 +108,9 @@ impl Tool for ReadFile {
         }
         let output =
             show(lines, first, limit.min(MAX_LINES), context).map_err(failed)?.ok_or(ToolError::Interrupted)?;
-        Ok(ToolOutcome { read: vec![place.mark(&metadata)], ..ToolOutcome::text(output) })
+        let mark = place.mark(&metadata);
+        context.workspace().files().saw(mark.clone());
+        Ok(ToolOutcome { read: vec![mark], ..ToolOutcome::text(output) })
     }
 }
 

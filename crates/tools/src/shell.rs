@@ -4,16 +4,18 @@ mod utf8;
 
 use std::time::{Duration, Instant};
 
+use holdpoint_common::EndedProcesses;
 use holdpoint_common::limits::{LEAVE_AFTER, OUTPUT_DELTA};
-use holdpoint_common::{EndedProcesses, PolicyClass};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::context::{ToolContext, Workspace};
+use crate::act::Act;
+use crate::context::ToolContext;
 use crate::input::{parse, schema_of};
 use crate::process::{Exit, ProcessSpec, Read};
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::workspace::Workspace;
 use utf8::Lossy;
 
 /// How long a command may take unless the call says otherwise.
@@ -80,11 +82,11 @@ impl Tool for Shell {
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let (command, _) = Self::input(input)?;
-        let folder = workspace.root.display();
+        let folder = workspace.root().display();
         Ok(Intent {
             details: Some(format!("{command}\n\nin {folder}")),
             always: Some(format!("shell in {folder}: {command}")),
-            ..Intent::new(PolicyClass::Run, "Run this command?")
+            ..Intent::new(Act::Command(command.clone()), "Run this command?")
         })
     }
 
@@ -94,8 +96,8 @@ impl Tool for Shell {
         let spec = ProcessSpec {
             program: "bash".into(),
             args: vec!["-c".into(), command.into()],
-            cwd: context.workspace().to_owned(),
-            env: context.env().to_vec(),
+            cwd: context.root().to_owned(),
+            env: context.workspace().env().to_vec(),
         };
         let mut process = context.processes().spawn(spec).map_err(|error| match context.is_cancelled() {
             true => ToolError::Interrupted,

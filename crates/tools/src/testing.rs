@@ -34,9 +34,11 @@ use tokio_util::sync::CancellationToken;
 pub use census::Census;
 
 use crate::ask::{AskReply, Asker};
-use crate::context::{Sink, ToolContext, Workspace};
+use crate::context::{Sink, ToolContext};
+use crate::policy::Policy;
 use crate::process::{Processes, Supervisor};
 use crate::tool::{Tool, ToolError, ToolOutcome};
+use crate::workspace::Workspace;
 use session::Session;
 
 /// Lets this test program serve as its own supervisor. To be called from any code the program runs: that
@@ -107,7 +109,7 @@ impl Bench {
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self {
             folder: None,
-            workspace: Workspace { root: root.into(), env: crate::environment::allowed(vars) },
+            workspace: Workspace::new(root, crate::environment::allowed(vars), Policy::default()),
             supervisor: Supervisor::ThisProgram,
             grace: Duration::from_millis(500),
             answers: Vec::new(),
@@ -124,7 +126,9 @@ impl Bench {
     /// Adds a variable to the environment of processes.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.workspace.env.push((name.into(), value.into()));
+        let mut env = self.workspace.env().to_vec();
+        env.push((name.into(), value.into()));
+        self.workspace = Workspace::new(self.workspace.root(), env, self.workspace.policy().clone());
         self
     }
 
@@ -145,7 +149,7 @@ impl Bench {
     /// The workspace's folder.
     #[must_use]
     pub fn root(&self) -> &Path {
-        &self.workspace.root
+        self.workspace.root()
     }
 
     /// The workspace.

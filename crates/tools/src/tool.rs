@@ -1,10 +1,12 @@
 //! What a tool is.
 
-use holdpoint_common::{FileMark, PolicyClass};
+use holdpoint_common::FileMark;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::context::{ToolContext, Workspace};
+use crate::act::Act;
+use crate::context::ToolContext;
+use crate::workspace::Workspace;
 
 /// A tool that a model can call.
 ///
@@ -38,8 +40,8 @@ pub trait Tool: Send {
 /// What a call would do: what the policy judges and what a Confirm shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
-    /// What it does to the world.
-    pub class: PolicyClass,
+    /// What it does to the world. Nothing at all may run unasked.
+    pub acts: Vec<Act>,
     /// The question for the user, one line: `Run this command?`
     pub message: String,
     /// Exactly what would be done: the command, the path, the text.
@@ -50,8 +52,8 @@ pub struct Intent {
 
 impl Intent {
     /// An intent that is shown by its message alone and can't be remembered.
-    pub fn new(class: PolicyClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), details: None, always: None }
+    pub fn new(act: Act, message: impl Into<String>) -> Self {
+        Self { acts: vec![act], message: message.into(), details: None, always: None }
     }
 }
 

@@ -10,10 +10,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::context::{ToolContext, Workspace};
+use crate::act::Act;
+use crate::context::ToolContext;
 use crate::input::{parse, schema_of};
-use crate::paths::{Judged, open};
+use crate::place::{Judged, open};
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::workspace::Workspace;
 
 /// The tool `write_file`: writes a whole file, with the folders it needs.
 ///
@@ -58,19 +60,19 @@ impl Tool for WriteFile {
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
-        let place = self.judged.judge(&input.path, &workspace.root)?;
+        let place = self.judged.judge(&input.path, workspace.root())?;
         let path = place.path.display();
         let message = if place.path.exists() { "Replace this file?" } else { "Make this file?" };
         Ok(Intent {
             details: Some(format!("{path}\n\n{}", input.content)),
             always: Some(format!("write {path}")),
-            ..Intent::new(place.write_class(), message)
+            ..Intent::new(Act::Write(place.clone()), message)
         })
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input: Input = parse(&input)?;
-        let place = self.judged.resolve(&input.path, context.workspace())?;
+        let place = self.judged.resolve(&input.path, context.root())?;
         if context.is_cancelled() {
             return Err(ToolError::Interrupted);
         }
@@ -79,6 +81,7 @@ impl Tool for WriteFile {
         fs::create_dir_all(folder).map_err(failed)?;
         let file = write(folder, &place.path, input.content.as_bytes()).map_err(failed)?;
         let mark = place.mark(&file.metadata().map_err(failed)?);
+        context.workspace().files().saw(mark.clone());
         let output = format!("wrote {} ({} bytes)", place.shown, input.content.len());
         Ok(ToolOutcome { wrote: vec![mark], ..ToolOutcome::text(output) })
     }

@@ -158,10 +158,10 @@ fn links_are_followed_before_a_path_is_judged() {
         (".github/x", Class::Read, Class::Write),
     ] {
         let intent = ReadFile::new().intent(&json!({ "path": path }), bench.workspace()).unwrap();
-        assert_eq!(intent.class, reads, "reading {path}");
+        assert_eq!(intent.acts[0].class(), reads, "reading {path}");
         let input = json!({ "path": path, "content": "text" });
         let intent = WriteFile::new().intent(&input, bench.workspace()).unwrap();
-        assert_eq!(intent.class, writes, "writing {path}");
+        assert_eq!(intent.acts[0].class(), writes, "writing {path}");
         assert!(intent.details.unwrap().ends_with("\n\ntext"));
     }
     let error = ReadFile::new().intent(&json!({"path": "loop"}), bench.workspace()).unwrap_err();
@@ -180,7 +180,7 @@ fn what_was_judged_is_what_is_done() {
     fs::create_dir(root.join("in")).unwrap();
     let input = json!({"path": "in/x", "content": "text"});
     let tool = WriteFile::new();
-    assert_eq!(tool.intent(&input, bench.workspace()).unwrap().class, Class::Write);
+    assert_eq!(tool.intent(&input, bench.workspace()).unwrap().acts[0].class(), Class::Write);
     fs::remove_dir(root.join("in")).unwrap();
     symlink(outside.path(), root.join("in")).unwrap();
     let error = bench.call(tool, input).result.unwrap_err().to_string();

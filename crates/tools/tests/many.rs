@@ -18,7 +18,7 @@ fn t_p5_short_commands_leave_nothing() {
             program: "bash".into(),
             args: vec!["-c".into(), "true".into()],
             cwd: bench.root().to_owned(),
-            env: bench.workspace().env.clone(),
+            env: bench.workspace().env().to_vec(),
         };
         assert_eq!(processes.spawn(spec).unwrap().wait_by(None), Some(Exit::Code(0)));
         assert!(processes.finish().left.is_empty());

@@ -4,10 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use holdpoint_common::PolicyClass;
 use holdpoint_common::limits::OUTPUT_DELTA;
 use holdpoint_tools::testing::{Bench, Called};
-use holdpoint_tools::{Exit, ProcessSpec, Processes, Read, Shell, Supervisor, Tool, ToolError, environment};
+use holdpoint_tools::{Act, Exit, ProcessSpec, Processes, Read, Shell, Supervisor, Tool, ToolError, environment};
 use serde_json::json;
 
 const SUPERVISORS: [Supervisor; 2] = [Supervisor::ThisProgram, Supervisor::None];
@@ -103,7 +102,7 @@ fn t_p4_a_flood_does_not_hold_the_call() {
             // Ended by SIGPIPE once nobody reads.
             args: vec!["-c".into(), "setsid yes & sleep 0.1".into()],
             cwd: bench.root().to_owned(),
-            env: bench.workspace().env.clone(),
+            env: bench.workspace().env().to_vec(),
         })
         .unwrap();
     assert_eq!(process.wait_by(None), Some(Exit::Code(0)));
@@ -182,7 +181,7 @@ fn t_h2_the_environment_is_the_allowed_one() {
         let called = run(&bench, "env -0 | tr '\\0\\n' '\\n '");
         for line in called.output.lines() {
             let (name, value) = line.split_once('=').unwrap();
-            let ours = bench.workspace().env.iter().any(|(known, given)| known == name && given == value);
+            let ours = bench.workspace().env().iter().any(|(known, given)| known == name && given == value);
             // What bash itself sets.
             assert!(ours || ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name), "{line}");
         }
@@ -235,7 +234,7 @@ fn an_intent_shows_exactly_what_runs() {
     let bench = Bench::new();
     let intent = |command: &str| Shell::new().intent(&json!({ "command": command }), bench.workspace()).unwrap();
     let shown = intent(" rm -r  build\n");
-    assert_eq!(shown.class, PolicyClass::Run);
+    assert!(matches!(&shown.acts[..], [Act::Command(_)]));
     assert_eq!(shown.details.unwrap(), format!(" rm -r  build\n\n\nin {}", bench.root().display()));
     assert_ne!(shown.always, intent("rm -r build").always);
 }
@@ -249,7 +248,7 @@ fn a_program_that_can_not_start_is_an_error() {
             program: program.into(),
             args: Vec::new(),
             cwd: cwd.to_owned(),
-            env: bench.workspace().env.clone(),
+            env: bench.workspace().env().to_vec(),
         };
         let error = processes.spawn(spec("no-such-program", bench.root())).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);

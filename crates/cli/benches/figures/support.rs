@@ -5,11 +5,11 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use holdpoint_common::{Config, Event, Fact, Hold, Limits, PolicyClass, PolicyMode, Who};
+use holdpoint_common::{Config, Event, Fact, Hold, Limits, PolicyMode, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Attachment, Engine, OpenSession, SessionHandle, Sessions, builtin_tools};
 use holdpoint_tests::model_server::ModelServer;
-use holdpoint_tools::{Intent, Supervisor, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
+use holdpoint_tools::{Act, Intent, Supervisor, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ impl Tool for Probe {
     }
 
     fn intent(&self, _: &Value, _: &Workspace) -> Result<Intent, ToolError> {
-        Ok(Intent::new(PolicyClass::Run, "Probe?"))
+        Ok(Intent::new(Act::Other, "Probe?"))
     }
 
     fn call(&mut self, _: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {

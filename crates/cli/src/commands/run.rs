@@ -132,6 +132,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         .model(model)
         .asks(asks.mode)
         .policy(args.policy.map_or(config.policy, PolicyMode::from))
+        .rules(config.rules.clone())
         .max_steps(args.max_steps.unwrap_or(config.max_steps))
         .env(env.collect());
 

@@ -43,10 +43,11 @@ pub(super) async fn open(
         model: model.name().to_owned(),
         asks: open.asks,
         policy: open.policy,
+        rules: open.rules,
         max_steps: open.max_steps,
     };
     let env = environment::allowed(open.env);
-    let outfit = Arc::new(base.outfit(model, open.workspace, env));
+    let outfit = Arc::new(base.outfit(model, &settings, open.workspace, env)?);
     let log = base.store.create(&settings.id).await?;
     let mut numbers = log.reserve(NUMBERS).await?;
     let body = Body::Fact(Fact::SessionOpened { settings });

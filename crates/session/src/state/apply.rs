@@ -61,6 +61,8 @@ impl State {
                 if let Some(turn) = self.turn_mut() {
                     turn.calls.retain(|(call, _)| call.id != result.call);
                 }
+                let marks = result.read.iter().chain(&result.wrote);
+                self.files_seen.extend(marks.map(|mark| (mark.path.clone(), mark.clone())));
                 if !result.wrote.is_empty() {
                     let wrote = result.wrote.iter().map(|mark| mark.path.clone());
                     Arc::make_mut(&mut self.files_modified).extend(wrote);

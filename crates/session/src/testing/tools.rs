@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdpoint_common::PolicyClass;
-use holdpoint_tools::{Intent, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
+use holdpoint_tools::{Act, Intent, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
 use serde_json::{Value, json};
 
 /// What one call of the probe does.
@@ -49,7 +48,7 @@ impl Tool for ProbeTool {
     }
 
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
-        let mut intent = Intent::new(PolicyClass::Run, "Probe?");
+        let mut intent = Intent::new(Act::Other, "Probe?");
         intent.details = Some(input.to_string());
         intent.always = Some(format!("probe {input}"));
         Ok(intent)

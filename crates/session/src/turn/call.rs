@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdpoint_common::limits::LEAVE_AFTER;
 use holdpoint_common::{EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict};
-use holdpoint_tools::{Asker, Intent, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome};
+use holdpoint_tools::{Asker, Intent, Judgement, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome};
 use tokio::sync::oneshot;
 
 use super::{Runner, panic_text};
@@ -29,8 +29,8 @@ impl CallEnd {
     }
 }
 
-/// A tool, and what its call would do.
-type Judged = (Box<dyn Tool>, Intent);
+/// A tool, what its call would do, and what the policy says of it.
+type Judged = (Box<dyn Tool>, Intent, Judgement);
 
 /// What a call's thread hands back.
 struct Returned {
@@ -42,16 +42,15 @@ struct Returned {
 impl Runner {
     pub(super) async fn call(&self, call: ToolCall, tool: Box<dyn Tool>) -> CallEnd {
         let unrun = |status, why: String| CallEnd::of(ToolResult::unrun(call.id, status, why));
-        let (tool, intent) = match self.judge(&call, tool).await {
+        let (tool, intent, judgement) = match self.judge(&call, tool).await {
             Ok(judged) => judged,
             Err((status, why)) => return unrun(status, why),
         };
-        let policy = self.settings.policy;
-        let clearance = match policy.judge(intent.class) {
+        let clearance = match judgement.verdict {
             Verdict::Allow => Clearance::Allow,
             Verdict::Ask => confirm(&call, intent),
             Verdict::Deny => {
-                let why = format!("denied: the policy `{policy}` does not allow this ({})", intent.message);
+                let why = format!("denied: {} ({})", judgement.why(), intent.message);
                 return CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) };
             }
         };
@@ -65,12 +64,13 @@ impl Runner {
         }
     }
 
-    /// What the call would do. Looks at paths, so it is kept off the threads that serve models.
+    /// What the call would do, and whether it may. Looks at paths, so it is kept off the threads that serve models.
     async fn judge(&self, call: &ToolCall, tool: Box<dyn Tool>) -> Result<Judged, (ToolStatus, String)> {
         let (input, workspace) = (call.input.clone(), Arc::clone(&self.outfit.workspace));
         let judged = tokio::task::spawn_blocking(move || {
-            let intent = tool.intent(&input, &workspace);
-            (tool, intent)
+            let intent = tool.intent(&input, &workspace)?;
+            let judgement = workspace.policy().judge(tool.name(), &intent.acts, workspace.root());
+            Ok::<_, ToolError>((tool, intent, judgement))
         });
         let judged = tokio::select! {
             biased;
@@ -80,8 +80,8 @@ impl Runner {
             judged = judged => judged,
         };
         match judged {
-            Ok((tool, Ok(intent))) => Ok((tool, intent)),
-            Ok((_, Err(error))) => Err((ToolStatus::Error, format!("not run: {error}"))),
+            Ok(Ok(judged)) => Ok(judged),
+            Ok(Err(error)) => Err((ToolStatus::Error, format!("not run: {error}"))),
             Err(panic) => Err((ToolStatus::Panicked, format!("the tool panicked before it began: {panic}"))),
         }
     }

@@ -31,6 +31,7 @@ impl Bench {
             model: "rehearsal".to_owned(),
             asks,
             policy: PolicyMode::Ask,
+            rules: holdpoint_common::PolicyRules::default(),
             max_steps: 0,
         };
         let body = Body::Fact(Fact::SessionOpened { settings });

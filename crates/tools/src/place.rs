@@ -1,4 +1,4 @@
-//! Paths of tools: where they lead, links followed, and what may be done there.
+//! Places: where the paths of tools lead, links followed, and what may be done there.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use holdpoint_common::{FileMark, PolicyClass};
+use holdpoint_common::FileMark;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -61,20 +61,20 @@ const PROTECTED: [&str; 34] = [
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Absolute; no part of it was a link when it was looked at.
+pub struct Place {
     pub(crate) path: PathBuf,
-    /// It lies in the workspace.
     pub(crate) inside: bool,
-    /// As it is shown: relative to the workspace where it lies inside.
     pub(crate) shown: String,
     protected: bool,
 }
 
 impl Place {
-    /// Follows `path`, which is relative to the workspace or absolute, through all links. The last parts
-    /// need not exist.
-    pub(crate) fn resolve(path: &str, root: &Path) -> Result<Self, ToolError> {
+    /// Follows `path`, which is relative to the workspace at `root` or absolute, through all links. The last
+    /// parts need not exist.
+    ///
+    /// # Errors
+    /// [`ToolError::Input`] if the path is empty, can't be, or can't be followed.
+    pub fn resolve(path: &str, root: &Path) -> Result<Self, ToolError> {
         if path.is_empty() {
             return Err(ToolError::input("the path is empty"));
         }
@@ -91,16 +91,28 @@ impl Place {
         Ok(Self { inside: within.is_some(), shown, protected, path: resolved })
     }
 
-    pub(crate) fn read_class(&self) -> PolicyClass {
-        if self.inside { PolicyClass::Read } else { PolicyClass::ReadOutside }
+    /// Absolute; no part of it was a link when it was looked at.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    pub(crate) fn write_class(&self) -> PolicyClass {
-        match (self.inside, self.protected) {
-            (false, _) => PolicyClass::WriteOutside,
-            (true, true) => PolicyClass::WriteProtected,
-            (true, false) => PolicyClass::Write,
-        }
+    /// As it is shown: relative to the workspace where it lies inside.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// It lies in the workspace.
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        self.inside
+    }
+
+    /// A part of its name, or of the name it was reached by, starts programs or configures what does.
+    #[must_use]
+    pub fn is_protected(&self) -> bool {
+        self.protected
     }
 
     /// The file as it is now.

@@ -1,0 +1,47 @@
+//! Where a session's calls work: its folder, its environment, its policy, and what is known of its files.
+
+use std::path::{Path, PathBuf};
+
+use crate::files::Files;
+use crate::policy::Policy;
+
+/// Where a session's calls work, and what holds there. Clones share what is known of the files.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    root: PathBuf,
+    env: Vec<(String, String)>,
+    policy: Policy,
+    files: Files,
+}
+
+impl Workspace {
+    /// In this folder: absolute, links resolved. `env` is the environment of the processes that tools start, and
+    /// all of it.
+    pub fn new(root: impl Into<PathBuf>, env: Vec<(String, String)>, policy: Policy) -> Self {
+        Self { root: root.into(), env, policy, files: Files::default() }
+    }
+
+    /// The folder: absolute, links resolved.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The environment of the processes that tools start: this and nothing else.
+    #[must_use]
+    pub fn env(&self) -> &[(String, String)] {
+        &self.env
+    }
+
+    /// What may be done here.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// What is known of the files.
+    #[must_use]
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+}
