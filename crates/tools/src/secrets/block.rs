@@ -1,0 +1,50 @@
+//! Private keys as they stand in files: lines between `-----BEGIN … PRIVATE KEY-----` and its end.
+
+use super::Secret;
+
+/// Characters from which a line of a key can be nothing else.
+const LINE: usize = 40;
+
+const BEGIN: &str = "-----BEGIN ";
+const DASHES: &str = "-----";
+
+/// Adds the lines of private keys. What stands between them and is no such line stays.
+pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
+    let mut at = 0;
+    while let Some(begin) = text[at..].find(BEGIN) {
+        at += begin + BEGIN.len();
+        let Some((title, rest)) = text[at..].split_once(DASHES) else { return };
+        let body = rest.find(DASHES).map_or(rest, |end| &rest[..end]);
+        if title.contains("PRIVATE KEY") && !title.contains('\n') {
+            at += title.len() + DASHES.len();
+            lines(body, at, found);
+            at += body.len();
+        }
+    }
+}
+
+/// The lines that can only be a key's, of a text that begins at `at`.
+fn lines(body: &str, at: usize, found: &mut Vec<Secret>) {
+    let mut start = 0;
+    while start < body.len() {
+        let line = &body[start..];
+        let end = line.find(|character| !is_base64(character)).unwrap_or(line.len());
+        // In a string, `\n` stands between lines.
+        let skip = usize::from(body[..start].ends_with('\\') && line.starts_with(['n', 'r']));
+        if end > skip && is_of_key(&line[skip..end]) {
+            found.push(Secret { range: at + start + skip..at + start + end, open: 0 });
+        }
+        start += end + line[end..].chars().next().map_or(0, char::len_utf8);
+    }
+}
+
+fn is_base64(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=')
+}
+
+/// Neither a command nor a path is that long without a space, mixes cases, and ends so.
+fn is_of_key(line: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| line.as_bytes().iter().any(kind);
+    let mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    mixed && !line.starts_with('/') && (line.len() >= LINE || line.ends_with('='))
+}

@@ -1,0 +1,78 @@
+//! Secrets that are known by their shape alone: keys and tokens of services, JSON Web Tokens, passwords in addresses.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Secret;
+
+/// What well-known services call their keys by.
+static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let shapes = [
+        // OpenAI, Anthropic and who follows them.
+        "sk-[A-Za-z0-9_-]{20,}",
+        // GitHub.
+        "gh[oprsu]_[A-Za-z0-9]{36,}",
+        "github_pat_[A-Za-z0-9_]{22,}",
+        // GitLab.
+        r"glpat-[A-Za-z0-9_-]{20,}(?:\.[0-9a-z]{2}\.[0-9a-z]{9})?",
+        // AWS: the key's id. The key itself has no shape and is known by its name.
+        "A(?:KIA|SIA)[A-Z0-9]{16}",
+        // Google.
+        "AIza[A-Za-z0-9_-]{35}",
+        r"ya29\.[A-Za-z0-9_-]{20,}",
+        "GOCSPX-[A-Za-z0-9_-]{28}",
+        // Slack.
+        "xox[abeoprs]-[A-Za-z0-9-]{10,}",
+        // npm, PyPI, Hugging Face.
+        "npm_[A-Za-z0-9]{36}",
+        "pypi-[A-Za-z0-9_-]{50,}",
+        "hf_[A-Za-z0-9]{30,}",
+        // Stripe.
+        "[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
+        // JSON Web Tokens: three or five parts, the first of which begins with `{"`.
+        r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){2,4}",
+    ];
+    Regex::new(&format!("(?-u)(?:{})", shapes.join("|"))).ok()
+});
+
+/// The password of an address: `scheme://user:password@host`.
+static ADDRESSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?-u)[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._~%+-]*:([A-Za-z0-9._~%+!*=,^-]+)@[A-Za-z0-9\[]").ok()
+});
+
+/// Adds the secrets of known shapes.
+///
+/// What is part of a longer word is none: of a path, a host, or something that a shell expands.
+pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
+    for key in KEYS.iter().flat_map(|keys| keys.find_iter(text)) {
+        let (before, after) = (&text[..key.start()], &text[key.end()..]);
+        // `https://KEY@host`, where it is the user.
+        let is_user = before.ends_with("://") && after.starts_with('@');
+        if is_user || !(joins_before(before) || joins_after(after)) {
+            found.push(Secret::masked(key.range()));
+        }
+    }
+    for address in ADDRESSES.iter().flat_map(|addresses| addresses.captures_iter(text)) {
+        found.extend(address.get(1).map(|password| Secret::masked(password.range())));
+    }
+}
+
+fn joins_before(before: &str) -> bool {
+    before.chars().next_back().is_some_and(|last| joins(last) || last == '.')
+}
+
+fn joins_after(after: &str) -> bool {
+    let mut next = after.chars();
+    match next.next() {
+        // The end of a sentence, or the beginning of a suffix or of a host's next label.
+        Some('.') => next.next().is_some_and(joins),
+        Some(first) => joins(first),
+        None => false,
+    }
+}
+
+/// Whether a character makes one word of what is on its sides.
+fn joins(character: char) -> bool {
+    character.is_alphanumeric() || !character.is_ascii() || "_-/\\@$`~%*?{[".contains(character)
+}

@@ -1,0 +1,190 @@
+//! What would change in a file, as a unified diff.
+
+#![allow(dead_code, reason = "the file tools use it")]
+
+use std::time::Duration;
+
+use similar::udiff::UnifiedHunkHeader;
+use similar::{ChangeTag, DiffOp, TextDiff};
+
+use super::{Care, line, show};
+use crate::secrets::{self, Secret};
+
+/// Lines around a change that are shown with it.
+const CONTEXT: usize = 3;
+
+/// How long the shortest way from one text to the other is looked for; then a longer one does.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// A part of a file that changes, as its lines are: with line feeds, the file's last line perhaps without.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hunk<'a> {
+    /// Which line of the old file its first is, counted from 1.
+    pub(crate) old_line: usize,
+    /// Which line of the new file its first is, counted from 1.
+    pub(crate) new_line: usize,
+    /// The lines, those around the change with them, as they are.
+    pub(crate) old: &'a str,
+    /// The lines as they will be.
+    pub(crate) new: &'a str,
+}
+
+/// A unified diff of a whole file. `path` is the file's, as it is; without `old`, the file is new.
+///
+/// Looks at all of both texts: for a large file of which little changes, [`diff_of`].
+pub(crate) fn diff(path: &str, old: Option<&str>, new: &str) -> String {
+    let hunk = Hunk { old_line: 1, new_line: 1, old: old.unwrap_or_default(), new };
+    let mut shown = header(path, old.is_none());
+    hunk.show(&mut shown);
+    shown
+}
+
+/// A unified diff of a file of which only these parts, in their order, change.
+pub(crate) fn diff_of(path: &str, hunks: &[Hunk<'_>]) -> String {
+    let mut shown = header(path, false);
+    for hunk in hunks {
+        hunk.show(&mut shown);
+    }
+    shown
+}
+
+fn header(path: &str, is_new: bool) -> String {
+    let path = line(path);
+    match is_new {
+        true => format!("--- /dev/null\n+++ {path}\n"),
+        false => format!("--- {path}\n+++ {path}\n"),
+    }
+}
+
+impl Hunk<'_> {
+    fn show(&self, shown: &mut String) {
+        let (old, new) = (Side::of(self.old), Side::of(self.new));
+        let diff = TextDiff::configure().timeout(PATIENCE).diff_slices(&old.lines, &new.lines);
+        for group in diff.grouped_ops(CONTEXT) {
+            let moved: Vec<_> = group.iter().map(|op| moved(*op, self.old_line - 1, self.new_line - 1)).collect();
+            shown.push_str(&format!("{}\n", UnifiedHunkHeader::new(&moved)));
+            for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+                match (change.tag(), change.old_index(), change.new_index()) {
+                    (ChangeTag::Delete, Some(index), _) => old.show('-', index, shown),
+                    (ChangeTag::Insert, _, Some(index)) => new.show('+', index, shown),
+                    (_, _, Some(index)) => new.show(' ', index, shown),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// The same change so many lines further down.
+fn moved(op: DiffOp, old: usize, new: usize) -> DiffOp {
+    match op {
+        DiffOp::Equal { old_index, new_index, len } => {
+            DiffOp::Equal { old_index: old_index + old, new_index: new_index + new, len }
+        }
+        DiffOp::Delete { old_index, old_len, new_index } => {
+            DiffOp::Delete { old_index: old_index + old, old_len, new_index: new_index + new }
+        }
+        DiffOp::Insert { old_index, new_index, new_len } => {
+            DiffOp::Insert { old_index: old_index + old, new_index: new_index + new, new_len }
+        }
+        DiffOp::Replace { old_index, old_len, new_index, new_len } => {
+            DiffOp::Replace { old_index: old_index + old, old_len, new_index: new_index + new, new_len }
+        }
+    }
+}
+
+/// A text, its lines, and the secrets in it, which may go over lines.
+struct Side<'a> {
+    text: &'a str,
+    lines: Vec<&'a str>,
+    /// Where each line begins.
+    starts: Vec<usize>,
+    secrets: Vec<Secret>,
+}
+
+impl<'a> Side<'a> {
+    fn of(text: &'a str) -> Self {
+        // Only a line feed ends a line: all else that may break one is written out.
+        let lines: Vec<_> = text.split_inclusive('\n').collect();
+        let starts = lines
+            .iter()
+            .scan(0, |end, line| {
+                let start = *end;
+                *end += line.len();
+                Some(start)
+            })
+            .collect();
+        Self { text, lines, starts, secrets: secrets::find(text) }
+    }
+
+    fn show(&self, sign: char, index: usize, shown: &mut String) {
+        let (line, start) = (self.lines[index], self.starts[index]);
+        let whole = line.strip_suffix('\n');
+        shown.push(sign);
+        show(self.text, start..start + whole.unwrap_or(line).len(), &self.secrets, Care::Text, false, shown);
+        shown.push('\n');
+        if whole.is_none() {
+            shown.push_str("\\ No newline at end of file\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_shown_with_three_lines_around_it() {
+        let old: String = (1..=20).map(|number| format!("line {number}\n")).collect();
+        let new = old.replace("line 10\n", "line ten\n");
+        let expected = "--- a b\n+++ a b\n@@ -7,7 +7,7 @@\n line 7\n line 8\n line 9\n-line 10\n+line ten\n line 11\n \
+                        line 12\n line 13\n";
+        assert_eq!(diff("a b", Some(&old), &new), expected);
+    }
+
+    #[test]
+    fn a_new_file_is_shown_whole() {
+        assert_eq!(diff("x", None, "a\nb\n"), "--- /dev/null\n+++ x\n@@ -0,0 +1,2 @@\n+a\n+b\n");
+        assert_eq!(diff("x", None, ""), "--- /dev/null\n+++ x\n");
+    }
+
+    #[test]
+    fn line_ends_are_seen() {
+        let shown = diff("x", Some("a\r\nb"), "a\nb\rc\u{2028}\n");
+        let expected = "@@ -1,2 +1,2 @@\n-a\\u{d}\n-b\n\\ No newline at end of file\n+a\n+b\\u{d}c\\u{2028}\n";
+        assert_eq!(shown, format!("--- x\n+++ x\n{expected}"));
+    }
+
+    #[test]
+    fn the_path_stays_on_its_line() {
+        assert!(diff("x\n+y", None, "").starts_with("--- /dev/null\n+++ x\\u{a}+y\n"));
+    }
+
+    #[test]
+    fn t_c5_secrets_are_masked_on_both_sides_also_over_lines() {
+        let key =
+            format!("-----BEGIN PRIVATE KEY-----\n{0}\n{0}\nab12Z=\n-----END PRIVATE KEY-----\n", "aB1+".repeat(16));
+        let token = format!("api_token = \"{}\"\n", "x1".repeat(20));
+        let shown = diff("x", Some(&token), &key);
+        assert!(shown.contains("-api_token = \"x1x1…(36 characters masked)\"\n"), "{shown}");
+        assert!(shown.contains("+-----BEGIN PRIVATE KEY-----\n+…(64 characters masked)\n"), "{shown}");
+        assert!(shown.contains("+…(6 characters masked)\n+-----END PRIVATE KEY-----\n"), "{shown}");
+    }
+
+    #[test]
+    fn a_part_of_a_file_is_shown_as_in_the_whole() {
+        let old: String = (1..=100).map(|number| format!("line {number}\n")).collect();
+        let new = old.replace("line 10\n", "line ten\nand more\n").replace("line 90\n", "");
+        let lines = |text: &'static str, from: usize, to: usize| -> String {
+            text.split_inclusive('\n').skip(from - 1).take(to - from + 1).collect()
+        };
+        let (old, new): (&'static str, &'static str) = (old.leak(), new.leak());
+        let first = (lines(old, 5, 15), lines(new, 5, 16));
+        let second = (lines(old, 85, 95), lines(new, 86, 95));
+        let hunks = [
+            Hunk { old_line: 5, new_line: 5, old: &first.0, new: &first.1 },
+            Hunk { old_line: 85, new_line: 86, old: &second.0, new: &second.1 },
+        ];
+        assert_eq!(diff_of("x", &hunks), diff("x", Some(old), new));
+    }
+}

@@ -1,0 +1,89 @@
+//! What a person reads before it is done: exact, unambiguous, and nothing a terminal would act on.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+use std::borrow::Cow;
+
+use holdpoint_tools::shown;
+use proptest::prelude::*;
+
+/// The text that is shown like this.
+fn unshown(shown: &str) -> String {
+    let mut text = String::new();
+    let mut rest = shown;
+    while let Some((before, escape)) = rest.split_once("\\u{") {
+        let (code, after) = escape.split_once('}').expect("an escape ends");
+        text.push_str(before);
+        text.push(char::from_u32(u32::from_str_radix(code, 16).unwrap()).unwrap());
+        rest = after;
+    }
+    text + rest
+}
+
+/// Characters of all kinds, the awkward ones often.
+fn any_text() -> impl Strategy<Value = String> {
+    let awkward = prop::sample::select(
+        "\\u{}…(36 characters masked) abz09_\n\t\r\u{0}\u{1b}\u{7f}\u{9b}\u{202e}\u{200b}\u{a0}\u{ad}\u{301}\u{e0041}\u{feff}аеоαеＡ；א漢ー\u{fe0f}🙂"
+            .chars()
+            .collect::<Vec<_>>(),
+    );
+    prop::collection::vec(prop_oneof![4 => awkward, 1 => any::<char>()], 0..60).prop_map(String::from_iter)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("HOLDPOINT_FULL").is_some() { 100_000 } else { 2_000 }))]
+
+    #[test]
+    fn t_c1_what_is_shown_is_what_is_there(text in any_text()) {
+        for (shown, breaks) in [(shown::text(&text), true), (shown::line(&text), false)] {
+            prop_assert_eq!(unshown(&shown), &*text);
+            let order = shown.chars().find(|c| c.is_control() && !(breaks && matches!(c, '\n' | '\t')));
+            prop_assert_eq!(order, None);
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_left_alone_on_its_way(text in any_text()) {
+        let once = shown::text(&text);
+        prop_assert_eq!(shown::prose(&once), once.as_ref());
+    }
+}
+
+#[test]
+fn plain_text_is_left_alone() {
+    for text in ["", "ls -la\n\tfoo", "a \\u and {b} \\x{41}"] {
+        assert!(matches!(shown::text(text), Cow::Borrowed(same) if same == text), "{text:?}");
+    }
+    for text in ["héllo wörld", "漢字とかな混じり", "使用Rust语言", "Привет, мир", "שלום", "ไทย", "🙂", "“so” – …"]
+    {
+        assert_eq!(shown::text(text), text);
+        assert_eq!(shown::prose(text), text);
+    }
+    assert_eq!(shown::prose("❤\u{fe0f} fmt \\u{41} \u{3000}"), "❤\u{fe0f} fmt \\u{41} \u{3000}");
+}
+
+#[test]
+fn words_that_mix_scripts_are_written_out() {
+    assert_eq!(shown::text("p\u{430}ypal раураl"), "p\\u{430}ypal \\u{440}\\u{430}\\u{443}\\u{440}\\u{430}l");
+}
+
+#[test]
+fn marks_without_a_letter_and_heaps_of_them_are_written_out() {
+    assert_eq!(shown::text("\u{301}a\u{301}"), "\\u{301}a\u{301}");
+    assert_eq!(
+        shown::text(&format!("a{}", "\u{301}".repeat(6))),
+        format!("a{}{}", "\u{301}".repeat(4), "\\u{301}".repeat(2))
+    );
+}
+
+#[test]
+fn no_order_to_a_terminal_survives() {
+    let all: Vec<_> = ('\0'..=char::MAX).collect();
+    for some in all.chunks(4096) {
+        let text: String = some.iter().collect();
+        for shown in [shown::text(&text), shown::prose(&text)] {
+            assert!(!shown.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')), "{text:?}");
+        }
+        assert!(!shown::prose_line(&text).chars().any(char::is_control), "{text:?}");
+        assert_eq!(unshown(&shown::text(&text)), text);
+    }
+}
