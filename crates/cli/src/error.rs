@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use holdpoint_common::ConfigError;
 use holdpoint_session::{SessionError, StartError, model::ModelError, state::Refused};
+use holdpoint_tools::shown::prose;
 
 use crate::ui::Ui;
-use crate::visible::visible;
 
 /// What went wrong, what to do about it, and the program's exit code.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ impl CliError {
         if self.code == NO_READER {
             return;
         }
-        ui.fault(&visible(&self.what), self.hint.as_deref().map(visible).as_deref());
+        ui.fault(&prose(&self.what), self.hint.as_deref().map(prose).as_deref());
     }
 }
 

@@ -8,7 +8,6 @@ mod log;
 mod signals;
 mod terminal;
 mod ui;
-mod visible;
 
 use std::process::ExitCode;
 

@@ -6,8 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use holdpoint_common::Event;
-
-use crate::visible::visible;
+use holdpoint_tools::shown::prose;
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 64 * 1024;
@@ -104,7 +103,7 @@ impl Ui {
             return Ok(());
         }
         self.turn_to(Side::Out)?;
-        self.out.writer.write_all(visible(piece).as_bytes())?;
+        self.out.writer.write_all(prose(piece).as_bytes())?;
         self.out.open = !piece.ends_with('\n');
         Ok(())
     }
@@ -115,7 +114,7 @@ impl Ui {
             return Ok(());
         }
         self.turn_to(Side::Err)?;
-        self.err.put(Style::Dim, &visible(piece));
+        self.err.put(Style::Dim, &prose(piece));
         self.err.open = !piece.ends_with('\n');
         Ok(())
     }

@@ -60,10 +60,26 @@ pub fn mask(text: &str) -> Cow<'_, str> {
 
 /// The secrets of a text, in their order; no two overlap.
 pub(crate) fn find(text: &str) -> Vec<Secret> {
-    let mut found = Vec::new();
-    known::find(text, &mut found);
-    named::find(text, &mut found);
-    block::find(text, &mut found);
+    let mut found = known::find(text);
+    found.extend(named::find(text));
+    found.extend(block::find(text));
+    in_order(found)
+}
+
+/// The same for a command: a word in the place of a program's name is that, whatever it looks like.
+pub(crate) fn find_in_command(command: &str) -> Vec<Secret> {
+    let is_program = |secret: &Secret| {
+        let before = command[..secret.range.start].trim_end_matches([' ', '\t', '"', '\'']);
+        before.chars().next_back().is_none_or(|last| "\n;|&({`!".contains(last))
+    };
+    let mut found = known::find(command);
+    found.retain(|secret| !is_program(secret));
+    found.extend(named::find(command));
+    found.extend(block::find(command));
+    in_order(found)
+}
+
+fn in_order(mut found: Vec<Secret>) -> Vec<Secret> {
     found.sort_by_key(|secret| (secret.range.start, std::cmp::Reverse(secret.range.end)));
     let mut end = 0;
     found.retain(|secret| {

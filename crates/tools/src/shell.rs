@@ -14,6 +14,7 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::input::{parse, schema_of};
 use crate::process::{Exit, ProcessSpec, Read};
+use crate::shown;
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
 use crate::workspace::Workspace;
 use utf8::Lossy;
@@ -84,7 +85,7 @@ impl Tool for Shell {
         let (command, _) = Self::input(input)?;
         let folder = workspace.root().display();
         Ok(Intent {
-            details: Some(format!("{command}\n\nin {folder}")),
+            details: Some(shown::command(&command, workspace.root())),
             always: Some(format!("shell in {folder}: {command}")),
             ..Intent::new(Act::Command(command.clone()), "Run this command?")
         })

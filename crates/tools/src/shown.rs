@@ -5,6 +5,7 @@
 //! shown can be turned back into the very text, but for the secrets in it: of these, the first characters and how
 //! many more there are.
 
+mod command;
 mod diff;
 mod hidden;
 mod look_alike;
@@ -13,11 +14,11 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 
+pub use command::command;
 #[allow(unused_imports, reason = "the file tools use it")]
 pub(crate) use diff::{Hunk, diff, diff_of};
 
 use crate::secrets::{self, Secret};
-use look_alike::Suspicion;
 
 /// How closely a text is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,12 +136,12 @@ fn show_word(word: &str, care: Care, shown: &mut String) {
     if word.is_ascii() {
         return shown.push_str(word);
     }
-    let suspicion = Suspicion::of(word, care == Care::Command);
+    let suspicious = look_alike::is_suspicious(word, care == Care::Command);
     let mut marks = 0;
     for (at, character) in word.char_indices() {
         marks = if hidden::is_mark(character) { marks + 1 } else { 0 };
         let written_out = !character.is_ascii()
-            && (suspicion == Suspicion::Word
+            && (suspicious
                 || hidden::is_unseen(character)
                 || hidden::is_uncertain(character)
                 // Marks stand on a letter, and a heap of them covers the lines above.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use holdpoint_tools::shown;
 use proptest::prelude::*;
@@ -30,7 +31,7 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("HOLDPOINT_FULL").is_some() { 100_000 } else { 2_000 }))]
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("HOLDPOINT_FULL").is_some() { 20_000 } else { 500 }))]
 
     #[test]
     fn t_c1_what_is_shown_is_what_is_there(text in any_text()) {
@@ -39,6 +40,9 @@ proptest! {
             let order = shown.chars().find(|c| c.is_control() && !(breaks && matches!(c, '\n' | '\t')));
             prop_assert_eq!(order, None);
         }
+        let shown = shown::command(&text, Path::new("/w"));
+        let command = &shown[..shown.rfind("\n\nin /w").unwrap()];
+        prop_assert_eq!(unshown(command), text);
     }
 
     #[test]
@@ -62,6 +66,21 @@ fn plain_text_is_left_alone() {
 }
 
 #[test]
+fn what_looks_like_ours_is_written_out() {
+    assert_eq!(
+        shown::text("\\u{41} …(36 characters masked) …(x) …"),
+        "\\u{5c}u{41} \\u{2026}(36 characters masked) …(x) …"
+    );
+}
+
+#[test]
+fn one_line_stays_one_line() {
+    assert_eq!(shown::line("a\nb\tc\r"), "a\\u{a}b\\u{9}c\\u{d}");
+    assert_eq!(shown::prose_line("a\nb\tc\r"), "a\\u{a}b\\u{9}c\\u{d}");
+    assert_eq!(shown::prose("a\nb\tc\r"), "a\nb\tc\\u{d}");
+}
+
+#[test]
 fn words_that_mix_scripts_are_written_out() {
     assert_eq!(shown::text("p\u{430}ypal раураl"), "p\\u{430}ypal \\u{440}\\u{430}\\u{443}\\u{440}\\u{430}l");
 }
@@ -76,8 +95,46 @@ fn marks_without_a_letter_and_heaps_of_them_are_written_out() {
 }
 
 #[test]
+fn a_command_is_shown_with_its_folder_and_what_it_sets() {
+    let shown = |command: &str| shown::command(command, Path::new("/w"));
+    assert_eq!(shown("make\n\ttest "), "make\n\ttest \n\nin /w");
+    assert_eq!(shown::command("ls", Path::new("/a\nb\u{202e}")), "ls\n\nin /a\\u{a}b\\u{202e}");
+    for (command, variables) in [
+        ("PATH=. ls", Some("PATH")),
+        (" A=1 B+='x y' C=\"$D e\"\\ f A=2 make G=1", Some("A, B, C")),
+        ("LD_PRELOAD=x.so", Some("LD_PRELOAD")),
+        ("A=$(echo x) B=1 make", Some("A")),
+        ("A=1; B=2 make", Some("A")),
+        ("make A=1", None),
+        ("1A=1 x", None),
+        ("=x", None),
+        ("./A=1 x", None),
+    ] {
+        let sets = variables.map(|variables| format!("\nsets {variables} for it")).unwrap_or_default();
+        assert_eq!(shown(command), format!("{command}\n\nin /w{sets}"));
+    }
+}
+
+/// What runs is looked at more closely than text.
+#[test]
+fn t_c1_what_passes_for_ascii_in_a_command_is_written_out() {
+    for (command, expected) in [
+        ("\u{441}\u{440} a b", "\\u{441}\\u{440} a b"),
+        ("\u{ff52}\u{ff4d} x", "\\u{ff52}\\u{ff4d} x"),
+        ("echo a\u{37e} reboot", "echo a\\u{37e} reboot"),
+        ("ls \u{2013}l \u{2019}x\u{2019}", "ls \\u{2013}l \\u{2019}x\\u{2019}"),
+        ("cp \u{5d0} \u{5d1}", "cp \\u{5d0} \\u{5d1}"),
+        ("cat cafe\u{301} caf\u{e9} 漢字.txt Привет", "cat cafe\\u{301} café 漢字.txt Привет"),
+        ("printf '\\u{1b}'", "printf '\\u{5c}u{1b}'"),
+    ] {
+        assert_eq!(shown::command(command, Path::new("/w")), format!("{expected}\n\nin /w"));
+    }
+}
+
+#[test]
 fn no_order_to_a_terminal_survives() {
-    let all: Vec<_> = ('\0'..=char::MAX).collect();
+    // The planes in between hold ideographs, and nothing yet.
+    let all: Vec<_> = ('\0'..='\u{20000}').chain('\u{e0000}'..='\u{f0000}').collect();
     for some in all.chunks(4096) {
         let text: String = some.iter().collect();
         for shown in [shown::text(&text), shown::prose(&text)] {

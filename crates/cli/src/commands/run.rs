@@ -12,6 +12,7 @@ use holdpoint_common::{AsksMode, Config, PolicyMode, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Engine, OpenSession};
 use holdpoint_tools::Supervisor;
+use holdpoint_tools::shown::prose_line;
 
 use self::follow::Follower;
 use self::human::Human;
@@ -20,7 +21,6 @@ use crate::folders::Folders;
 use crate::signals;
 use crate::terminal::{self, Terminal};
 use crate::ui::{Style, Ui};
-use crate::visible::visible_line;
 
 /// Gives an agent something to do, shows what it does, and ends when it is done
 ///
@@ -147,8 +147,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let leaving = signals::watch(session.clone(), asks.terminal.clone(), patience, runtime.handle().clone())
             .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
         let snapshot = session.snapshot();
-        let model = visible_line(&snapshot.settings.model);
-        ui.line(Style::Dim, &format!("model: {model} ({})", visible_line(&why)))?;
+        let model = prose_line(&snapshot.settings.model);
+        ui.line(Style::Dim, &format!("model: {model} ({})", prose_line(&why)))?;
         ui.line(Style::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
         ui.flush()?;
         let attachment = session.attach(AttachFrom::start()).await?;

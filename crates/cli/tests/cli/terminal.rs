@@ -190,7 +190,7 @@ fn m_a7_what_is_shown_is_what_runs_and_takes_no_orders() {
     let hostile = "shell: echo \u{1b}[2J\u{1b}[H\u{9b}8m\u{202e}safe\u{200b} ; touch made \u{1b}[1A\u{1b}[2K\r[Y] fine";
     let mut terminal = Terminal::run(&world, &["run", hostile]);
     terminal.wait_for(ASKED);
-    let shown = "  │ echo ␛[2J␛[H<U+009B>8m<U+202E>safe<U+200B> ; touch made ␛[1A␛[2K␍[Y] fine";
+    let shown = r"  │ echo \u{1b}[2J\u{1b}[H\u{9b}8m\u{202e}safe\u{200b} ; touch made \u{1b}[1A\u{1b}[2K\u{d}[Y] fine";
     assert!(terminal.text().contains(shown), "{}", terminal.text());
     terminal.press_until("n", "→ denied");
     terminal.end(0);

@@ -8,19 +8,21 @@ const LINE: usize = 40;
 const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
 
-/// Adds the lines of private keys. What stands between them and is no such line stays.
-pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
+/// The lines of private keys. What stands between them and is no such line stays.
+pub(super) fn find(text: &str) -> Vec<Secret> {
+    let mut found = Vec::new();
     let mut at = 0;
     while let Some(begin) = text[at..].find(BEGIN) {
         at += begin + BEGIN.len();
-        let Some((title, rest)) = text[at..].split_once(DASHES) else { return };
+        let Some((title, rest)) = text[at..].split_once(DASHES) else { break };
         let body = rest.find(DASHES).map_or(rest, |end| &rest[..end]);
         if title.contains("PRIVATE KEY") && !title.contains('\n') {
             at += title.len() + DASHES.len();
-            lines(body, at, found);
+            lines(body, at, &mut found);
             at += body.len();
         }
     }
+    found
 }
 
 /// The lines that can only be a key's, of a text that begins at `at`.

@@ -30,8 +30,8 @@ static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         "hf_[A-Za-z0-9]{30,}",
         // Stripe.
         "[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
-        // JSON Web Tokens: three or five parts, the first of which begins with `{"`.
-        r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){2,4}",
+        // JSON Web Tokens: parts, the first of which begins with `{"`, too long for the suffixes of a file.
+        r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{16,}){1,3}",
     ];
     Regex::new(&format!("(?-u)(?:{})", shapes.join("|"))).ok()
 });
@@ -41,10 +41,11 @@ static ADDRESSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?-u)[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._~%+-]*:([A-Za-z0-9._~%+!*=,^-]+)@[A-Za-z0-9\[]").ok()
 });
 
-/// Adds the secrets of known shapes.
+/// The secrets of known shapes.
 ///
 /// What is part of a longer word is none: of a path, a host, or something that a shell expands.
-pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
+pub(super) fn find(text: &str) -> Vec<Secret> {
+    let mut found = Vec::new();
     for key in KEYS.iter().flat_map(|keys| keys.find_iter(text)) {
         let (before, after) = (&text[..key.start()], &text[key.end()..]);
         // `https://KEY@host`, where it is the user.
@@ -56,6 +57,7 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     for address in ADDRESSES.iter().flat_map(|addresses| addresses.captures_iter(text)) {
         found.extend(address.get(1).map(|password| Secret::masked(password.range())));
     }
+    found
 }
 
 fn joins_before(before: &str) -> bool {

@@ -36,8 +36,9 @@ const ABOUT: [&str; 22] = [
     "dir", "expiry", "ttl", "policy", "env", "ref", "s", "kind",
 ];
 
-/// Adds the values under names that say they are secret.
-pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
+/// The values under names that say they are secret.
+pub(super) fn find(text: &str) -> Vec<Secret> {
+    let mut found = Vec::new();
     for field in FIELDS.iter().flat_map(|fields| fields.captures_iter(text)) {
         found.extend(Named::field(text, &field).and_then(Named::secret));
     }
@@ -51,6 +52,7 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
             found.push(Secret::masked(value.range()));
         }
     }
+    found
 }
 
 /// Bytes under which a value is taken for a word.
@@ -126,10 +128,9 @@ impl<'a> Named<'a> {
         !self.name.bytes().any(|byte| byte.is_ascii_lowercase()) || kinds.iter().any(|kind| name.contains(kind))
     }
 
-    /// Whether the text also uses what this name stands for: then what it stands for is part of what happens.
+    /// Whether the text has the name once more: then what it stands for may be part of what happens.
     fn is_used(&self) -> bool {
-        let uses = [format!("${}", self.name), format!("${{{}", self.name), format!("${{!{}", self.name)];
-        uses.iter().any(|used| self.text.contains(used.as_str()))
+        self.text.matches(self.name).nth(1).is_some()
     }
 }
 

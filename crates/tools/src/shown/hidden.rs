@@ -1,7 +1,6 @@
 //! Which characters are not what they seem on a screen.
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
-use unicode_security::mixed_script::AugmentedScriptSet;
 
 /// Whether it is not seen as itself: terminals act on it, or it shows nothing, moves what is around it or breaks
 /// the line. Line feed and tab are among them.
@@ -54,7 +53,11 @@ pub(super) fn is_mark(character: char) -> bool {
 
 /// Whether it is a mark that goes with any letter: with most of them, there is a letter that looks the same.
 pub(super) fn is_loose_mark(character: char) -> bool {
-    is_mark(character) && AugmentedScriptSet::for_char(character).is_all()
+    matches!(
+        character,
+        '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe20}'..='\u{fe2f}'
+    )
 }
 
 /// Whether it is of a script that is written from right to left, which turns the order of what is between two

@@ -15,22 +15,9 @@ pub(super) fn passes_for_ascii(character: char) -> bool {
     !character.is_ascii() && looks_ascii(character.encode_utf8(&mut [0; 4]))
 }
 
-/// What is to be thought of a word that is not ASCII.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Suspicion {
-    None,
-    /// It may pass for another word.
-    Word,
-}
-
-impl Suspicion {
-    /// A word is suspicious if it mixes scripts and, where it may be a command, if it looks like ASCII.
-    pub(super) fn of(word: &str, command: bool) -> Self {
-        match mixes_scripts(word) || command && looks_ascii(word) {
-            true => Self::Word,
-            false => Self::None,
-        }
-    }
+/// Whether a word that is not ASCII may pass for another: it mixes scripts or, in a command, looks like ASCII.
+pub(super) fn is_suspicious(word: &str, in_command: bool) -> bool {
+    mixes_scripts(word) || in_command && looks_ascii(word)
 }
 
 /// Whether what Unicode holds for the same on the screen is nothing but ASCII.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use holdpoint_common::{Answer, AnsweredBy, AskId, AskRequest, AsksMode, Event, Fact, Outcome, PauseKind};
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, SessionError, SessionHandle};
+use holdpoint_tools::shown::prose;
 use tokio::sync::mpsc;
 
 use super::asking::{Asking, Pressed};
@@ -14,7 +15,6 @@ use crate::error::{CliError, FAILED};
 use crate::signals::Leaving;
 use crate::terminal::{Key, Keys, Terminal};
 use crate::ui::{Style, Ui};
-use crate::visible::visible;
 
 /// Events that are taken at once, before keys are looked at.
 const BATCH: usize = 1024;
@@ -207,7 +207,7 @@ impl<'a> Follower<'a> {
         let Some((asking, _)) = &mut self.asking else { return Ok(()) };
         match asking.press(key, at) {
             Pressed::Nothing => {}
-            Pressed::Typed(character) => self.ui.echo(&visible(character.encode_utf8(&mut [0; 4])))?,
+            Pressed::Typed(character) => self.ui.echo(&prose(character.encode_utf8(&mut [0; 4])))?,
             Pressed::Erased(characters) => self.ui.erase(characters)?,
             Pressed::NextQuestion => {
                 Human::show_question(asking, self.ui)?;
@@ -221,7 +221,7 @@ impl<'a> Follower<'a> {
                 Ok(_) => {}
                 // Somebody was first, or it is closed: the event that says so is on its way.
                 Err(SessionError::Answer(error)) => {
-                    self.ui.line(Style::Warning, &visible(&error.to_string()))?;
+                    self.ui.line(Style::Warning, &prose(&error.to_string()))?;
                     self.ui.flush()?;
                     asking.reopen(Instant::now());
                 }

@@ -7,10 +7,10 @@ use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskRequest, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, ItemId, ItemKind,
     Kept, Outcome, PauseKind, Timestamp, ToolCall, ToolResult, ToolStatus,
 };
+use holdpoint_tools::shown::{prose, prose_line};
 
 use super::asking::Asking;
 use crate::ui::{Style, Ui};
-use crate::visible::{visible, visible_line};
 
 /// Characters of a line that sums something up.
 const SHORT: usize = 120;
@@ -101,7 +101,7 @@ impl Human {
                 self.rest(*item, *kind, &so_far.head, ui)
             }
             Delta::Gap { from, to } => ui.line(Style::Warning, &format!("events {from} to {to} can't be read")),
-            Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", visible_line(reason))),
+            Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", prose_line(reason))),
             Delta::SavedAgain => ui.line(Style::Dim, "saved again"),
             Delta::Status { .. } => Ok(()),
         }
@@ -133,10 +133,10 @@ impl Human {
             Fact::HoldChanged { hold } => match hold {
                 Hold::Off => ui.line(Style::Bold, "▶ goes on"),
                 Hold::Requested { by, .. } => {
-                    ui.line(Style::Bold, &format!("PAUSING... ({})", visible_line(&by.to_string())))
+                    ui.line(Style::Bold, &format!("PAUSING... ({})", prose_line(&by.to_string())))
                 }
                 Hold::Standing { cause, .. } => {
-                    ui.line(Style::Bold, &format!("⏸ PAUSED ({})", visible_line(&cause.to_string())))
+                    ui.line(Style::Bold, &format!("⏸ PAUSED ({})", prose_line(&cause.to_string())))
                 }
             },
             Fact::TurnFinished { .. } => self.ended(at, fact, ui),
@@ -251,10 +251,10 @@ impl Human {
             ui.line(Style::Bold, "Agent interrupted")?;
             let cause = cause.as_ref().map(ToString::to_string);
             for about in cause.into_iter().chain(receipt.as_ref().map(ToString::to_string)) {
-                ui.line(Style::Dim, &format!("  {}", visible_line(&about)))?;
+                ui.line(Style::Dim, &format!("  {}", prose_line(&about)))?;
             }
         } else if let Some(error) = error {
-            ui.line(Style::Fault, &format!("{outcome}: {}", visible(error)))?;
+            ui.line(Style::Fault, &format!("{outcome}: {}", prose(error)))?;
         }
         let seconds = self.began.map(|began| at.since(began)).unwrap_or_default().as_secs_f64();
         let about = if usage.estimated { "about " } else { "" };
@@ -273,20 +273,20 @@ impl Human {
 
     /// Shows an ask; with its keys, if they are read.
     pub(super) fn show_ask(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Result<()> {
-        let tool = visible_line(ask.request.tool_name());
+        let tool = prose_line(ask.request.tool_name());
         match &ask.request {
             AskRequest::Pause(pause) => {
                 let hint = if keys && pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
-                ui.line(Style::Bold, &format!("⏸ {tool}: {}{hint}", visible_line(&pause.message)))?;
+                ui.line(Style::Bold, &format!("⏸ {tool}: {}{hint}", prose_line(&pause.message)))?;
                 // Behind a bar, so that nothing in it looks like ours.
                 for line in pause.details.iter().flat_map(|details| details.split('\n')) {
-                    ui.line(Style::Plain, &format!("  │ {}", visible(line)))?;
+                    ui.line(Style::Plain, &format!("  │ {}", prose(line)))?;
                 }
             }
             AskRequest::Question(_) if keys => ui.line(Style::Bold, &format!("⏸ {tool} asks"))?,
             AskRequest::Question(request) => {
                 for question in &request.questions {
-                    ui.line(Style::Bold, &format!("⏸ {tool} asks: {}", visible_line(&question.question)))?;
+                    ui.line(Style::Bold, &format!("⏸ {tool} asks: {}", prose_line(&question.question)))?;
                 }
             }
         }
@@ -297,7 +297,7 @@ impl Human {
         }
         if keys && matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm) {
             if let Some(always) = &ask.always {
-                ui.line(Style::Plain, &format!("[A] Approve always in this session: {}", visible_line(always)))?;
+                ui.line(Style::Plain, &format!("[A] Approve always in this session: {}", prose_line(always)))?;
             }
             ui.line(Style::Bold, "[Y] Approve [N] Deny (Esc to interrupt)")?;
         }
@@ -307,13 +307,13 @@ impl Human {
     /// Shows the question that is to be replied to now, if the ask is one.
     pub(super) fn show_question(asking: &Asking, ui: &mut Ui) -> io::Result<()> {
         let Some(question) = asking.question() else { return Ok(()) };
-        ui.line(Style::Bold, &format!("{}: {}", visible_line(&question.header), visible_line(&question.question)))?;
+        ui.line(Style::Bold, &format!("{}: {}", prose_line(&question.header), prose_line(&question.question)))?;
         for (number, option) in (1..).zip(&question.options) {
             let description = match option.description.as_str() {
                 "" => String::new(),
-                description => format!(" - {}", visible_line(description)),
+                description => format!(" - {}", prose_line(description)),
             };
-            ui.line(Style::Plain, &format!("  {number}. {}{description}", visible_line(&option.label)))?;
+            ui.line(Style::Plain, &format!("  {number}. {}{description}", prose_line(&option.label)))?;
         }
         let what = if question.options.is_empty() { "Your words" } else { "A number or your own words" };
         ui.line(Style::Dim, &format!("{what}, then Enter (Ctrl+D to decline, Esc to interrupt)"))?;
@@ -327,12 +327,12 @@ impl Call {
         let ToolCall { name, input, .. } = &self.call;
         let field = |name: &str| input.get(name).and_then(|value| value.as_str());
         let what = field("command").or_else(|| field("path")).map_or_else(|| input.to_string(), str::to_owned);
-        format!("{}: {}", visible_line(name), shorten(&visible_line(&what)))
+        format!("{}: {}", prose_line(name), shorten(&prose_line(&what)))
     }
 
     fn put_line(&mut self, many: bool, ui: &mut Ui) -> io::Result<()> {
         let line = std::mem::take(&mut self.line);
-        ui.line(Style::Dim, &format!("  │ {}{}", self.number(many), visible(&line)))
+        ui.line(Style::Dim, &format!("  │ {}{}", self.number(many), prose(&line)))
     }
 
     /// Which of several calls it is.
@@ -348,9 +348,9 @@ fn said(answer: &Answer) -> String {
         Answer::Approve { always: false } => "approved".to_owned(),
         Answer::Approve { always: true } => "approved, always in this session".to_owned(),
         Answer::Deny { reason: None } => "denied".to_owned(),
-        Answer::Deny { reason: Some(reason) } => format!("denied: {}", visible_line(reason)),
+        Answer::Deny { reason: Some(reason) } => format!("denied: {}", prose_line(reason)),
         Answer::Reply { answers } => {
-            let answers: Vec<_> = answers.iter().map(|reply| visible_line(&reply.answer)).collect();
+            let answers: Vec<_> = answers.iter().map(|reply| prose_line(&reply.answer)).collect();
             format!("answered: {}", answers.join(", "))
         }
         Answer::Cancel => "declined".to_owned(),
@@ -361,7 +361,7 @@ fn said(answer: &Answer) -> String {
 fn sum_up(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default().trim_start().replace('\t', " ");
-    let first = shorten(&visible_line(&first));
+    let first = shorten(&prose_line(&first));
     match lines.count() {
         0 => first,
         1 => format!("{first} (1 more line)"),

