@@ -10,6 +10,7 @@ use crate::ask::Ask;
 use crate::client::Who;
 use crate::hold::Hold;
 use crate::id::{AskId, CallId, ItemId, PromptId, TurnId};
+use crate::job::{Job, JobEnd};
 use crate::message::{AssistantMessage, BlockKind, ToolResult};
 use crate::output::Kept;
 use crate::session::SessionSettings;
@@ -133,6 +134,18 @@ pub enum Fact {
     },
     /// A tool call ended, or will never run.
     ToolFinished(ToolResult),
+    /// A background job runs. It may go on when its turn is over.
+    JobStarted {
+        /// Which, and what it runs.
+        job: Job,
+    },
+    /// A background job ended.
+    JobEnded {
+        /// The call that had started it.
+        job: CallId,
+        /// How.
+        end: JobEnd,
+    },
     /// A step ended.
     StepFinished {
         /// What it used.
@@ -205,6 +218,7 @@ impl Fact {
                     request.questions.iter().map(|question| size_of_val(question) + question.question.len()).sum()
                 }
             },
+            Self::JobStarted { job } => job.command.len(),
             _ => 0,
         }
     }

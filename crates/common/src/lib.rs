@@ -24,6 +24,7 @@ mod config;
 mod event;
 mod hold;
 mod id;
+mod job;
 pub mod limits;
 mod message;
 mod output;
@@ -55,6 +56,7 @@ pub use ask::{
 
 // Events and what they carry.
 pub use event::{Body, Delta, Event, Fact, ItemKind};
+pub use job::{Job, JobEnd};
 pub use message::{AssistantMessage, Block, BlockKind, FileMark, ToolCall, ToolResult, ToolStatus};
 pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ask::{Ask, AsksMode};
 use crate::hold::Hold;
 use crate::id::{PromptId, SessionId, TurnId};
+use crate::job::Job;
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::status::SessionStatus;
 use crate::time::Timestamp;
@@ -61,6 +62,8 @@ pub struct Snapshot {
     pub hold: Hold,
     /// Prompts that wait.
     pub queue: Vec<QueuedPrompt>,
+    /// Its background jobs that run, the oldest first.
+    pub jobs: Vec<Job>,
     /// How the last turn ended.
     pub last_turn: Option<LastTurn>,
     /// What all turns used.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind,
     Body, CallId, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, Hold, HoldCause, HoldShown, ItemId, ItemKind,
-    Kept, LastTurn, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question,
-    QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause,
+    Job, JobEnd, Kept, LastTurn, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId,
+    Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause,
     SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Timestamp, ToolCall, ToolResult,
     ToolStatus, TurnId, Usage, Who,
 };
@@ -63,6 +63,10 @@ fn settings() -> SessionSettings {
     }
 }
 
+fn job() -> Job {
+    Job { id: CallId(3), turn: TurnId(1), command: "npm run dev".into(), since: NOW }
+}
+
 fn kept() -> Kept {
     Kept { head: "a".into(), dropped: 5, tail: "z".into() }
 }
@@ -110,6 +114,10 @@ fn facts() -> Vec<Fact> {
         Fact::AssistantMessage(message),
         Fact::ToolStarted { call: CallId(3) },
         Fact::ToolFinished(result),
+        Fact::JobStarted { job: job() },
+        Fact::JobEnded { job: CallId(3), end: JobEnd::Exited { code: 1 } },
+        Fact::JobEnded { job: CallId(3), end: JobEnd::Signalled { signal: 9 } },
+        Fact::JobEnded { job: CallId(3), end: JobEnd::SessionClosed },
         Fact::StepFinished { usage },
         Fact::AskRaised { ask: ask() },
         Fact::AskAnswered {
@@ -232,6 +240,7 @@ fn sessions() {
         asks: vec![ask()],
         hold: Hold::Off,
         queue: vec![QueuedPrompt { prompt: PromptId(3), text: "then".into() }],
+        jobs: vec![job()],
         last_turn: Some(last_turn),
         usage: Usage::estimate(250, 25),
         files_modified: Arc::new(["a.txt".to_owned()].into()),

@@ -22,7 +22,7 @@ use actix::dev::{MessageResponse, OneshotSender};
 use actix::prelude::*;
 use futures_util::FutureExt;
 use holdpoint_common::{Body, Delta, Event, Fact, RestoreCause, SessionStatus, Snapshot, Timestamp};
-use holdpoint_tools::Toolbox;
+use holdpoint_tools::{Background, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::outfit::Outfit;
@@ -75,6 +75,8 @@ pub(crate) struct SessionActor {
     runner: Option<Runner>,
     /// The session's tools, while no runner has them.
     toolbox: Option<Toolbox>,
+    /// Its background jobs. They end with it, however it ends.
+    background: Background,
     /// Runners that wait to begin something.
     gates: Gates,
     /// The asks of tools.
@@ -110,6 +112,7 @@ impl SessionActor {
             told: state.status(),
             runner: None,
             toolbox: None,
+            background: Background::new(Arc::new(alive.clone())),
             gates: Gates::default(),
             asks: ToolAsks::default(),
             ends: Ends::default(),
@@ -245,6 +248,12 @@ impl Actor for SessionActor {
             // `Restored` is never refused.
             let _ = self.take(Input::Restored { cause }, ctx);
         }
+    }
+}
+
+impl Drop for SessionActor {
+    fn drop(&mut self) {
+        self.background.close();
     }
 }
 

@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskId, AsksMode, CallId, CutCause, Event, Fact, FileMark, Hold, ItemId, LastTurn,
-    PromptId, QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot, Timestamp, ToolCall, TurnId, Usage,
-    Who,
+    AnsweredBy, Ask, AskCloseCause, AskId, AsksMode, CallId, CutCause, Event, Fact, FileMark, Hold, ItemId, Job,
+    LastTurn, PromptId, QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot, Timestamp, ToolCall, TurnId,
+    Usage, Who,
 };
 
 pub use decide::decide;
@@ -44,6 +44,8 @@ pub struct State {
     hold: Hold,
     /// The accepted prompts that wait: each a `PromptAccepted`.
     queue: VecDeque<Arc<Event>>,
+    /// The background jobs that run, the oldest first.
+    jobs: Vec<Job>,
     next_turn: TurnId,
     next_prompt: PromptId,
     next_item: ItemId,
@@ -140,6 +142,7 @@ impl State {
             always: BTreeSet::new(),
             hold: Hold::Off,
             queue: VecDeque::new(),
+            jobs: Vec::new(),
             next_turn: TurnId(1),
             next_prompt: PromptId(1),
             next_item: ItemId(1),
@@ -229,15 +232,20 @@ impl State {
         }
     }
 
+    /// Whether a background job of this name runs.
+    fn has_job(&self, job: CallId) -> bool {
+        self.jobs.iter().any(|running| running.id == job)
+    }
+
     /// Whether an ask waits for a person. Where the setting answers, none does, not even between its two facts.
     fn waits_for_answer(&self) -> bool {
         !self.asks.is_empty() && self.settings.asks == AsksMode::Wait
     }
 
-    /// Whether nothing would be lost if the actor ended now: no turn, no queue, no hold.
+    /// Whether nothing would be lost if the actor ended now: no turn, no queue, no hold, no background job.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        matches!(self.phase, Phase::Idle) && self.queue.is_empty() && self.hold == Hold::Off
+        matches!(self.phase, Phase::Idle) && self.queue.is_empty() && self.hold == Hold::Off && self.jobs.is_empty()
     }
 
     /// The state as clients see it.
@@ -254,6 +262,7 @@ impl State {
             asks: self.asks.iter().cloned().collect(),
             hold: self.hold.clone(),
             queue: self.queue.iter().filter_map(|event| queued(event)).collect(),
+            jobs: self.jobs.clone(),
             last_turn: self.last_turn.clone(),
             usage: self.usage,
             files_modified: Arc::clone(&self.files_modified),
@@ -270,12 +279,15 @@ impl State {
             | Fact::SessionRestored { .. }
             | Fact::SessionClosed { .. }
             | Fact::PromptAccepted { .. }
-            | Fact::PromptReturned { .. } => (None, None),
+            | Fact::PromptReturned { .. }
+            // It may be of a turn that is long over.
+            | Fact::JobEnded { .. } => (None, None),
             Fact::TurnStarted { turn, .. } => (Some(*turn), None),
             Fact::StepStarted => (self.turn().map(|turn| turn.id), self.turn().map(|turn| turn.step + 1)),
             Fact::AssistantMessage(_)
             | Fact::ToolStarted { .. }
             | Fact::ToolFinished(_)
+            | Fact::JobStarted { .. }
             | Fact::StepFinished { .. }
             | Fact::AskRaised { .. }
             | Fact::AskAnswered { .. }
@@ -300,6 +312,11 @@ fn queued(event: &Event) -> Option<QueuedPrompt> {
 impl Turn {
     fn call(&self, id: CallId) -> Option<&(ToolCall, CallStage)> {
         self.calls.iter().find(|(call, _)| call.id == id)
+    }
+
+    /// Whether the call's tool has begun and not come back.
+    fn has_begun(&self, id: CallId) -> bool {
+        self.call(id).is_some_and(|(_, stage)| matches!(stage, CallStage::Started))
     }
 
     fn stage_mut(&mut self, id: CallId) -> Option<&mut CallStage> {

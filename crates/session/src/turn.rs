@@ -13,7 +13,7 @@ use holdpoint_common::{
     CallId, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, ToolResult, ToolStatus,
     TurnId, Usage,
 };
-use holdpoint_tools::{Tool, ToolRequest, ToolSpec, Toolbox};
+use holdpoint_tools::{Background, Tool, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -33,6 +33,8 @@ pub(crate) struct TurnJob {
     pub(crate) settings: Arc<SessionSettings>,
     pub(crate) outfit: Arc<Outfit>,
     pub(crate) toolbox: Toolbox,
+    /// The session's background jobs.
+    pub(crate) background: Background,
     /// Cancelled at the cut.
     pub(crate) cancel: CancellationToken,
     pub(crate) lane: mpsc::Sender<Lane>,
@@ -46,9 +48,20 @@ pub(crate) struct TurnJob {
 pub(crate) async fn run(job: TurnJob) {
     let lane = job.lane.clone();
     let _alive = job.alive.clone();
-    let TurnJob { turn, first_item, settings, outfit, toolbox, cancel, lane: to_actor, asks, alive } = job;
+    let TurnJob { turn, first_item, settings, outfit, toolbox, background, cancel, lane: to_actor, asks, alive } = job;
     let specs = toolbox.specs().cloned().collect();
-    let runner = Runner { turn, settings, outfit, specs, next_item: first_item, cancel, lane: to_actor, asks, alive };
+    let runner = Runner {
+        turn,
+        settings,
+        outfit,
+        specs,
+        next_item: first_item,
+        background,
+        cancel,
+        lane: to_actor,
+        asks,
+        alive,
+    };
     let end = AssertUnwindSafe(Box::pin(runner.run(toolbox))).catch_unwind().await;
     let end = end.unwrap_or_else(|panic| End {
         outcome: Outcome::Panicked,
@@ -93,6 +106,7 @@ struct Runner {
     outfit: Arc<Outfit>,
     specs: Arc<[ToolSpec]>,
     next_item: ItemId,
+    background: Background,
     cancel: CancellationToken,
     lane: mpsc::Sender<Lane>,
     asks: WeakRecipient<ToolRequest>,
@@ -101,10 +115,23 @@ struct Runner {
 
 impl Runner {
     async fn run(mut self, mut toolbox: Toolbox) -> End {
-        let end = self.steps(&mut toolbox).await;
+        let mut end = self.steps(&mut toolbox).await;
+        if self.cancel.is_cancelled() {
+            end.processes.add(self.jobs_ended().await);
+        }
         // If the actor is gone, so are its tools.
         let _ = self.lane.send(Lane::Tools(toolbox)).await;
         end
+    }
+
+    /// Waits until the turn's background jobs, which the cut has ended, are gone.
+    async fn jobs_ended(&self) -> EndedProcesses {
+        let (background, turn) = (self.background.clone(), self.turn);
+        // Most turns have none, and need no thread for it.
+        if !background.has_cut(turn) {
+            return EndedProcesses::default();
+        }
+        tokio::task::spawn_blocking(move || background.finish(turn)).await.unwrap_or_default()
     }
 
     async fn steps(&mut self, toolbox: &mut Toolbox) -> End {

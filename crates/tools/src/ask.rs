@@ -1,11 +1,14 @@
-//! How a tool asks the user: by a message to its session's actor, blocking until the answer comes.
+//! How a tool asks the user: by a message to its session's actor, blocking until the answer comes; and what else it
+//! tells the session.
 //!
 //! The one place of the workspace where a thread blocks on a channel.
 
 use actix::WeakRecipient;
 use actix::prelude::Message;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use holdpoint_common::{AskRequest, CallId, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TurnId};
+use holdpoint_common::{
+    AskRequest, CallId, JobEnd, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TurnId,
+};
 
 /// What a tool sends to its session's actor.
 #[derive(Debug, Message)]
@@ -25,6 +28,22 @@ pub enum ToolRequest {
         after: u64,
         /// The answering end. Dropped without an answer, it reads as *Interrupted*.
         answering: Answering,
+    },
+    /// A call has started a background job, which goes by the call.
+    JobStarted {
+        /// The turn it runs in.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// What runs.
+        command: String,
+    },
+    /// A background job is over. Told after its start, but not always while its turn is open.
+    JobEnded {
+        /// The call that had started it.
+        call: CallId,
+        /// How it ended.
+        end: JobEnd,
     },
 }
 
@@ -67,6 +86,22 @@ impl Asker {
     #[must_use]
     pub fn new(session: WeakRecipient<ToolRequest>, turn: TurnId, call: CallId) -> Self {
         Self { session, turn, call }
+    }
+
+    pub(crate) fn turn(&self) -> TurnId {
+        self.turn
+    }
+
+    pub(crate) fn call(&self) -> CallId {
+        self.call
+    }
+
+    /// Tells the session, if it is still there.
+    pub(crate) fn tell(&self, request: ToolRequest) {
+        if let Some(session) = self.session.upgrade() {
+            // Bounded: two for each background job.
+            session.do_send(request);
+        }
     }
 
     pub(crate) fn pause(&self, request: PauseRequest, after: u64) -> PauseResponse {

@@ -1,4 +1,5 @@
-//! What a tool call is given: its workspace, its way to the user, its sink, its processes, its cancel token.
+//! What a tool call is given: its workspace, its way to the user, its sink, its processes, its session's background
+//! jobs, its cancel token.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use holdpoint_common::{PauseKind, PauseRequest, PauseResponse, QuestionRequest, 
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::Asker;
+use crate::background::Background;
 use crate::process::Processes;
 use crate::workspace::Workspace;
 
@@ -27,6 +29,7 @@ pub struct ToolContext {
     pub(crate) asker: Asker,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) processes: Processes,
+    pub(crate) background: Background,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -38,9 +41,10 @@ impl ToolContext {
         asker: Asker,
         sink: Arc<dyn Sink>,
         processes: Processes,
+        background: Background,
         cancel: CancellationToken,
     ) -> Self {
-        Self { tool_name: tool_name.into(), workspace, asker, sink, processes, cancel }
+        Self { tool_name: tool_name.into(), workspace, asker, sink, processes, background, cancel }
     }
 
     /// Where the session works, and what holds there.
@@ -64,6 +68,12 @@ impl ToolContext {
     #[must_use]
     pub fn processes(&self) -> &Processes {
         &self.processes
+    }
+
+    /// The background jobs of the session: what goes on when this call has come back.
+    #[must_use]
+    pub fn background(&self) -> &Background {
+        &self.background
     }
 
     /// Whether the turn was cut: a tool that works for long looks now and then, and returns

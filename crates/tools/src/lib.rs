@@ -10,7 +10,7 @@
 //!
 //! use actix::prelude::*;
 //! use holdpoint_common::{CallId, PauseKind, PauseResponse, TurnId};
-//! use holdpoint_tools::{AskReply, Asker, Policy, Processes, Sink, Supervisor, ToolContext, ToolRequest, Workspace};
+//! use holdpoint_tools::{AskReply, Asker, Background, Policy, Processes, Sink, Supervisor, ToolContext, ToolRequest, Workspace};
 //!
 //! /// Stands for a session: approves whatever is asked.
 //! struct Session;
@@ -46,6 +46,7 @@
 //!     Asker::new(session.downgrade().recipient(), TurnId(1), CallId(1)),
 //!     Arc::new(Nowhere),
 //!     Processes::new(Supervisor::None, std::time::Duration::from_millis(500)),
+//!     Background::new(Arc::new(())),
 //!     Default::default(),
 //! );
 //! // A tool blocks, so it runs on a thread of its own.
@@ -63,10 +64,13 @@
 
 mod act;
 mod ask;
+mod background;
 mod context;
 pub mod environment;
 mod files;
 mod input;
+mod jobs;
+mod lossy;
 mod place;
 mod policy;
 mod process;
@@ -96,9 +100,11 @@ pub use policy::{Judgement, Part, Policy, PolicyError};
 pub use ask::{Answering, AskReply, Asker, ToolRequest};
 
 // Processes.
+pub use background::{Background, JobOutput, JobState, MAX_JOBS};
 pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor, supervise_if_asked};
 
 // Built-in tools.
+pub use jobs::Jobs;
 pub use read_file::ReadFile;
 pub use shell::Shell;
 pub use write_file::WriteFile;

@@ -117,6 +117,12 @@ impl Processes {
         self.0.grace
     }
 
+    /// Processes of their own, with the same supervisor and grace.
+    #[must_use]
+    pub fn like(&self) -> Self {
+        Self::new(self.0.supervisor.clone(), self.0.grace)
+    }
+
     /// Starts a program.
     ///
     /// When it ends, what it has started and left behind is ended too, after 50 ms to end by itself.
@@ -243,6 +249,11 @@ impl Process {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.running.leader()
+    }
+
+    /// The time between TERM and KILL.
+    pub(crate) fn grace(&self) -> Duration {
+        self.grace
     }
 
     /// Reads output, waiting for some until the deadline, if there is one.

@@ -1,7 +1,6 @@
 //! The tool `shell`: runs a command with bash.
 
-mod utf8;
-
+use std::io;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
@@ -13,11 +12,11 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::input::{parse, schema_of};
-use crate::process::{Exit, ProcessSpec, Read};
+use crate::lossy::Lossy;
+use crate::process::{Exit, Process, ProcessSpec, Read};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
 use crate::workspace::Workspace;
-use utf8::Lossy;
 
 /// How long a command may take unless the call says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -29,6 +28,9 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 ///
 /// Standard input is empty. A command may take 120 s unless the call says otherwise, and an hour at most.
 /// What a command leaves running is ended when it ends.
+///
+/// A command in the background is a job of the session: the call comes back at once, the tool `jobs` looks after it,
+/// and it ends with the session, with an interrupt of its turn, or when its time is up, if it was given one.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Shell;
@@ -38,8 +40,11 @@ pub struct Shell;
 struct Input {
     /// The command, as bash reads it.
     command: String,
-    /// Milliseconds it may take: 120000 if not given, at most 3600000.
+    /// Milliseconds it may take: 120000 if not given, at most 3600000. In the background: no limit if not given.
     timeout_ms: Option<u64>,
+    /// Run it as a background job and return at once; the tool `jobs` reads and stops it.
+    #[serde(default)]
+    background: bool,
 }
 
 impl Shell {
@@ -49,7 +54,7 @@ impl Shell {
         Self
     }
 
-    fn input(input: &Value) -> Result<(String, Duration), ToolError> {
+    fn input(input: &Value) -> Result<Input, ToolError> {
         let input: Input = parse(input)?;
         if input.command.contains('\0') {
             return Err(ToolError::input("the command contains a zero byte, which bash can't be given"));
@@ -57,11 +62,10 @@ impl Shell {
         if input.command.trim().is_empty() {
             return Err(ToolError::input("the command is empty"));
         }
-        let timeout = input.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
-        if timeout.is_zero() || timeout > MAX_TIMEOUT {
+        if input.timeout_ms.is_some_and(|timeout| timeout == 0 || u128::from(timeout) > MAX_TIMEOUT.as_millis()) {
             return Err(ToolError::input("timeout_ms is from 1 to 3600000"));
         }
-        Ok((input.command, timeout))
+        Ok(input)
     }
 }
 
@@ -74,7 +78,8 @@ impl Tool for Shell {
         "Runs a command with bash in the workspace folder and returns its output, standard error included, and \
          its exit code. Standard input is empty: commands that ask something fail or get nothing. Processes \
          that the command leaves running are ended when it ends. A command may take 120 s unless timeout_ms \
-         says otherwise. Of long output, the beginning and the end are kept."
+         says otherwise. Of long output, the beginning and the end are kept. With background, the command becomes a \
+         job that goes on after the call, until it ends, is stopped with the tool jobs, or the session ends."
     }
 
     fn schema(&self) -> Value {
@@ -82,58 +87,69 @@ impl Tool for Shell {
     }
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
-        let (command, _) = Self::input(input)?;
+        let Input { command, background, .. } = Self::input(input)?;
         let folder = workspace.root().display();
+        let place = if background { " in the background" } else { "" };
         Ok(Intent {
             details: Some(shown::command(&command, workspace.root())),
-            always: Some(format!("shell in {folder}: {command}")),
-            ..Intent::new(Act::Command(command.clone()), "Run this command?")
+            always: Some(format!("shell{place} in {folder}: {command}")),
+            ..Intent::new(Act::Command(command.clone()), format!("Run this command{place}?"))
         })
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-        let (command, timeout) = Self::input(&input)?;
-        let mut deadline = Instant::now() + timeout;
+        let Input { command, timeout_ms, background } = Self::input(&input)?;
+        let timeout = timeout_ms.map(Duration::from_millis);
         let spec = ProcessSpec {
             program: "bash".into(),
-            args: vec!["-c".into(), command.into()],
+            args: vec!["-c".into(), command.clone().into()],
             cwd: context.root().to_owned(),
             env: context.workspace().env().to_vec(),
         };
-        let mut process = context.processes().spawn(spec).map_err(|error| match context.is_cancelled() {
+        let failed = |error: io::Error| match context.is_cancelled() {
             true => ToolError::Interrupted,
             false => ToolError::failed(format!("bash could not be started: {error}")),
-        })?;
-
-        let mut timed_out = false;
-        let mut text = Lossy::default();
-        let mut buffer = vec![0; OUTPUT_DELTA];
-        loop {
-            match process.read_by(&mut buffer, Some(deadline)) {
-                Ok(Read::Bytes(bytes)) => stream(&text.push(&buffer[..bytes]), context),
-                Ok(Read::Ended) => break,
-                // What can't be ended is not waited for.
-                Ok(Read::TimedOut) if timed_out => break,
-                Ok(Read::TimedOut) => {
-                    timed_out = true;
-                    process.end();
-                    deadline = Instant::now() + context.processes().grace() + LEAVE_AFTER;
-                }
-                Err(error) => return Err(ToolError::failed(format!("the output could not be read: {error}"))),
-            }
+        };
+        if background {
+            let job = context.background().start(context, spec, &command, timeout).map_err(failed)?;
+            return Ok(ToolOutcome::text(format!("[runs in the background as job {job}]")));
         }
-        stream(&text.finish(), context);
-        // It may go on after it has closed its output.
-        if !timed_out && process.wait_by(Some(deadline)).is_none() {
-            timed_out = true;
-        }
-        let (exit, ended) = process.finish();
-        if context.is_cancelled() {
-            return Err(ToolError::Interrupted);
-        }
-        let output = summary(exit, &ended, timed_out.then_some(timeout));
-        Ok(ToolOutcome { failed: timed_out || !exit.is_success(), ..ToolOutcome::text(output) })
+        let process = context.processes().spawn(spec).map_err(failed)?;
+        wait_for(process, timeout.unwrap_or(TIMEOUT), context)
     }
+}
+
+/// Streams a command's output until it has ended, or its time is up.
+fn wait_for(mut process: Process, timeout: Duration, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+    let mut deadline = Instant::now() + timeout;
+    let mut timed_out = false;
+    let mut text = Lossy::default();
+    let mut buffer = vec![0; OUTPUT_DELTA];
+    loop {
+        match process.read_by(&mut buffer, Some(deadline)) {
+            Ok(Read::Bytes(bytes)) => stream(&text.push(&buffer[..bytes]), context),
+            Ok(Read::Ended) => break,
+            // What can't be ended is not waited for.
+            Ok(Read::TimedOut) if timed_out => break,
+            Ok(Read::TimedOut) => {
+                timed_out = true;
+                process.end();
+                deadline = Instant::now() + context.processes().grace() + LEAVE_AFTER;
+            }
+            Err(error) => return Err(ToolError::failed(format!("the output could not be read: {error}"))),
+        }
+    }
+    stream(&text.finish(), context);
+    // It may go on after it has closed its output.
+    if !timed_out && process.wait_by(Some(deadline)).is_none() {
+        timed_out = true;
+    }
+    let (exit, ended) = process.finish();
+    if context.is_cancelled() {
+        return Err(ToolError::Interrupted);
+    }
+    let output = summary(exit, &ended, timed_out.then_some(timeout));
+    Ok(ToolOutcome { failed: timed_out || !exit.is_success(), ..ToolOutcome::text(output) })
 }
 
 fn stream(text: &str, context: &ToolContext) {

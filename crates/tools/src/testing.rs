@@ -21,6 +21,7 @@ mod census;
 mod session;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 pub use census::Census;
 
 use crate::ask::{AskReply, Asker};
+use crate::background::Background;
 use crate::context::{Sink, ToolContext};
 use crate::policy::Policy;
 use crate::process::{Processes, Supervisor};
@@ -55,6 +57,9 @@ pub struct Bench {
     supervisor: Supervisor,
     grace: Duration,
     answers: Vec<AskReply>,
+    background: Background,
+    /// The next call's number.
+    calls: AtomicU64,
 }
 
 /// A call that ended.
@@ -113,6 +118,8 @@ impl Bench {
             supervisor: Supervisor::ThisProgram,
             grace: Duration::from_millis(500),
             answers: Vec::new(),
+            background: Background::new(Arc::new(())),
+            calls: AtomicU64::new(1),
         }
     }
 
@@ -158,6 +165,12 @@ impl Bench {
         &self.workspace
     }
 
+    /// The background jobs of its calls, which are numbered from 1.
+    #[must_use]
+    pub fn background(&self) -> &Background {
+        &self.background
+    }
+
     /// Calls a tool and waits until it is done and its processes are gone.
     ///
     /// # Panics
@@ -175,13 +188,20 @@ impl Bench {
         let context = ToolContext::new(
             tool.name(),
             Arc::new(self.workspace.clone()),
-            Asker::new(session.recipient(), TurnId(1), CallId(1)),
+            Asker::new(session.recipient(), TurnId(1), CallId(self.calls.fetch_add(1, Ordering::Relaxed))),
             Arc::clone(&record) as Arc<dyn Sink>,
             processes.clone(),
+            self.background.clone(),
             cancel.clone(),
         );
         let thread = thread::spawn(move || tool.call(input, &context));
         Calling { thread, session, record, processes, cancel }
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.background.close();
     }
 }
 

@@ -60,7 +60,21 @@ impl Handler<ToolRequest> for SessionActor {
     type Result = ();
 
     fn handle(&mut self, request: ToolRequest, ctx: &mut Self::Context) {
-        let ToolRequest::Ask { turn, call, request, after, answering } = request else { return };
+        let (turn, call, request, after, answering) = match request {
+            ToolRequest::Ask { turn, call, request, after, answering } => (turn, call, request, after, answering),
+            ToolRequest::JobStarted { turn, call, command } => {
+                tracing::info!(%call, "a background job runs");
+                // News of a job is never refused, at most stale.
+                let _ = self.take(Input::JobStarted { turn, call, command }, ctx);
+                return;
+            }
+            ToolRequest::JobEnded { call, end } => {
+                tracing::info!(%call, %end, "a background job is over");
+                let _ = self.take(Input::JobEnded { job: call, end }, ctx);
+                return;
+            }
+            _ => return,
+        };
         let runs = matches!(self.state.phase(), Phase::Running(open) if open.id == turn);
         if runs && self.asks.heard.get(&call.item()).copied().unwrap_or_default() < after {
             self.asks.early.push(ToolRequest::Ask { turn, call, request, after, answering });

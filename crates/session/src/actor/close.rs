@@ -14,7 +14,7 @@ pub(crate) struct Close {
     pub(crate) by: Who,
 }
 
-/// Ends the actor, if nothing is lost by it: no turn, no queue, no hold, nobody attached. The session stays
+/// Ends the actor, if nothing is lost by it: no turn, no queue, no hold, no background job, nobody attached. The session stays
 /// in its log.
 #[derive(Message)]
 #[rtype(result = "bool")]

@@ -50,6 +50,7 @@ impl SessionActor {
             settings: self.state.settings().clone(),
             outfit: self.outfit.clone(),
             toolbox,
+            background: self.background.clone(),
             cancel: cancel.clone(),
             lane,
             asks: ctx.address().downgrade().recipient(),
@@ -65,6 +66,7 @@ impl SessionActor {
         if let Some(runner) = self.runner.as_ref().filter(|runner| runner.turn == turn) {
             runner.cancel.token().cancel();
         }
+        self.background.cut(turn);
         self.cut_gates();
         self.interrupt_asks();
     }

@@ -271,6 +271,7 @@ fn is_free(snapshot: &Snapshot) -> bool {
     snapshot.status == SessionStatus::Idle
         && snapshot.clients == 0
         && snapshot.queue.is_empty()
+        && snapshot.jobs.is_empty()
         && snapshot.hold == Hold::Off
         && snapshot.saved
 }

@@ -69,6 +69,8 @@ impl State {
                 }
                 self.remember(event);
             }
+            Fact::JobStarted { job } => self.jobs.push(job.clone()),
+            Fact::JobEnded { job, .. } => self.jobs.retain(|running| running.id != *job),
             Fact::StepFinished { usage } => {
                 self.usage += *usage;
                 if let Some(turn) = self.turn_mut() {

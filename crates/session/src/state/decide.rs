@@ -2,8 +2,8 @@
 
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, CutCause,
-    EndedProcesses, Fact, Hold, HoldCause, HoldShown, Outcome, PauseKind, PauseRequest, PauseResponse, PromptId,
-    QuestionResponse, Receipt, RestoreCause, StoppedTool, ToolResult, ToolStatus, TurnId, Who,
+    EndedProcesses, Fact, Hold, HoldCause, HoldShown, Job, JobEnd, Outcome, PauseKind, PauseRequest, PauseResponse,
+    PromptId, QuestionResponse, Receipt, RestoreCause, StoppedTool, ToolResult, ToolStatus, TurnId, Who,
 };
 use holdpoint_tools::AskReply;
 
@@ -26,6 +26,8 @@ pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decisio
         Input::Toggle { shown, by } => draft.toggle(shown, by)?,
         Input::Close { by } => draft.close(by)?,
         Input::Ask { turn, call, request } => draft.ask(turn, call, request),
+        Input::JobStarted { turn, call, command } => draft.job_started(turn, call, command),
+        Input::JobEnded { job, end } => draft.job_ended(job, end),
         Input::Gate { turn, gate } => Reply::Gate(draft.gate(turn, gate)),
         Input::Report { turn, report } => draft.report(turn, report),
         Input::Restored { cause } => draft.restored(cause),
@@ -209,15 +211,14 @@ impl Draft<'_> {
         if self.state.hold != Hold::Off {
             self.facts.push(Fact::HoldChanged { hold: Hold::Off });
         }
+        self.end_jobs(JobEnd::SessionClosed);
         self.facts.push(Fact::SessionClosed { by });
         self.effects.push(Effect::Stop);
     }
 
     fn ask(&mut self, turn: TurnId, call: CallId, request: AskRequest) -> Reply {
         match &self.state.phase {
-            Phase::Running(open)
-                if open.id == turn && open.call(call).is_some_and(|(_, stage)| *stage == CallStage::Started) =>
-            {
+            Phase::Running(open) if open.id == turn && open.has_begun(call) => {
                 Reply::Asked(self.raise(call, AskOrigin::Tool, request, None))
             }
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Reply::AskRefused,
@@ -234,6 +235,30 @@ impl Draft<'_> {
             self.settle_by(&ask, answer, AnsweredBy::Setting { asks });
         }
         id
+    }
+
+    fn job_started(&mut self, turn: TurnId, call: CallId, command: String) -> Reply {
+        match &self.state.phase {
+            Phase::Running(open) if open.id == turn && open.has_begun(call) && !self.state.has_job(call) => {
+                let job = Job { id: call, turn, command, since: self.moment.now };
+                self.facts.push(Fact::JobStarted { job });
+                Reply::Noted
+            }
+            // It began before the cut and is ended with it.
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Reply::Stale,
+        }
+    }
+
+    fn job_ended(&mut self, job: CallId, end: JobEnd) -> Reply {
+        if !self.state.has_job(job) {
+            return Reply::Stale;
+        }
+        self.facts.push(Fact::JobEnded { job, end });
+        Reply::Noted
+    }
+
+    fn end_jobs(&mut self, end: JobEnd) {
+        self.facts.extend(self.state.jobs.iter().map(|job| Fact::JobEnded { job: job.id, end }));
     }
 
     fn gate(&mut self, turn: TurnId, gate: Gate) -> GateReply {
@@ -392,6 +417,7 @@ impl Draft<'_> {
                 }
             }
         }
+        self.end_jobs(JobEnd::Lost);
         let hold = match (&self.state.hold, self.state.queue.is_empty()) {
             (_, true) => Hold::Off,
             (hold @ Hold::Standing { cause: HoldCause::Restored, .. }, false) => hold.clone(),

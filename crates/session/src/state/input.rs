@@ -1,8 +1,8 @@
 //! What can happen to a session: the machine's inputs.
 
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AssistantMessage, CallId, EndedProcesses, HoldShown, Limits, Outcome, RestoreCause,
-    StoppedTool, Timestamp, ToolResult, TurnId, Usage, Who,
+    Answer, AskId, AskRequest, AssistantMessage, CallId, EndedProcesses, HoldShown, JobEnd, Limits, Outcome,
+    RestoreCause, StoppedTool, Timestamp, ToolResult, TurnId, Usage, Who,
 };
 
 /// What can happen to a session.
@@ -61,6 +61,22 @@ pub enum Input {
         call: CallId,
         /// What it asks.
         request: AskRequest,
+    },
+    /// A call has started a background job.
+    JobStarted {
+        /// Its turn.
+        turn: TurnId,
+        /// The call, which the job goes by.
+        call: CallId,
+        /// What runs.
+        command: String,
+    },
+    /// A background job is over.
+    JobEnded {
+        /// The call that had started it.
+        job: CallId,
+        /// How it ended.
+        end: JobEnd,
     },
     /// The runner wants to begin something.
     Gate {

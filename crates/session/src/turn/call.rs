@@ -96,6 +96,7 @@ impl Runner {
             Asker::new(self.asks.clone(), self.turn, call.id),
             Arc::clone(&sink) as Arc<dyn Sink>,
             processes.clone(),
+            self.background.clone(),
             self.cancel.child_token(),
         );
         let (back, mut returned) = oneshot::channel();

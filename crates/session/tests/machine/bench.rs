@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, EndedProcesses, Event, Fact, ItemId,
-    Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, SessionId, SessionSettings,
-    Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+    JobEnd, Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, SessionId,
+    SessionSettings, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use holdpoint_session::state::{Clearance, Confirm, Decision, Gate, Input, Moment, Refused, Report, State, decide};
 
@@ -133,6 +133,14 @@ pub(super) fn confirm(call: u64, rule: Option<&str>) -> Gate {
 
 pub(super) fn ask(turn: u64, call: u64, request: AskRequest) -> Input {
     Input::Ask { turn: TurnId(turn), call: CallId(call), request }
+}
+
+pub(super) fn job_started(turn: u64, call: u64) -> Input {
+    Input::JobStarted { turn: TurnId(turn), call: CallId(call), command: "serve".to_owned() }
+}
+
+pub(super) fn job_ended(job: u64) -> Input {
+    Input::JobEnded { job: CallId(job), end: JobEnd::Exited { code: 0 } }
 }
 
 pub(super) fn report(turn: u64, report: Report) -> Input {

@@ -44,6 +44,7 @@ pub(super) struct Model {
     always: BTreeSet<String>,
     hold: HoldShown,
     queue: Vec<u64>,
+    jobs: Vec<u64>,
 }
 
 impl Model {
@@ -61,6 +62,7 @@ impl Model {
             always: BTreeSet::new(),
             hold: HoldShown::Off,
             queue: vec![],
+            jobs: vec![],
         }
     }
 
@@ -86,6 +88,21 @@ impl Model {
                 self.raise(next, call.0, request, None);
                 format!("Asked {next}")
             }
+            Input::JobStarted { turn, call, .. } => {
+                let begun = self.at == At::Running && turn.0 == self.turns && self.stage(call.0) == Some("started");
+                if !begun || self.jobs.contains(&call.0) {
+                    return "Stale".to_owned();
+                }
+                self.jobs.push(call.0);
+                "Noted".to_owned()
+            }
+            Input::JobEnded { job, .. } => match self.jobs.iter().position(|running| *running == job.0) {
+                Some(at) => {
+                    self.jobs.remove(at);
+                    "Noted".to_owned()
+                }
+                None => "Stale".to_owned(),
+            },
             Input::Gate { turn, .. } if self.at != At::Running || turn.0 != self.turns => "Cut".to_owned(),
             Input::Gate { gate: Gate::Step, .. } => self.step(),
             Input::Gate { gate: Gate::Tool { call, clearance }, .. } => self.tool(call.0, clearance, next),
@@ -210,7 +227,10 @@ impl Model {
     fn close(&mut self) -> String {
         match self.at {
             At::Closed => return "refused: closed".to_owned(),
-            At::Idle => self.cut(At::Closed, ""),
+            At::Idle => {
+                self.jobs.clear();
+                self.cut(At::Closed, "");
+            }
             At::Running => self.cut(At::Closing, "refused: ask closed, the session was closed"),
             At::Cut | At::Closing => {
                 self.at = At::Closing;
@@ -295,6 +315,9 @@ impl Model {
                     HoldShown::Requested => HoldShown::Standing,
                     is => is,
                 };
+                if self.at == At::Closed {
+                    self.jobs.clear();
+                }
                 if self.at == At::Idle && self.hold == HoldShown::Off {
                     self.start_next();
                 }
@@ -310,6 +333,7 @@ impl Model {
         };
         self.over_all(&format!("refused: ask closed, {cause}"));
         self.calls.clear();
+        self.jobs.clear();
         self.always.clear();
         // A close that was accepted is not forgotten.
         self.at = if self.at == At::Closing { At::Closed } else { At::Idle };
@@ -340,7 +364,7 @@ impl Model {
         let open = matches!(self.at, At::Running | At::Cut | At::Closing);
         let turn = open.then_some((self.turns, self.step, &self.calls));
         let asks: Vec<_> = self.asks.iter().map(|ask| ask.seq).collect();
-        format!("{:?} {turn:?} asks {asks:?} hold {:?} queue {:?}", self.at, self.hold, self.queue)
+        format!("{:?} {turn:?} asks {asks:?} hold {:?} queue {:?} jobs {:?}", self.at, self.hold, self.queue, self.jobs)
     }
 }
 
@@ -377,5 +401,6 @@ pub(super) fn shown(state: &State) -> String {
     let snapshot = state.snapshot(0, 0, true);
     let asks: Vec<_> = snapshot.asks.iter().map(|ask| ask.id.seq).collect();
     let queue: Vec<_> = snapshot.queue.iter().map(|queued| queued.prompt.0).collect();
-    format!("{at:?} {turn:?} asks {asks:?} hold {:?} queue {queue:?}", snapshot.hold.shown())
+    let jobs: Vec<_> = snapshot.jobs.iter().map(|job| job.id.0).collect();
+    format!("{at:?} {turn:?} asks {asks:?} hold {:?} queue {queue:?} jobs {jobs:?}", snapshot.hold.shown())
 }

@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::bench::{
-    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, pause, prompt, question, report,
-    session, step_finished, tool_finished,
+    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started, pause,
+    prompt, question, report, session, step_finished, tool_finished,
 };
 use super::words;
 
@@ -217,7 +217,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         None => u64::from(b) % (next + 1),
     };
     let by = if c < 128 { ann() } else { ben() };
-    match kind % 28 {
+    match kind % 31 {
         0..=3 => match a {
             0..=9 => prompt(" "),
             10..=19 => prompt(&"x".repeat(LONGEST + 1)),
@@ -261,6 +261,11 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         22 | 23 => report(turn, Report::Answered(message(state, c))),
         24 | 25 => report(turn, tool_finished(call)),
         26 => report(turn, step_finished()),
+        27 | 28 => job_started(turn, call),
+        29 => match bench.state.snapshot(0, 0, true).jobs.first() {
+            Some(job) if c < 200 => job_ended(job.id.0),
+            _ => job_ended(call),
+        },
         _ => {
             let outcomes = [Outcome::Done, Outcome::Failed, Outcome::Panicked, Outcome::Limit, Outcome::Interrupted];
             report(turn, finished(outcomes[usize::from(c) % outcomes.len()]))

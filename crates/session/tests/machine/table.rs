@@ -12,8 +12,8 @@ use holdpoint_common::{
 use holdpoint_session::state::{CallStage, Gate, Input, Phase, Report};
 
 use super::bench::{
-    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, pause, prompt, question, report,
-    session, step_finished, tool_finished,
+    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started, pause,
+    prompt, question, report, session, step_finished, tool_finished,
 };
 use super::words;
 
@@ -24,7 +24,7 @@ const CALL: u64 = 2;
 
 /// Every phase, by name. A queue has room for one.
 #[rustfmt::skip]
-const PHASES: [&str; 25] = [
+const PHASES: [&str; 27] = [
     // No turn; held, and nothing or one prompt waits.
     "idle", "held", "queued",
     // A turn before its first step, and in one.
@@ -35,6 +35,8 @@ const PHASES: [&str; 25] = [
     "asking", "approved", "denied",
     // A call that runs, and one that asks.
     "started", "started/deny", "started/approve", "continue?", "confirm?", "question?",
+    // A call that runs and has started a background job; the turn is over and the job runs.
+    "started/job", "idle/job",
     // In a step, and one prompt waits; a hold is requested; it stands between two steps, and one prompt waits.
     "busy", "pausing", "paused",
     // The turn is cut while its call asks; while it runs, and since then held again and one prompt waits.
@@ -83,6 +85,10 @@ fn at(phase: &str) -> Bench {
         "continue?" => started().with([ask(1, CALL, AskRequest::Pause(pause(PauseKind::Continue)))]),
         "confirm?" => started().with([ask(1, CALL, AskRequest::Pause(pause(PauseKind::Confirm)))]),
         "question?" => started().with([ask(1, CALL, question())]),
+        "started/job" => started().with([job_started(1, CALL)]),
+        "idle/job" => {
+            started().with([job_started(1, CALL), report(1, tool_finished(CALL)), report(1, finished(Outcome::Done))])
+        }
         "busy" => step().with([prompt("two")]),
         "pausing" => step().with([hold()]),
         "paused" => step().with([
@@ -141,6 +147,11 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("ask: question", ask(turn, CALL, question())),
         ("ask of another turn", ask(stale, CALL, cont())),
         ("ask of another call", ask(turn, 99, cont())),
+        ("job started", job_started(turn, CALL)),
+        ("job started: by another call", job_started(turn, 99)),
+        ("job started: of another turn", job_started(stale, CALL)),
+        ("job ended", job_ended(CALL)),
+        ("job ended: another", job_ended(99)),
         ("gate: step", gate(turn, Gate::Step)),
         ("gate: step of another turn", gate(stale, Gate::Step)),
         ("gate: call, allowed", gate(turn, allow(CALL))),
@@ -243,7 +254,7 @@ fn every_phase_and_input_comes_to_what_the_table_says() {
 fn m_a1_every_phase_has_its_status() {
     for phase in PHASES {
         let status = match phase {
-            "idle" | "closed" => SessionStatus::Idle,
+            "idle" | "idle/job" | "closed" => SessionStatus::Idle,
             "held" | "queued" | "paused" | "asking" | "continue?" | "confirm?" | "question?" => SessionStatus::Paused,
             "cut" | "cut/pausing" | "closing" => SessionStatus::Interrupted,
             _ => SessionStatus::Running,
@@ -259,7 +270,7 @@ fn every_phase_is_what_its_name_says() {
         let state = &bench.state;
         let is = match state.phase() {
             Phase::Idle if state.is_at_rest() => "idle",
-            Phase::Idle => "held queued",
+            Phase::Idle => "held queued idle/job",
             Phase::Running(turn) if turn.step == 0 => "starting",
             Phase::Running(turn) => match turn.calls.first().map(|(_, stage)| stage) {
                 None => match state.hold().shown() {
@@ -271,7 +282,9 @@ fn every_phase_is_what_its_name_says() {
                 Some(CallStage::Asking) => "asking",
                 Some(CallStage::Approved) => "approved",
                 Some(CallStage::Denied { .. }) => "denied",
-                Some(CallStage::Started) => "started started/deny started/approve continue? confirm? question?",
+                Some(CallStage::Started) => {
+                    "started started/deny started/approve started/job continue? confirm? question?"
+                }
             },
             Phase::Interrupting(_, cut) if cut.closing.is_some() => "closing",
             Phase::Interrupting(..) => "cut cut/pausing",

@@ -298,6 +298,50 @@ fn invariant_4_a_turn_ends_once_and_last_and_a_prompt_ends_once() {
     watched::<TurnsAndPrompts>();
 }
 
+// ---- background jobs
+
+/// The jobs that run, by the facts alone.
+#[derive(Default)]
+struct Jobs(BTreeSet<CallId>);
+
+impl Watch for Jobs {
+    fn open(_: &Bench) -> Self {
+        Self::default()
+    }
+
+    fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+        for (event, fact) in seen.facts() {
+            match fact {
+                Fact::JobStarted { job } => {
+                    ensure!(event.turn == Some(job.turn), "{job:?} is of turn {:?}", event.turn);
+                    ensure!(
+                        matches!(seen.before.phase(), Phase::Running(_)),
+                        "a job began in {:?}",
+                        seen.before.phase()
+                    );
+                    ensure!(self.0.insert(job.id), "job {} began twice", job.id);
+                }
+                Fact::JobEnded { job, .. } => {
+                    ensure!(event.turn.is_none(), "the end of a job is of no turn");
+                    ensure!(self.0.remove(job), "job {job} ended twice, or never began");
+                }
+                Fact::SessionClosed { .. } => ensure!(self.0.is_empty(), "closed with {:?}", self.0),
+                _ => {}
+            }
+        }
+        ensure!(!matches!(seen.input, Input::Restored { .. }) || self.0.is_empty(), "restored with {:?}", self.0);
+        let shown = seen.after().snapshot(0, 0, true).jobs;
+        ensure!(shown.iter().map(|job| job.id).eq(self.0.iter().copied()) || shown.len() == self.0.len(), "{shown:?}");
+        ensure!(self.0.is_empty() || !seen.after().is_at_rest(), "at rest with {:?}", self.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn m_e7_a_background_job_begins_once_in_its_turn_and_ends_once() {
+    watched::<Jobs>();
+}
+
 // ---- the cut
 
 #[derive(Default)]
@@ -551,6 +595,8 @@ impl Watch for Holds {
                 | Input::Release { .. }
                 | Input::Close { .. }
                 | Input::Ask { .. }
+                | Input::JobStarted { .. }
+                | Input::JobEnded { .. }
                 | Input::Gate { .. } => false,
             };
             ensure!(boundary, "a hold stands since {:?} in {:?}", seen.input, before.phase());

@@ -86,6 +86,8 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::AssistantMessage(_) => "AssistantMessage".to_owned(),
         Fact::ToolStarted { call } => format!("ToolStarted({call})"),
         Fact::ToolFinished(result) => format!("ToolFinished({} {:?})", result.call, result.status),
+        Fact::JobStarted { job } => format!("JobStarted({})", job.id),
+        Fact::JobEnded { job, end } => format!("JobEnded({job} {end})"),
         Fact::StepFinished { .. } => "StepFinished".to_owned(),
         Fact::AskRaised { ask } => format!("AskRaised({:?})", ask.origin),
         Fact::AskAnswered { answer, by, .. } => format!("AskAnswered({} by {by})", answer.word()),

@@ -67,7 +67,7 @@ impl Handler<ToolRequest> for Answerer {
     type Result = ();
 
     fn handle(&mut self, message: ToolRequest, _: &mut Context<Self>) {
-        let ToolRequest::Ask { request, answering, .. } = message;
+        let ToolRequest::Ask { request, answering, .. } = message else { return };
         self.asked.push(request);
         match self.answers.pop_front() {
             Some(reply) => answering.answer(reply),

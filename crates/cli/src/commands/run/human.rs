@@ -127,6 +127,11 @@ impl Human {
                 None => Ok(()),
             },
             Fact::ToolFinished(result) => self.finished(result, ui),
+            Fact::JobStarted { job } => {
+                let command = sum_up(&job.command);
+                ui.line(Style::Bold, &format!("⚙ job {} in the background: {command}", job.id))
+            }
+            Fact::JobEnded { job, end } => ui.line(Style::Dim, &format!("⚙ job {job}: {end}")),
             Fact::AskRaised { ask } if !self.asks_elsewhere => Self::show_ask(ask, 0, false, ui),
             Fact::AskAnswered { answer, by, .. } => self.answered(answer, by, ui),
             Fact::AskClosed { cause, .. } => ui.line(Style::Dim, &format!("  → closed: {cause}")),

@@ -2,14 +2,14 @@
 
 /// Decodes UTF-8; what is none becomes U+FFFD. Pieces do not matter: the same bytes give the same text.
 #[derive(Debug, Default)]
-pub(super) struct Lossy {
+pub(crate) struct Lossy {
     /// The beginning of a character whose rest has not come: at most three bytes.
     begun: Vec<u8>,
 }
 
 impl Lossy {
     /// The text of `bytes`, after what was begun before.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         let joined;
         let mut rest = match self.begun.is_empty() {
             true => bytes,
@@ -40,7 +40,7 @@ impl Lossy {
     }
 
     /// What is left when nothing more comes.
-    pub(super) fn finish(&mut self) -> String {
+    pub(crate) fn finish(&mut self) -> String {
         let begun = std::mem::take(&mut self.begun);
         String::from_utf8_lossy(&begun).into_owned()
     }

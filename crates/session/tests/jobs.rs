@@ -1,0 +1,156 @@
+//! Background jobs in a session: shown to clients, ended with their turn's interrupt and with their session.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+#![cfg(target_os = "linux")]
+
+use std::time::Duration;
+
+use holdpoint_common::{CallId, Fact, Job, JobEnd, Limits, Outcome, SessionStatus};
+use holdpoint_session::SessionError;
+use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_tools::testing::Census;
+use serde_json::json;
+
+async fn job_started(events: &mut Recorder) -> Job {
+    events
+        .until_new("a job to start", |event| match event.fact() {
+            Some(Fact::JobStarted { job }) => Some(job.clone()),
+            _ => None,
+        })
+        .await
+}
+
+async fn job_ended(events: &mut Recorder) -> (CallId, JobEnd) {
+    events
+        .until_new("a job to end", |event| match event.fact() {
+            Some(Fact::JobEnded { job, end }) => Some((*job, *end)),
+            _ => None,
+        })
+        .await
+}
+
+fn background(command: &str) -> serde_json::Value {
+    json!({"command": command, "background": true})
+}
+
+#[tokio::test]
+async fn t_p11_a_job_outlives_its_turn_is_shown_and_ends_with_the_session() {
+    let harness = Harness::start();
+    let census = Census::new();
+    let command = format!("exec -a {} sleep 1000", census.mark());
+    harness.model.then(reply().call("shell", background(&command)));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("serve").await.unwrap();
+    let job = job_started(&mut events).await;
+    assert_eq!(job.command, command);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let snapshot = session.snapshot();
+    assert_eq!((snapshot.status, &snapshot.jobs[..]), (SessionStatus::Idle, &[job.clone()][..]));
+    census.wait_living(1);
+    // Who attaches later is shown it, and a later turn of the same session finds it.
+    let late = harness.watch(&session).await;
+    assert_eq!(late.attachment().snapshot().jobs.len(), 1);
+    harness.model.then(reply().call("jobs", json!({"action": "list"})));
+    session.prompt("look").await.unwrap();
+    let listed = events.turn_finished().await;
+    assert_eq!(listed.outcome, Outcome::Done);
+    let result = events.facts().filter_map(|fact| match fact {
+        Fact::ToolFinished(result) => Some(result.result.clone()),
+        _ => None,
+    });
+    let result = result.last().unwrap();
+    assert!(result.contains(&format!("job {}: running", job.id)), "{result}");
+
+    session.close().await.unwrap();
+    assert_eq!(job_ended(&mut events).await, (job.id, JobEnd::SessionClosed));
+    census.wait_none(Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn m_e7_an_interrupt_ends_the_jobs_of_its_turn_alone() {
+    let harness = Harness::start();
+    let (old, new) = (Census::new(), Census::new());
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    harness.model.then(reply().call("shell", background(&format!("exec -a {} sleep 1000", old.mark()))));
+    session.prompt("one").await.unwrap();
+    let first = job_started(&mut events).await;
+    events.turn_finished().await;
+    old.wait_living(1);
+
+    let command = format!("exec -a {} sleep 1000 & exec -a {0} sleep 1000", new.mark());
+    harness.model.then(reply().call("shell", background(&command)));
+    let _silent = harness.model.then_live();
+    session.prompt("two").await.unwrap();
+    let second = job_started(&mut events).await;
+    new.wait_living(2);
+    let end = session.interrupt_and_wait().await.unwrap().unwrap();
+    // By the time of the receipt they are gone, counted, and told.
+    assert_eq!(new.living(), []);
+    let receipt = end.receipt.unwrap();
+    assert!(receipt.processes.total() >= 2 && receipt.processes.left.is_empty(), "{receipt}");
+    assert_eq!(job_ended(&mut events).await, (second.id, JobEnd::Interrupted));
+    assert_eq!(session.snapshot().jobs, [first]);
+    assert_eq!(old.living().len(), 1);
+    let ended = events.events().iter().position(|event| matches!(event.fact(), Some(Fact::JobEnded { .. })));
+    events.turn_finished().await;
+    let finished = events.events().iter().rposition(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+    assert!(ended < finished, "the job's end is told before the turn's");
+}
+
+#[tokio::test]
+async fn m_e7_a_job_that_ends_by_itself_is_told_between_turns() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let gate = harness.folder.path().join("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    harness.model.then(reply().call("shell", background("read -r < gate; exit 7")));
+    session.prompt("go").await.unwrap();
+    let job = job_started(&mut events).await;
+    events.turn_finished().await;
+    std::fs::write(gate, "\n").unwrap();
+    assert_eq!(job_ended(&mut events).await, (job.id, JobEnd::Exited { code: 7 }));
+    assert_eq!(session.snapshot().jobs, []);
+    let ended = events.events().iter().rfind(|event| event.fact().is_some()).unwrap();
+    assert_eq!((ended.turn, ended.step), (None, None));
+}
+
+#[tokio::test]
+async fn m_b1_a_session_with_a_job_is_not_unloaded_to_make_room() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    harness.model.then(reply().call("shell", background("sleep 1000")));
+    session.prompt("go").await.unwrap();
+    let job = job_started(&mut events).await;
+    events.turn_finished().await;
+    drop(events);
+    let refused = harness.sessions().open(harness.session()).await;
+    assert!(matches!(refused, Err(SessionError::TooManySessions { most: 1 })));
+    harness.model.then(reply().call("jobs", json!({"action": "stop", "job": job.id})));
+    session.prompt("stop it").await.unwrap();
+    let mut events = harness.watch(&session).await;
+    assert_eq!(job_ended(&mut events).await, (job.id, JobEnd::Stopped));
+}
+
+#[tokio::test]
+async fn m_b8_a_session_that_fails_takes_its_jobs_down_and_says_so() {
+    let harness = Harness::start();
+    let census = Census::new();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    harness.model.then(reply().call("shell", background(&format!("exec -a {} sleep 1000", census.mark()))));
+    session.prompt("go").await.unwrap();
+    let job = job_started(&mut events).await;
+    events.turn_finished().await;
+    census.wait_living(1);
+    session.panic_now().await;
+    census.wait_none(Duration::from_secs(20));
+    // Rebuilt from its log by the next touch.
+    session.prompt("still there?").await.unwrap();
+    let mut events = harness.watch(&session).await;
+    assert_eq!(job_ended(&mut events).await, (job.id, JobEnd::Lost));
+    events.turn_finished().await;
+    assert_eq!(session.snapshot().jobs, []);
+}

@@ -1,0 +1,143 @@
+//! The tool `jobs`: lists, reads and stops background jobs.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use holdpoint_common::{CallId, JobEnd};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::act::Act;
+use crate::background::JobState;
+use crate::context::ToolContext;
+use crate::input::{parse, schema_of};
+use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::workspace::Workspace;
+
+/// Bytes of output that one call reads.
+const MOST: usize = 16 * 1024;
+
+/// How long a call may wait for output.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// The tool `jobs`: lists, reads and stops the background jobs that `shell` has started in this session.
+///
+/// One call reads at most 16 KiB; the newest 256 KiB at least of each job's output are kept. A call may wait up to
+/// 60 s for output to come.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Jobs;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// What to do.
+    action: Action,
+    /// The job, for read and stop: the number that shell returned.
+    job: Option<u64>,
+    /// For read: the byte to begin at, counted from the job's beginning; without it, the newest output.
+    from: Option<u64>,
+    /// For read: milliseconds to wait for output after `from`, or for the job's end; at most 60000.
+    wait_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    /// List all jobs.
+    List,
+    /// Read the output of one.
+    Read,
+    /// Stop one.
+    Stop,
+}
+
+impl Jobs {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self
+    }
+
+    fn input(input: &Value) -> Result<(Input, CallId), ToolError> {
+        let input: Input = parse(input)?;
+        let job = match (input.action, input.job) {
+            (Action::List, _) => 0,
+            (Action::Read | Action::Stop, Some(job)) => job,
+            (Action::Read | Action::Stop, None) => return Err(ToolError::input("`job` is missing: which one?")),
+        };
+        if input.wait_ms.is_some_and(|wait| u128::from(wait) > MAX_WAIT.as_millis()) {
+            return Err(ToolError::input("wait_ms is at most 60000"));
+        }
+        Ok((input, CallId(job)))
+    }
+}
+
+impl Tool for Jobs {
+    fn name(&self) -> &str {
+        "jobs"
+    }
+
+    fn description(&self) -> &str {
+        "Lists, reads and stops background jobs: commands that shell has started with `background`. Reading tells \
+         where to go on, and can wait for more."
+    }
+
+    fn schema(&self) -> Value {
+        schema_of::<Input>()
+    }
+
+    fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
+        Self::input(input)?;
+        // The jobs are the session's own; what they run was judged when they were started.
+        Ok(Intent::new(Act::Talk, "Look after background jobs?"))
+    }
+
+    fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let (input, job) = Self::input(&input)?;
+        let none = || ToolError::failed(format!("there is no job {job}: action list shows those there are"));
+        match input.action {
+            Action::List => Ok(ToolOutcome::text(list(&context.background().list()))),
+            Action::Read => {
+                let deadline = input.wait_ms.map(|wait| Instant::now() + Duration::from_millis(wait));
+                let read = context.background().read(context, job, input.from, MOST, deadline).ok_or_else(none)?;
+                if context.is_cancelled() {
+                    return Err(ToolError::Interrupted);
+                }
+                let mut output = read.text;
+                if !output.is_empty() && !output.ends_with('\n') {
+                    output.push('\n');
+                }
+                let _ = write!(output, "[bytes {} to {} of {}", read.from, read.next, read.written);
+                if let Some(gone) = input.from.and_then(|from| read.from.checked_sub(from)).filter(|gone| *gone > 0) {
+                    let _ = write!(output, "; {gone} bytes before that are no longer kept");
+                }
+                if read.next < read.written {
+                    let _ = write!(output, "; go on with from {}", read.next);
+                }
+                let _ = write!(output, "; {}]", state(read.end));
+                Ok(ToolOutcome::text(output))
+            }
+            Action::Stop => {
+                let end = context.background().stop(job).ok_or_else(none)?;
+                Ok(ToolOutcome::text(format!("[job {job}: {end}]")))
+            }
+        }
+    }
+}
+
+fn list(jobs: &[JobState]) -> String {
+    if jobs.is_empty() {
+        return "[no background jobs]".to_owned();
+    }
+    let lines = jobs.iter().map(|job| {
+        let JobState { id, command, age, written, end } = job;
+        format!("job {id}: {}; {} s, {written} bytes of output; {command}", state(*end), age.as_secs())
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn state(end: Option<JobEnd>) -> String {
+    end.map_or_else(|| "running".to_owned(), |end| end.to_string())
+}
