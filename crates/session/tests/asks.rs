@@ -299,3 +299,24 @@ async fn an_ask_comes_behind_the_output_of_its_call() {
         events.turn_finished().await;
     }
 }
+
+#[tokio::test]
+async fn m_a2_an_always_also_answers_the_same_asks_behind_it() {
+    let harness = Harness::start();
+    let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    let (same, other) = (json!({"same": true}), json!({"same": false}));
+    harness.model.then(reply().call("probe", same.clone()).call("probe", other).call("probe", same));
+    session.prompt("go").await.unwrap();
+    for _ in 0..3 {
+        events.asked().await;
+    }
+    let asks = session.snapshot().asks.clone();
+    let first = asks.iter().find(|ask| ask.always.as_deref() == Some(r#"probe {"same":true}"#)).unwrap();
+    session.answer(&first.id, Answer::Approve { always: true }).await.unwrap();
+    let open = session.snapshot().asks.clone();
+    assert_eq!(open.len(), 1, "{open:?}");
+    assert_eq!(open[0].always.as_deref(), Some(r#"probe {"same":false}"#));
+    session.answer(&open[0].id, Answer::Deny { reason: None }).await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+}

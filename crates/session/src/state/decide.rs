@@ -93,7 +93,13 @@ impl Draft<'_> {
             }));
         };
         ask.request.accepts(&answer)?;
-        self.settle_by(&ask.clone(), answer, AnsweredBy::Client(by));
+        // *Always* answers what stands behind it for the same reason, too.
+        let always = ask.always.as_ref().filter(|_| matches!(answer, Answer::Approve { always: true }));
+        let alike = |other: &&Ask| other.id != ask.id && always.is_some() && other.always.as_ref() == always;
+        let answered: Vec<_> = std::iter::once(ask).chain(self.state.asks.iter().filter(alike)).cloned().collect();
+        for ask in answered {
+            self.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
+        }
         Ok(Reply::Answered)
     }
 

@@ -160,7 +160,13 @@ impl Model {
             }
             _ => {}
         }
+        let rule = ask.policy.clone().flatten();
         self.settle(seq, answer, &by.to_string());
+        if let (Answer::Approve { always: true }, Some(rule)) = (answer, rule) {
+            let same = |ask: &&OpenAsk| ask.policy.as_ref().is_some_and(|of| of.as_ref() == Some(&rule));
+            let same: Vec<_> = self.asks.iter().filter(same).map(|ask| ask.seq).collect();
+            same.into_iter().for_each(|seq| self.settle(seq, answer, &by.to_string()));
+        }
         "Answered".to_owned()
     }
 
