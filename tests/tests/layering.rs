@@ -138,7 +138,7 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
             // The manager, when a session is opened.
             "model/catalog.rs",
             // One model stream and the filter on its own connection.
-            "model/openai/plain.rs",
+            "model/provider/remote/frames.rs",
             // One session's actor and those who read its past; the manager, when a session is opened.
             "store/memory.rs",
         ]

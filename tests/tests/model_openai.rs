@@ -5,17 +5,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, ItemId, ToolCall, ToolResult, ToolStatus, Usage};
-use holdpoint_session::model::openai::OpenAi;
-use holdpoint_session::model::{Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+use holdpoint_common::{
+    AssistantMessage, Block, BlockKind, CallId, ItemId, ModelSettings, ToolCall, ToolResult, ToolStatus, Usage,
+};
+use holdpoint_session::model::{Access, Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream, Provider};
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire, openai};
 use holdpoint_tools::ToolSpec;
 use serde_json::json;
 
 const KEY: &str = "sk-very-secret";
 
-fn model(server: &ModelServer) -> OpenAi {
-    OpenAi::new("scripted", KEY, &server.base_url()).unwrap()
+fn model(server: &ModelServer) -> Arc<dyn Model> {
+    reach(KEY, &server.base_url())
+}
+
+fn reach(key: &str, base_url: &str) -> Arc<dyn Model> {
+    let access = Access { key: key.into(), base_url: base_url.into() };
+    Provider::OpenAi.model("scripted", &access, &ModelSettings::default()).unwrap()
 }
 
 fn request() -> ModelRequest {
@@ -56,7 +62,7 @@ fn call(name: &str, arguments: &str) -> Result<ModelEvent, ModelError> {
 }
 
 fn usage() -> Result<ModelEvent, ModelError> {
-    Ok(ModelEvent::Usage(Usage { input: 11, cached: 3, output: 7, estimated: false }))
+    Ok(ModelEvent::Usage(Usage { input: 11, cached: 3, output: 7, cost: None, estimated: false }))
 }
 
 fn is_estimate(event: &Result<ModelEvent, ModelError>) -> bool {
@@ -149,7 +155,7 @@ async fn deviations_of_the_end() {
     assert!(events[0] == text("ab") && is_estimate(&events[1]), "an unknown finish reason: {events:?}");
 
     let events = play(said().event(&openai::finish("content_filter").to_string()).event("[DONE]").end()).await;
-    assert!(matches!(&events[1], Err(ModelError::Failed { message }) if message.contains("filter")), "{events:?}");
+    assert!(matches!(&events[2], Err(ModelError::Failed { message }) if message.contains("filter")), "{events:?}");
 
     let comments = Reply::stream().bytes(": keep-alive\n\n").say("a").bytes(": ping\r\n\r\n").say("b").finish("stop");
     assert_eq!(play(comments).await, [text("ab"), usage()], "comments");
@@ -180,7 +186,7 @@ async fn a_stream_cut_anywhere_is_an_error_and_no_call_is_half() {
 async fn an_error_in_the_middle_is_told() {
     let body = json!({"error": {"message": format!("overloaded, {KEY}"), "type": "server_error"}}).to_string();
     let events = play(Reply::stream().say("a").say("b").event(&body).end()).await;
-    assert_eq!(events, [text("ab"), Err(ModelError::Failed { message: "overloaded, ***".into() })]);
+    assert_eq!(events, [text("ab"), Err(ModelError::Unavailable { message: "overloaded, ***".into() })]);
 
     let events = play(Reply::stream().say("a").event("{no json").say("b").finish("stop")).await;
     assert!(matches!(events.last(), Some(Err(ModelError::Malformed { .. }))), "{events:?}");
@@ -212,7 +218,7 @@ async fn refusals_are_told_once_and_never_repeated() {
     assert!(matches!(&events[..], [Err(ModelError::Connection { .. })]), "{events:?}");
     assert_eq!(server.requests().len(), 5, "each was sent once");
 
-    let nobody = OpenAi::new("scripted", KEY, "http://127.0.0.1:1/v1").unwrap();
+    let nobody = reach(KEY, "http://127.0.0.1:1/v1");
     let events: Vec<_> = nobody.stream(request()).collect().await;
     let Err(ModelError::Connection { message }) = &events[0] else { panic!("{events:?}") };
     assert!(message.contains("refused"), "{message}");
@@ -298,7 +304,7 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
             {"role": "user", "content": "first"},
             {"role": "assistant", "content": "let me look", "tool_calls": [function(4, "shell"), function(5, "read_file")]},
             {"role": "tool", "tool_call_id": "call_4", "content": "no"},
-            {"role": "tool", "tool_call_id": "call_5", "content": "(no tool output)"},
+            {"role": "tool", "tool_call_id": "call_5", "content": "(no output)"},
             {"role": "user", "content": "second"},
         ])
     );
@@ -310,7 +316,7 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
 async fn without_a_key_none_is_sent() {
     let server = ModelServer::start();
     server.reply(Reply::text(["ok"]));
-    let model = OpenAi::new("scripted", "", &server.base_url()).unwrap();
+    let model = reach("", &server.base_url());
     assert_eq!(model.stream(request()).next().await, Some(text("ok")));
     assert_eq!(server.request(0).header("authorization"), None);
 }

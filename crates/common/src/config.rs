@@ -10,12 +10,13 @@ use thiserror::Error;
 
 use crate::ask::AsksMode;
 use crate::limits::{LimitError, Limits};
+use crate::model::ModelSettings;
 use crate::policy::{PolicyMode, PolicyRules};
 
 /// The user's configuration. Every key may be left out.
 ///
 /// It comes from the user alone: nothing in a workspace is ever read as configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Config {
     /// The model of new sessions, as `PROVIDER/NAME` or `PROVIDER`. Without it: the first provider whose key
@@ -32,8 +33,10 @@ pub struct Config {
     pub asks: Option<AsksMode>,
     /// The most steps (model requests) one turn may take; 0 for no limit.
     pub max_steps: u32,
-    /// Providers of models, by name: `openai`.
+    /// Providers of models, by name: `openai`, `anthropic`, `gemini`, `ollama`.
     pub providers: BTreeMap<String, Provider>,
+    /// What is known of single models, by `PROVIDER/NAME`.
+    pub models: BTreeMap<String, ModelSettings>,
     /// Bounds of the runtime and its sessions.
     pub limits: Limits,
 }
@@ -42,11 +45,12 @@ pub struct Config {
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Provider {
-    /// The key. Without it: the provider's own variable, for example `OPENAI_API_KEY`.
+    /// The key. Without it: the provider's own variable, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
-    /// Where it is, for example `http://localhost:8080/v1`. Without it: the provider's own variable, for
-    /// example `OPENAI_BASE_URL`, else the provider's public address.
+    /// Where it is, for example `http://localhost:8080/v1` (with `/v1` for `openai` alone). Without it: the provider's
+    /// own variable, `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `GEMINI_BASE_URL` or `OLLAMA_HOST`, else its public
+    /// address, for Ollama this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
 }

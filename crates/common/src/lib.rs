@@ -27,6 +27,7 @@ mod id;
 mod job;
 pub mod limits;
 mod message;
+mod model;
 mod output;
 mod policy;
 mod session;
@@ -63,4 +64,5 @@ pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 // Settings.
 pub use config::{Config, ConfigError, ModelName, Provider};
 pub use limits::{LimitError, Limits};
+pub use model::{ModelSettings, Price};
 pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};

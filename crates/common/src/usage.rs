@@ -15,6 +15,9 @@ pub struct Usage {
     pub cached: u64,
     /// Tokens of the answer, thoughts included.
     pub output: u64,
+    /// What it cost, in millionths of the currency of the price that is configured for the model; nothing without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
     /// Some of it is our own estimate, because the provider sent no count.
     #[serde(default)]
     pub estimated: bool,
@@ -25,7 +28,7 @@ impl Usage {
     #[must_use]
     pub fn estimate(input_bytes: u64, output_bytes: u64) -> Self {
         let tokens = |bytes: u64| (bytes * 2).div_ceil(5);
-        Self { input: tokens(input_bytes), cached: 0, output: tokens(output_bytes), estimated: true }
+        Self { input: tokens(input_bytes), cached: 0, output: tokens(output_bytes), cost: None, estimated: true }
     }
 
     /// Input and output together.
@@ -40,6 +43,7 @@ impl AddAssign for Usage {
         self.input += other.input;
         self.cached += other.cached;
         self.output += other.output;
+        self.cost = self.cost.zip(other.cost).map(|(left, right)| left + right).or(self.cost).or(other.cost);
         self.estimated |= other.estimated;
     }
 }

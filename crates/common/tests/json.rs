@@ -102,7 +102,7 @@ fn facts() -> Vec<Fact> {
         asks: vec![ask_id()],
         prompts: vec![PromptId(2)],
     };
-    let usage = Usage { input: 10, cached: 4, output: 5, estimated: true };
+    let usage = Usage { input: 10, cached: 4, output: 5, cost: None, estimated: true };
     vec![
         Fact::SessionOpened { settings: settings() },
         Fact::SessionRestored { cause: RestoreCause::Unloaded },

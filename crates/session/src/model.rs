@@ -4,22 +4,28 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::Stream;
-use holdpoint_common::{AssistantMessage, ToolResult, Usage};
+use holdpoint_common::{AssistantMessage, ModelSettings, ToolResult, Usage};
 use holdpoint_tools::ToolSpec;
 use std::sync::Arc;
 use thiserror::Error;
 
 mod catalog;
-pub mod openai;
+mod provider;
 pub mod rehearsal;
 mod size;
 
-pub use catalog::{Catalog, DefaultModel};
+pub use catalog::{Catalog, DefaultModel, ProviderSetup};
+pub use provider::{Access, Provider};
 
 /// A model. Dropping the stream ends the request and closes its connection.
 pub trait Model: Send + Sync + 'static {
     /// Its name, as `provider/name`.
     fn name(&self) -> &str;
+
+    /// What is known of it.
+    fn settings(&self) -> ModelSettings {
+        ModelSettings::default()
+    }
 
     /// Sends a request.
     fn stream(&self, request: ModelRequest) -> ModelStream;
@@ -70,6 +76,8 @@ pub enum ModelEvent {
     },
     /// What the request used.
     Usage(Usage),
+    /// The answer stops here, unfinished: it reached the most tokens that one may have.
+    OutputLimit,
 }
 
 /// Why a model's stream ended early.
@@ -104,6 +112,12 @@ pub enum ModelError {
     #[error("the model's answer can't be read: {message}")]
     Malformed {
         /// What is wrong with it.
+        message: String,
+    },
+    /// The provider said, after it had begun to answer, that it can't go on now.
+    #[error("the model's provider can't go on now: {message}")]
+    Unavailable {
+        /// What it said.
         message: String,
     },
     /// The provider said that it failed.

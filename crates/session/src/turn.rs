@@ -176,6 +176,11 @@ impl Runner {
                 self.step_finished(usage).await;
                 Some(End::of(Outcome::Interrupted))
             }
+            answer::Stop::Limit => {
+                self.step_finished(usage).await;
+                let error = "the answer reached the most tokens that one may have; what it wanted to call was not run";
+                Some(End { outcome: Outcome::Limit, error: Some(error.to_owned()), ..End::default() })
+            }
             answer::Stop::Failed(error) => {
                 tracing::warn!(error, "the model failed");
                 self.step_finished(usage).await;

@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdpoint_common::{Config, ModelName};
+use holdpoint_common::{Config, ModelName, ModelSettings};
 
-use super::openai::{self, OpenAi};
+use self::reach::Reach;
+use super::provider::HINT;
 use super::rehearsal::Rehearsal;
-use super::{Model, ModelError};
+use super::{Access, Model, ModelError, Provider};
+
+mod reach;
 
 /// Where new sessions find their model.
 pub struct Catalog {
     configured: Option<String>,
     /// The first model of an embedder's own.
     own: Option<String>,
-    openai: Reach,
+    providers: BTreeMap<Provider, Reach>,
+    settings: BTreeMap<String, ModelSettings>,
     /// Models by their full name: those of an embedder, and those that were made so far. Held for a look-up only.
     models: Mutex<BTreeMap<String, Arc<dyn Model>>>,
 }
@@ -27,12 +31,6 @@ impl Default for Catalog {
     }
 }
 
-/// How a provider is reached.
-struct Reach {
-    key: Option<String>,
-    base_url: Option<String>,
-}
-
 /// The model of a session that names none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultModel {
@@ -42,17 +40,36 @@ pub struct DefaultModel {
     pub why: String,
 }
 
+/// What is set up for a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSetup {
+    /// The provider.
+    pub provider: Provider,
+    /// Its model that a bare provider stands for, as `PROVIDER/NAME`.
+    pub default_model: String,
+    /// Where it is.
+    pub base_url: String,
+    /// Where its address is set; nothing: it is the provider's own.
+    pub base_url_from: Option<String>,
+    /// Where its key is set.
+    pub key_from: Option<String>,
+}
+
 impl Catalog {
     /// The models that the user's settings give. `env` looks up a variable of the environment; what the
     /// configuration says goes before it, and an empty value counts as none.
     pub fn new(config: &Config, env: impl Fn(&str) -> Option<String>) -> Self {
-        let set = |value: Option<String>| value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        let configured = config.providers.get("openai").cloned().unwrap_or_default();
-        let openai = Reach {
-            key: set(configured.api_key).or_else(|| set(env("OPENAI_API_KEY"))),
-            base_url: set(configured.base_url).or_else(|| set(env("OPENAI_BASE_URL"))),
+        let reached = |provider| {
+            let configured = config.providers.get(Provider::name(provider)).cloned().unwrap_or_default();
+            (provider, Reach::find(provider, configured, &env))
         };
-        let catalog = Self { configured: set(config.model.clone()), own: None, openai, models: Mutex::default() };
+        let catalog = Self {
+            configured: config.model.clone().and_then(reach::set),
+            own: None,
+            providers: Provider::ALL.into_iter().map(reached).collect(),
+            settings: config.models.clone(),
+            models: Mutex::default(),
+        };
         catalog.keep("rehearsal".into(), Arc::new(Rehearsal));
         catalog
     }
@@ -80,53 +97,66 @@ impl Catalog {
             message: error.to_string(),
             hint: HINT.into(),
         })?;
-        match asked.provider.as_str() {
-            "openai" => {
-                let full = format!("openai/{}", asked.name.as_deref().unwrap_or(openai::DEFAULT_MODEL));
-                if let Some(model) = self.lock().get(&full) {
-                    return Ok(Arc::clone(model));
-                }
-                let model: Arc<dyn Model> = Arc::new(self.openai(full.trim_start_matches("openai/"))?);
-                Ok(self.keep(full, model))
-            }
-            "rehearsal" => Err(ModelError::Setup {
+        if asked.provider == "rehearsal" {
+            return Err(ModelError::Setup {
                 message: format!("there is no model `{name}`"),
                 hint: "rehearsal has no other name: --model rehearsal".into(),
-            }),
-            provider => Err(ModelError::Setup {
-                message: format!("there is no provider of models called `{provider}`"),
-                hint: HINT.into(),
-            }),
+            });
         }
+        let provider: Provider = asked.provider.parse()?;
+        let name = asked.name.as_deref().unwrap_or(provider.default_model());
+        let full = format!("{provider}/{name}");
+        if let Some(model) = self.lock().get(&full) {
+            return Ok(Arc::clone(model));
+        }
+        let settings = self.settings.get(&full).cloned().unwrap_or_default();
+        let model = provider.model(name, &self.access(provider)?, &settings)?;
+        Ok(self.keep(full, model))
     }
 
     /// The model of a session that names none: the configured one, else the embedder's own, else that of the
     /// first provider whose key is set, else `rehearsal`.
     #[must_use]
     pub fn default_name(&self) -> DefaultModel {
-        let (name, why) = match (&self.configured, &self.own, &self.openai.key) {
-            (Some(name), _, _) => (name.as_str(), "`model` in the configuration"),
-            (None, Some(name), _) => (name.as_str(), "it was added by the program"),
-            (None, None, Some(_)) => ("openai", "a key for openai is set"),
-            (None, None, None) => ("rehearsal", "no model is configured and no provider's key is set"),
+        let keyed = || self.providers.iter().find(|(_, reach)| reach.key.is_some());
+        let (name, why) = if let Some(name) = &self.configured {
+            (name.clone(), "`model` in the configuration".to_owned())
+        } else if let Some(name) = &self.own {
+            (name.clone(), "it was added by the program".to_owned())
+        } else if let Some((provider, _)) = keyed() {
+            (provider.name().to_owned(), format!("a key for {provider} is set"))
+        } else {
+            ("rehearsal".to_owned(), "no model is configured and no provider's key is set".to_owned())
         };
-        let name = if name == "openai" { format!("openai/{}", openai::DEFAULT_MODEL) } else { name.to_owned() };
-        DefaultModel { name, why: why.to_owned() }
+        let name = name.parse::<Provider>().map_or(name, full_default);
+        DefaultModel { name, why }
     }
 
-    fn openai(&self, name: &str) -> Result<OpenAi, ModelError> {
-        match (&self.openai.key, &self.openai.base_url) {
-            (None, None) => Err(ModelError::Setup {
-                message: "there is no key for openai".into(),
-                hint: "set OPENAI_API_KEY, or `api_key` under [providers.openai] in the configuration; for a server \
-                       that needs none, set OPENAI_BASE_URL"
-                    .into(),
-            }),
-            (key, url) => {
-                let url = url.as_deref().unwrap_or(openai::PUBLIC_URL);
-                OpenAi::new(name, key.as_deref().unwrap_or_default(), url)
-            }
-        }
+    /// What is set up for each provider.
+    #[must_use]
+    pub fn providers(&self) -> Vec<ProviderSetup> {
+        let setup = |(provider, reach): (&Provider, &Reach)| ProviderSetup {
+            provider: *provider,
+            default_model: full_default(*provider),
+            base_url: reach.base_url(*provider),
+            base_url_from: reach.base_url.as_ref().map(|setting| setting.from.clone()),
+            key_from: reach.key.as_ref().map(|setting| setting.from.clone()),
+        };
+        self.providers.iter().map(setup).collect()
+    }
+
+    /// How a provider is reached.
+    fn access(&self, provider: Provider) -> Result<Access, ModelError> {
+        let access = self.providers.get(&provider).and_then(|reach| reach.access(provider));
+        access.ok_or_else(|| ModelError::Setup {
+            message: format!("there is no key for {provider}"),
+            hint: format!(
+                "set {}, or `api_key` under [providers.{provider}] in the configuration; for a server that needs \
+                 none, set {}",
+                provider.key_variable().unwrap_or_default(),
+                provider.url_variable()
+            ),
+        })
     }
 
     /// Keeps a model under `name`.
@@ -140,7 +170,10 @@ impl Catalog {
     }
 }
 
-const HINT: &str = "use openai/NAME, openai or rehearsal";
+/// What a bare provider stands for.
+fn full_default(provider: Provider) -> String {
+    format!("{provider}/{}", provider.default_model())
+}
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,6 +209,11 @@ mod tests {
         assert_eq!(name("", &[("OPENAI_API_KEY", KEY)]), "openai/gpt-5");
         assert_eq!(name("[providers.openai]\napi_key = 'x'", &[]), "openai/gpt-5");
         assert_eq!(name("model = 'openai/o'", &[]), "openai/o");
+        assert_eq!(name("model = 'gemini'", &[]), "gemini/gemini-3.8-flash");
+        assert_eq!(name("", &[("ANTHROPIC_API_KEY", KEY)]), "anthropic/claude-sonnet-5-5");
+        assert_eq!(name("", &[("GEMINI_API_KEY", KEY)]), "gemini/gemini-3.8-flash");
+        assert_eq!(name("", &[("GEMINI_API_KEY", KEY), ("OPENAI_API_KEY", KEY)]), "openai/gpt-5");
+        assert_eq!(name("", &[("OLLAMA_HOST", "localhost")]), "rehearsal");
     }
 
     #[test]
@@ -200,6 +238,26 @@ mod tests {
         assert!(local.get("openai/x").is_ok(), "a local server needs no key");
         let wrong = catalog("", &[("OPENAI_BASE_URL", "localhost"), ("OPENAI_API_KEY", KEY)]);
         assert!(!refusal(&wrong, "openai/x").contains(KEY));
+    }
+
+    #[test]
+    fn m_e6_every_provider_is_reached_as_it_is_set() {
+        let config = "[providers.anthropic]\nbase_url = 'http://a'\n[providers.gemini]\napi_key = 'k'";
+        let catalog = catalog(config, &[("ANTHROPIC_API_KEY", KEY), ("OLLAMA_HOST", "0.0.0.0:4000")]);
+        let setups = catalog.providers();
+        let of = |provider| setups.iter().find(|setup| setup.provider == provider).unwrap();
+        let anthropic = of(Provider::Anthropic);
+        assert_eq!(anthropic.base_url, "http://a");
+        assert_eq!(anthropic.base_url_from.as_deref(), Some("[providers.anthropic] base_url"));
+        assert_eq!(anthropic.key_from.as_deref(), Some("ANTHROPIC_API_KEY"));
+        assert_eq!(of(Provider::Gemini).key_from.as_deref(), Some("[providers.gemini] api_key"));
+        assert_eq!(of(Provider::Ollama).base_url, "http://127.0.0.1:4000");
+        assert_eq!(of(Provider::OpenAi).key_from, None);
+        for name in ["anthropic", "anthropic/x", "gemini", "ollama/llama:7b", "ollama"] {
+            let model = catalog.get(name).unwrap();
+            assert!(model.name().starts_with(name), "{}", model.name());
+        }
+        assert!(!format!("{setups:?}{catalog:?}").contains(KEY));
     }
 
     #[test]

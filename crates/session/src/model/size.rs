@@ -1,6 +1,6 @@
-//! How large a request is.
+//! How large requests and events are.
 
-use super::{Message, ModelRequest};
+use super::{Message, ModelEvent, ModelRequest};
 
 impl ModelRequest {
     /// Bytes of all its texts, for an estimate of its tokens.
@@ -17,5 +17,19 @@ impl ModelRequest {
         });
         let tools = self.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len());
         (self.system.len() + messages.sum::<usize>() + tools.sum::<usize>()) as u64
+    }
+}
+
+impl ModelEvent {
+    /// Bytes of all its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Thought(text) | Self::ThoughtSignature(text) => text.len(),
+            Self::Call { name, arguments, signature } => {
+                name.len() + arguments.len() + signature.as_ref().map_or(0, String::len)
+            }
+            Self::Usage(_) | Self::OutputLimit => 0,
+        }
     }
 }

@@ -26,6 +26,8 @@ pub(super) enum Stop {
     Whole,
     /// By the cut.
     Cut,
+    /// By the most tokens that an answer may have.
+    Limit,
     /// By a fault.
     Failed(String),
 }
@@ -56,14 +58,7 @@ impl Draft {
 
 /// About how much an event adds to an answer, in bytes.
 fn weight(event: &ModelEvent) -> usize {
-    size_of_val(event)
-        + match event {
-            ModelEvent::Text(text) | ModelEvent::Thought(text) | ModelEvent::ThoughtSignature(text) => text.len(),
-            ModelEvent::Call { name, arguments, signature } => {
-                name.len() + arguments.len() + signature.as_ref().map_or(0, String::len)
-            }
-            ModelEvent::Usage(_) => 0,
-        }
+    size_of_val(event) + event.bytes()
 }
 
 impl Runner {
@@ -81,7 +76,8 @@ impl Runner {
             message.calls.clear();
         }
         let said: usize = message.blocks.iter().map(|block| block.text.len()).sum();
-        let usage = usage.unwrap_or_else(|| Usage::estimate(asked, said as u64));
+        let mut usage = usage.unwrap_or_else(|| Usage::estimate(asked, said as u64));
+        usage.cost = self.outfit.model.settings().price.map(|price| price.of(&usage));
         Answered { message, usage, stop, refused }
     }
 
@@ -125,6 +121,7 @@ impl Runner {
                     draft.usage = Some(usage);
                     continue;
                 }
+                ModelEvent::OutputLimit => return Stop::Limit,
             };
             // What has arrived already goes out as one delta.
             while text.len() < TEXT_DELTA {

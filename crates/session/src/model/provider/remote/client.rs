@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use rig_reqwest::{ReqwestClient, reqwest};
-
 use crate::model::ModelError;
 
 /// How long connecting may take.
@@ -32,7 +30,7 @@ pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
 ///
 /// HTTP/1.1 alone, so that dropping an answer ends its connection instead of a stream in one that lives on.
 /// No redirects, so that no key goes anywhere it was not meant for; no retries, for these are the runtime's.
-pub(super) fn client(base_url: &str) -> Result<ReqwestClient, ModelError> {
+pub(super) fn client(base_url: &str) -> Result<reqwest::Client, ModelError> {
     let mut builder = reqwest::Client::builder()
         .http1_only()
         .connect_timeout(CONNECT)
@@ -46,7 +44,7 @@ pub(super) fn client(base_url: &str) -> Result<ReqwestClient, ModelError> {
     if is_loopback(base_url) {
         builder = builder.no_proxy();
     }
-    builder.build().map(ReqwestClient::from).map_err(|error| ModelError::Setup {
+    builder.build().map_err(|error| ModelError::Setup {
         message: format!("no HTTP client can be made: {}", super::error::chain(&error)),
         hint: "are the system's TLS certificates installed (package ca-certificates)?".into(),
     })

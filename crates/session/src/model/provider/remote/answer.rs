@@ -1,37 +1,44 @@
 //! An answer as it streams: rig's events and the plain pieces beside them, in our words and in order.
 
+use std::collections::HashMap;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::{Stream, StreamExt};
 use holdpoint_common::Usage;
-use rig_core::completion::{CompletionResponse, FinishReason};
+use reqwest::{Client, Request};
+use rig_core::completion::{CompletionRequest, CompletionResponse, FinishReason};
 use rig_core::driver;
 use rig_core::error::ProviderError;
 use rig_core::message::{AssistantContent, ToolCall};
-use rig_core::providers::openai::wire::Chat;
-use rig_core::streaming::{CompletionStream, Item, StreamEvent};
-use rig_core::wire::Secret;
-use rig_reqwest::ReqwestClient;
+use rig_core::streaming::{CompletionStream, Item, Part, StreamEvent};
 use serde_json::Value;
 
-use super::plain::{Http, Plain};
-use super::{error, request};
-use crate::model::{ModelError, ModelEvent, ModelRequest};
+use super::frames::{Http, Plain};
+use super::reader::Reader;
+use super::{Protocol, error};
+use crate::model::{ModelError, ModelEvent};
 
 /// One answer. Dropping it drops the connection.
-pub(super) struct Answer {
+pub(super) struct Answer<P> {
     phase: Phase,
     plain: Plain,
     /// Bytes of plain pieces when we last let others run, so that the connection could bring more.
     waited_at: usize,
     /// The plain pieces are to be taken now.
     due: bool,
-    key: Secret,
+    /// The arguments of calls that are still being written, as the model writes them.
+    arguments: HashMap<Part, String>,
+    /// Something was said or called.
+    answered: bool,
+    key: String,
     /// For an estimate, should the provider send no count.
     bytes_in: u64,
     bytes_out: u64,
+    protocol: PhantomData<fn() -> P>,
 }
 
 type Finishing = Pin<Box<dyn Future<Output = Result<CompletionResponse, ProviderError>> + Send>>;
@@ -41,28 +48,32 @@ enum Phase {
     /// An event that waits until the plain pieces before it were taken.
     Holding(Box<CompletionStream>, ModelEvent),
     Finishing(Finishing),
+    /// What the request used is told, and this is left to say.
+    Ending(ModelEvent),
     Failed(ModelError),
     Done,
 }
 
-impl Answer {
-    /// Prepares the request; it is sent when the answer is first polled.
-    pub(super) fn open(chat: &Chat, client: ReqwestClient, request: &ModelRequest) -> Result<Self, ModelError> {
-        let key = chat.provider.api_key.clone();
+impl<P: Protocol> Answer<P> {
+    /// Prepares the request; it is sent when the answer is first polled. `bytes_in`: the size of what it asks.
+    pub(super) fn open(protocol: P, client: Client, request: Request, bytes_in: u64) -> Result<Self, ModelError> {
+        let key = protocol.endpoint().key.clone();
         let plain = Plain::default();
-        let model = driver::Model::new(chat.clone(), Http { client, plain: plain.clone() });
-        let stream = model
-            .stream(request::completion(chat, request)?)
-            .map_err(|error| error::model_error(&error, key.expose()))?;
-        let bytes_in = request.bytes();
+        let http = Http { client, request: Arc::new(request), plain: plain.clone() };
+        let model = driver::Model::new(Reader(protocol), http);
+        let nominal = CompletionRequest::new("-").accept_unknown_finish_reasons(true);
+        let stream = model.stream(nominal).map_err(|error| error::model_error(&error, &key))?;
         Ok(Self {
             phase: Phase::Reading(Box::new(stream)),
             plain,
             waited_at: 0,
             due: false,
+            arguments: HashMap::new(),
+            answered: false,
             key,
             bytes_in,
             bytes_out: 0,
+            protocol: PhantomData,
         })
     }
 
@@ -73,24 +84,55 @@ impl Answer {
             input: told.input_tokens.unwrap_or(estimate.input),
             cached: told.cached_input_tokens.unwrap_or(0),
             output: told.output_tokens.unwrap_or(estimate.output),
+            cost: None,
             estimated: told.input_tokens.is_none() || told.output_tokens.is_none(),
         }
     }
 
-    fn finished(&self, response: &CompletionResponse) -> Result<ModelEvent, ModelError> {
+    /// What the end of an answer says: what it used, then whether it is whole.
+    fn finished(&self, response: &CompletionResponse) -> Phase {
+        let failed = |message: String| Phase::Failed(ModelError::Failed { message: error::hidden(message, &self.key) });
         match response.finish_reason() {
             Some(FinishReason::ContentFilter) => {
-                Err(ModelError::Failed { message: "the provider's content filter stopped the answer".into() })
+                let told = response.error.as_ref().map(|told| format!(": {told}")).unwrap_or_default();
+                failed(format!("the provider's content filter stopped the answer{told}"))
             }
-            Some(FinishReason::Other(reason)) if reason == "error" => {
-                Err(ModelError::Failed { message: "the provider ended the answer with an error".into() })
+            Some(FinishReason::Other(reason)) if reason == "error" || !self.answered => {
+                failed(format!("the provider ended the answer with `{reason}`"))
             }
-            _ => Ok(ModelEvent::Usage(self.usage(response))),
+            Some(FinishReason::Length) => Phase::Ending(ModelEvent::OutputLimit),
+            _ => Phase::Done,
+        }
+    }
+
+    /// What rig says, in our words; nothing for what does not concern us.
+    fn event(&mut self, item: Item<StreamEvent>) -> Option<ModelEvent> {
+        let Item::Event(event) = item else { return None };
+        match event {
+            StreamEvent::Text { text, .. } => Some(ModelEvent::Text(text)),
+            StreamEvent::Reasoning { text, .. } => Some(ModelEvent::Thought(text)),
+            StreamEvent::Arguments { part, json } => {
+                self.arguments.entry(part).or_default().push_str(&json);
+                None
+            }
+            StreamEvent::End { part, content: AssistantContent::ToolCall(call) } => {
+                let written = self.arguments.remove(&part);
+                let signature = call.native.as_ref().and_then(|native| P::signature(&native.item));
+                Some(ModelEvent::Call {
+                    arguments: written.unwrap_or_else(|| announced(&call)),
+                    name: call.function.name.into(),
+                    signature,
+                })
+            }
+            StreamEvent::End { content, .. } => {
+                content.native_item().and_then(P::signature).map(ModelEvent::ThoughtSignature)
+            }
+            StreamEvent::Start { .. } => None,
         }
     }
 }
 
-impl Stream for Answer {
+impl<P: Protocol> Stream for Answer<P> {
     type Item = Result<ModelEvent, ModelError>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -101,19 +143,18 @@ impl Stream for Answer {
                 && let Some(piece) = this.plain.pop()
             {
                 this.waited_at = 0;
-                if let ModelEvent::Text(text) | ModelEvent::Thought(text) = &piece {
-                    this.bytes_out += text.len() as u64;
-                }
+                this.bytes_out += piece.bytes() as u64;
+                this.answered = true;
                 return Poll::Ready(Some(Ok(piece)));
             }
             this.due = false;
             this.phase = match std::mem::replace(&mut this.phase, Phase::Done) {
                 Phase::Reading(mut stream) => match stream.poll_next_unpin(context) {
-                    Poll::Ready(Some(Ok(item))) => match event(item) {
+                    Poll::Ready(Some(Ok(item))) => match this.event(item) {
                         Some(event) => Phase::Holding(stream, event),
                         None => Phase::Reading(stream),
                     },
-                    Poll::Ready(Some(Err(error))) => Phase::Failed(error::model_error(&error, this.key.expose())),
+                    Poll::Ready(Some(Err(error))) => Phase::Failed(error::model_error(&error, &this.key)),
                     Poll::Ready(None) => Phase::Finishing(Box::pin(stream.finish())),
                     Poll::Pending => {
                         this.phase = Phase::Reading(stream);
@@ -133,21 +174,22 @@ impl Stream for Answer {
                 },
                 Phase::Holding(stream, event) => {
                     this.phase = Phase::Reading(stream);
-                    this.bytes_out += match &event {
-                        ModelEvent::Text(text) | ModelEvent::Thought(text) => text.len() as u64,
-                        ModelEvent::Call { name, arguments, .. } => (name.len() + arguments.len()) as u64,
-                        ModelEvent::ThoughtSignature(_) | ModelEvent::Usage(_) => 0,
-                    };
+                    this.bytes_out += event.bytes() as u64;
+                    this.answered = true;
                     return Poll::Ready(Some(Ok(event)));
                 }
                 Phase::Finishing(mut finishing) => match finishing.as_mut().poll(context) {
-                    Poll::Ready(Ok(response)) => return Poll::Ready(Some(this.finished(&response))),
-                    Poll::Ready(Err(error)) => Phase::Failed(error::model_error(&error, this.key.expose())),
+                    Poll::Ready(Ok(response)) => {
+                        this.phase = this.finished(&response);
+                        return Poll::Ready(Some(Ok(ModelEvent::Usage(this.usage(&response)))));
+                    }
+                    Poll::Ready(Err(error)) => Phase::Failed(error::model_error(&error, &this.key)),
                     Poll::Pending => {
                         this.phase = Phase::Finishing(finishing);
                         return Poll::Pending;
                     }
                 },
+                Phase::Ending(event) => return Poll::Ready(Some(Ok(event))),
                 Phase::Failed(error) => return Poll::Ready(Some(Err(error))),
                 Phase::Done => return Poll::Ready(None),
             };
@@ -155,26 +197,13 @@ impl Stream for Answer {
     }
 }
 
-/// What rig says, in our words; nothing for what does not concern us.
-fn event(item: Item<StreamEvent>) -> Option<ModelEvent> {
-    let Item::Event(event) = item else { return None };
-    match event {
-        StreamEvent::Text { text, .. } => Some(ModelEvent::Text(text)),
-        StreamEvent::Reasoning { text, .. } => Some(ModelEvent::Thought(text)),
-        StreamEvent::End { content: AssistantContent::ToolCall(call), .. } => {
-            Some(ModelEvent::Call { arguments: arguments(&call), name: call.function.name.into(), signature: None })
-        }
-        StreamEvent::Start { .. } | StreamEvent::Arguments { .. } | StreamEvent::End { .. } => None,
-    }
-}
-
-/// A call's arguments as the model wrote them. None at all are an empty object, as most servers mean it.
-fn arguments(call: &ToolCall) -> String {
+/// The arguments of a call that were never streamed, as the model wrote them. None at all are an empty object, as most
+/// servers mean it.
+fn announced(call: &ToolCall) -> String {
     let native = call.native.as_ref().and_then(|native| native.item.pointer("/function/arguments"));
     let text = match (native, &call.function.invalid_arguments) {
-        (Some(Value::String(text)), _) => text.clone(),
-        (Some(value @ Value::Object(_)), _) => value.to_string(),
-        (_, Some(text)) => text.clone(),
+        (Some(Value::String(text)), _) | (_, Some(text)) => text.clone(),
+        (Some(value @ Value::Object(_)), None) => value.to_string(),
         (_, None) => call.function.arguments_value().to_string(),
     };
     if text.trim().is_empty() { "{}".into() } else { text }

@@ -1,12 +1,12 @@
 //! What rig and HTTP report, in our words.
 
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use reqwest::header::{self, DATE, HeaderMap, RETRY_AFTER};
 use rig_core::ProviderResponseError;
 use rig_core::error::ProviderError;
 use rig_core::http_client;
-use rig_reqwest::reqwest;
 use serde_json::Value;
 
 use crate::model::ModelError;
@@ -16,7 +16,7 @@ const BODY_SHOWN: usize = 500;
 
 /// `error`, with `key` nowhere in it.
 pub(super) fn model_error(error: &ProviderError, key: &str) -> ModelError {
-    let hide = |message: String| if key.is_empty() { message } else { message.replace(key, "***") };
+    let hide = |message: String| hidden(message, key);
     match error {
         ProviderError::Truncated => ModelError::Connection { message: "it ended before the answer did".into() },
         ProviderError::Http(error) => http_error(error, hide),
@@ -33,6 +33,11 @@ pub(super) fn model_error(error: &ProviderError, key: &str) -> ModelError {
             None => ModelError::Malformed { message: hide(chain(other)) },
         },
     }
+}
+
+/// A message with the key nowhere in it.
+pub(super) fn hidden(message: String, key: &str) -> String {
+    if key.is_empty() { message } else { message.replace(key, "***") }
 }
 
 fn http_error(error: &http_client::Error, hide: impl Fn(String) -> String) -> ModelError {
@@ -59,18 +64,35 @@ fn refusal(response: &ProviderResponseError, hide: impl Fn(String) -> String) ->
         Some(status) if !status.is_success() => ModelError::Refused {
             status: status.as_u16(),
             message: if message.is_empty() { status.canonical_reason().unwrap_or_default().into() } else { message },
-            retry_after: retry_after(response),
+            retry_after: response.headers.as_ref().and_then(retry_after),
         },
+        // In the middle of a stream there is no status; what a provider says of itself counts.
+        _ if is_passing(response) => ModelError::Unavailable { message },
         _ => ModelError::Failed { message },
     }
 }
 
-/// When to come back: `retry-after-ms`, or `retry-after` in seconds. A date counts as none.
-fn retry_after(response: &ProviderResponseError) -> Option<Duration> {
-    let header =
-        |name: &str| -> Option<f64> { response.headers.as_ref()?.get(name)?.to_str().ok()?.trim().parse().ok() };
-    let seconds = header("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| header("retry-after"))?;
-    Duration::try_from_secs_f64(seconds).ok()
+/// Whether a provider says that it can't go on now, and could later.
+fn is_passing(response: &ProviderResponseError) -> bool {
+    let code = response.machine_code().unwrap_or_default().to_ascii_lowercase();
+    let passing = ["overloaded", "rate_limit", "resource_exhausted", "unavailable", "server_error", "api_error"];
+    passing.iter().any(|word| code.contains(word))
+}
+
+/// When to come back: `retry-after-ms`, or `retry-after` in seconds or as a date by the provider's own clock. What
+/// is neither counts as nothing said.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |value: &header::HeaderValue| value.to_str().ok().map(|text| text.trim().to_owned());
+    let retry_after = headers.get(RETRY_AFTER).and_then(text);
+    let number = |text: &str| text.parse::<f64>().ok();
+    let ms = headers.get("retry-after-ms").and_then(text).and_then(|text| number(&text)).map(|ms| ms / 1000.0);
+    if let Some(seconds) = ms.or_else(|| number(retry_after.as_deref()?)) {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = |text: &str| httpdate::parse_http_date(text).ok();
+    let then = date(&retry_after?)?;
+    let now = headers.get(DATE).and_then(text).and_then(|text| date(&text)).unwrap_or_else(SystemTime::now);
+    Some(then.duration_since(now).unwrap_or_default())
 }
 
 /// What a provider says in a body: the message in it, or its beginning.

@@ -1,0 +1,67 @@
+//! What is known of a model: its window, its bounds, its price.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::usage::Usage;
+
+/// What the user says of a model. Every key may be left out.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ModelSettings {
+    /// Tokens that a request and its answer may have together. Requests stay within it; Ollama is told it as `num_ctx`.
+    /// Without it, `limits.max_history_tokens` alone holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// The most tokens of one answer. Without it, the provider's own bound; for Anthropic, who wants one, 32,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
+    /// Tokens that the model may think for, where it can be told. Without it, what it does by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<u64>,
+    /// What it costs. Without it, no cost is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// What a model costs, each for a million tokens, in any one currency.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Price {
+    /// Of the request.
+    #[schemars(range(min = 0.0))]
+    pub input: f64,
+    /// Of the request that came from the provider's cache. Without it, as `input`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub cached: Option<f64>,
+    /// Of the answer, thoughts included.
+    #[schemars(range(min = 0.0))]
+    pub output: f64,
+}
+
+impl Price {
+    /// What this usage costs, in millionths of the currency.
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> u64 {
+        let cached = usage.cached.min(usage.input);
+        let cost = |tokens: u64, price: f64| tokens as f64 * price;
+        let millionths = cost(usage.input - cached, self.input)
+            + cost(cached, self.cached.unwrap_or(self.input))
+            + cost(usage.output, self.output);
+        millionths.round().max(0.0) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m_e6_a_price_makes_a_cost() {
+        let price = Price { input: 3.0, cached: Some(0.3), output: 15.0 };
+        let usage = Usage { input: 1_000_000, cached: 400_000, output: 10_000, ..Usage::default() };
+        assert_eq!(price.of(&usage), 1_800_000 + 120_000 + 150_000);
+        let price = Price { cached: None, ..price };
+        assert_eq!(price.of(&usage), 3_000_000 + 150_000);
+    }
+}

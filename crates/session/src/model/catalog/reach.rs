@@ -1,0 +1,80 @@
+//! How providers are reached: from the configuration, else from the environment.
+
+use holdpoint_common::Provider as Configured;
+
+use crate::model::{Access, Provider};
+
+/// How a provider is reached, as far as it is set.
+pub(super) struct Reach {
+    pub(super) key: Option<Setting>,
+    pub(super) base_url: Option<Setting>,
+}
+
+/// A value, and where it is set.
+pub(super) struct Setting {
+    pub(super) value: String,
+    pub(super) from: String,
+}
+
+impl Reach {
+    /// How `provider` is reached: what the configuration says goes before the environment.
+    pub(super) fn find(provider: Provider, configured: Configured, env: &impl Fn(&str) -> Option<String>) -> Self {
+        let find = |key: &str, configured: Option<String>, variable: Option<&str>| {
+            let from_config = || Some((set(configured?)?, format!("[providers.{provider}] {key}")));
+            let from_env = || variable.and_then(|name| Some((set(env(name)?)?, name.to_owned())));
+            from_config().or_else(from_env).map(|(value, from)| Setting { value, from })
+        };
+        let key = find("api_key", configured.api_key, provider.key_variable());
+        let base_url = find("base_url", configured.base_url, Some(provider.url_variable()));
+        Self { key, base_url }
+    }
+
+    /// How its models are reached; nothing if a key is missing.
+    pub(super) fn access(&self, provider: Provider) -> Option<Access> {
+        // A server of one's own may need none.
+        let needs_key = provider.key_variable().is_some() && self.base_url.is_none();
+        let key = self.key.as_ref().map(|setting| setting.value.clone());
+        (key.is_some() || !needs_key)
+            .then(|| Access { key: key.unwrap_or_default(), base_url: self.base_url(provider) })
+    }
+
+    /// Where it is.
+    pub(super) fn base_url(&self, provider: Provider) -> String {
+        let Some(Setting { value, .. }) = &self.base_url else { return provider.public_url().to_owned() };
+        if provider == Provider::Ollama { ollama_url(value) } else { value.clone() }
+    }
+}
+
+/// A value without the space around it; nothing where it is empty.
+pub(super) fn set(value: String) -> Option<String> {
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// What `OLLAMA_HOST` says as an address. It may be a host alone or one with a port, and where the daemon listens
+/// everywhere, it is found on this machine.
+fn ollama_url(host: &str) -> String {
+    let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let port = if has_port || host.contains("://") { "" } else { ":11434" };
+    let authority = format!("{authority}{port}").replacen("0.0.0.0", "127.0.0.1", 1);
+    format!("{scheme}://{authority}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_ollama() {
+        for (host, url) in [
+            ("localhost", "http://localhost:11434"),
+            ("10.0.0.7:80", "http://10.0.0.7:80"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            ("https://ollama.example/x", "https://ollama.example/x"),
+            ("http://[::1]:11434", "http://[::1]:11434"),
+        ] {
+            assert_eq!(ollama_url(host), url);
+        }
+    }
+}

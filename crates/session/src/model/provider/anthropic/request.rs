@@ -1,0 +1,199 @@
+//! A conversation as Anthropic's messages have it.
+//!
+//! Roles alternate: results and the user's words after them are one message, results first. Thoughts go back as they
+//! came, signed; those that are not were cut, or are another provider's, and stay here.
+
+use holdpoint_common::{AssistantMessage, Block as Said, BlockKind, CallId, ToolStatus};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{REDACTED, SIGNED};
+use crate::model::provider::remote::{Endpoint, result_text};
+use crate::model::{Message, ModelRequest};
+
+/// The most tokens of an answer, which has to be said: what every model that is sold allows.
+const MAX_TOKENS: u64 = 32_000;
+
+/// A request.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Content<'a>>,
+    messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    stream: bool,
+}
+
+/// What one side said in its turn.
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: Role,
+    content: Vec<Content<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    #[serde(flatten)]
+    block: Block<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Marker>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: String,
+        name: &'a str,
+        input: &'a Value,
+    },
+    ToolResult {
+        tool_use_id: String,
+        content: String,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+/// Says that the request up to here is worth keeping in the provider's cache.
+#[derive(Clone, Copy, Serialize)]
+struct Marker {
+    r#type: &'static str,
+}
+
+const MARKER: Option<Marker> = Some(Marker { r#type: "ephemeral" });
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Marker>,
+}
+
+#[derive(Serialize)]
+struct Thinking {
+    r#type: &'static str,
+    budget_tokens: u64,
+}
+
+impl<'a> Body<'a> {
+    /// The request to this endpoint.
+    pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
+        let settings = &endpoint.settings;
+        let thinking = settings.thinking.map(|budget_tokens| Thinking { r#type: "enabled", budget_tokens });
+        let max_tokens = settings.max_output.unwrap_or(MAX_TOKENS);
+        let mut body = Self {
+            model: &endpoint.model,
+            // The budget for thoughts is a part of it, and must leave something to say.
+            max_tokens: max_tokens.max(settings.thinking.map_or(0, |budget| budget.saturating_add(1024))),
+            system: Some(request.system.as_ref()).filter(|text| !text.is_empty()).map(text).into_iter().collect(),
+            messages: turns(&request.messages),
+            tools: request.tools.iter().map(tool).collect(),
+            thinking,
+            stream: true,
+        };
+        body.mark();
+        body
+    }
+
+    /// Marks what the next request begins with, too: tools and system prompt, and the conversation up to its end.
+    /// The user's turn before the last is marked as it was, where a cache may lie that the last one is too far from.
+    fn mark(&mut self) {
+        match (self.system.last_mut(), self.tools.last_mut()) {
+            (Some(system), _) => system.cache_control = MARKER,
+            (None, Some(tool)) => tool.cache_control = MARKER,
+            (None, None) => {}
+        }
+        let asked = self.messages.iter_mut().rev().filter(|turn| turn.role == Role::User).take(2);
+        for content in asked.filter_map(|turn| turn.content.last_mut()) {
+            content.cache_control = MARKER;
+        }
+    }
+}
+
+fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
+    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(messages.len());
+    for message in messages {
+        let (role, content) = match message {
+            Message::User(words) => (Role::User, vec![text(words)]),
+            Message::Assistant(answer) => (Role::Assistant, said(answer)),
+            Message::Tool(result) => {
+                let block = Block::ToolResult {
+                    tool_use_id: call_id(result.call),
+                    content: result_text(result),
+                    is_error: result.status != ToolStatus::Ok,
+                };
+                (Role::User, vec![block.into()])
+            }
+        };
+        match turns.last_mut() {
+            Some(turn) if turn.role == role => turn.content.extend(content),
+            _ if content.is_empty() => {}
+            _ => turns.push(Turn { role, content }),
+        }
+    }
+    turns
+}
+
+fn said(answer: &AssistantMessage) -> Vec<Content<'_>> {
+    let blocks = answer.blocks.iter().filter_map(block);
+    let calls =
+        answer.calls.iter().map(|call| Block::ToolUse { id: call_id(call.id), name: &call.name, input: &call.input });
+    blocks.chain(calls).map(Content::from).collect()
+}
+
+fn block(said: &Said) -> Option<Block<'_>> {
+    match (said.kind, said.signature.as_deref()) {
+        (BlockKind::Text, _) if said.text.trim().is_empty() => None,
+        (BlockKind::Text, _) => Some(Block::Text { text: &said.text }),
+        (BlockKind::Thought, signature) => {
+            let signature = signature?;
+            let signed = signature.strip_prefix(SIGNED);
+            let signed = signed.map(|signature| Block::Thinking { thinking: &said.text, signature });
+            signed.or_else(|| signature.strip_prefix(REDACTED).map(|data| Block::RedactedThinking { data }))
+        }
+    }
+}
+
+fn text(text: &str) -> Content<'_> {
+    Block::Text { text }.into()
+}
+
+fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {
+    Tool { name: &spec.name, description: &spec.description, input_schema: &spec.schema, cache_control: None }
+}
+
+impl<'a> From<Block<'a>> for Content<'a> {
+    fn from(block: Block<'a>) -> Self {
+        Self { block, cache_control: None }
+    }
+}
+
+/// Our own name for a call, whatever the provider called it: never missing, never doubled.
+fn call_id(id: CallId) -> String {
+    format!("call_{id}")
+}

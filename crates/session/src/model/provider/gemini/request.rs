@@ -1,0 +1,198 @@
+//! A conversation as Gemini's contents have it.
+//!
+//! Responses to calls are a content of their own, and the user's words after them another, for Gemini answers poorly
+//! where they share one. What Gemini signed goes back as it came; thoughts themselves do not.
+
+use holdpoint_common::{AssistantMessage, BlockKind, CallId, ToolStatus};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::HashMap;
+
+use super::SIGNED;
+use crate::model::provider::remote::{Endpoint, result_text};
+use crate::model::{Message, ModelRequest};
+
+/// A request.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Body<'a> {
+    contents: Vec<Content<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Instruction<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tools<'a>; 1]>,
+    generation_config: GenerationConfig,
+}
+
+#[derive(Serialize)]
+struct Instruction<'a> {
+    parts: [Part<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    role: Role,
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    User,
+    Model,
+}
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<FunctionCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_response: Option<FunctionResponse<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FunctionCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    name: &'a str,
+    args: &'a Value,
+}
+
+#[derive(Serialize)]
+struct FunctionResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    name: &'a str,
+    response: Response,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Response {
+    Output(String),
+    Error(String),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<Declaration<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters_json_schema: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerationConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig {
+    include_thoughts: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u64>,
+}
+
+impl<'a> Body<'a> {
+    /// The request to this endpoint.
+    pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
+        let generation = generation(&endpoint.model);
+        let declarations: Vec<_> = request.tools.iter().map(declaration).collect();
+        let settings = &endpoint.settings;
+        // Models before 2.5 have no thoughts, and refuse to be asked for them.
+        let thinks = generation.is_none_or(|generation| generation >= (2, 5));
+        let thinking_config =
+            thinks.then_some(ThinkingConfig { include_thoughts: true, thinking_budget: settings.thinking });
+        Self {
+            contents: contents(&request.messages, generation.is_none_or(|(major, _)| major >= 3)),
+            system_instruction: (!request.system.is_empty())
+                .then(|| Instruction { parts: [Part { text: Some(&request.system), ..Part::default() }] }),
+            tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
+            generation_config: GenerationConfig { max_output_tokens: settings.max_output, thinking_config },
+        }
+    }
+}
+
+/// `with_ids`: calls and their responses carry ids, which models before 3 do not take.
+fn contents(messages: &[Message], with_ids: bool) -> Vec<Content<'_>> {
+    let id = |call: CallId| with_ids.then(|| format!("call_{call}"));
+    // The tool of each call, which a response must name too.
+    let mut tools: HashMap<CallId, &str> = HashMap::new();
+    let mut contents: Vec<Content<'_>> = Vec::with_capacity(messages.len());
+    for message in messages {
+        let (role, parts) = match message {
+            Message::User(words) => (Role::User, vec![Part { text: Some(words), ..Part::default() }]),
+            Message::Assistant(answer) => {
+                tools.extend(answer.calls.iter().map(|call| (call.id, call.name.as_str())));
+                (Role::Model, said(answer, id))
+            }
+            Message::Tool(result) => {
+                let text = result_text(result);
+                let response =
+                    if result.status == ToolStatus::Ok { Response::Output(text) } else { Response::Error(text) };
+                let name = tools.get(&result.call).copied().unwrap_or("unknown");
+                let function_response = Some(FunctionResponse { id: id(result.call), name, response });
+                let part = Part { function_response, ..Part::default() };
+                match contents.last_mut() {
+                    Some(last) if last.parts.iter().any(|part| part.function_response.is_some()) => {
+                        last.parts.push(part);
+                        continue;
+                    }
+                    _ => (Role::User, vec![part]),
+                }
+            }
+        };
+        if !parts.is_empty() {
+            contents.push(Content { role, parts });
+        }
+    }
+    contents
+}
+
+fn said(answer: &AssistantMessage, id: impl Fn(CallId) -> Option<String>) -> Vec<Part<'_>> {
+    let blocks = answer.blocks.iter().filter_map(|block| {
+        let thought_signature = signature(block.signature.as_deref());
+        let thought = block.kind == BlockKind::Thought && !block.text.is_empty();
+        let sent = thought_signature.is_some() || (!thought && !block.text.trim().is_empty());
+        sent.then(|| Part { text: Some(&block.text), thought, thought_signature, ..Part::default() })
+    });
+    let calls = answer.calls.iter().map(|call| Part {
+        function_call: Some(FunctionCall { id: id(call.id), name: &call.name, args: &call.input }),
+        thought_signature: signature(call.signature.as_deref()),
+        ..Part::default()
+    });
+    blocks.chain(calls).collect()
+}
+
+fn signature(signature: Option<&str>) -> Option<&str> {
+    signature?.strip_prefix(SIGNED)
+}
+
+fn declaration(spec: &holdpoint_tools::ToolSpec) -> Declaration<'_> {
+    Declaration { name: &spec.name, description: &spec.description, parameters_json_schema: &spec.schema }
+}
+
+/// Which generation a model is of, as `gemini-2.5-pro` says it; nothing for a name without one, which is the newest.
+fn generation(model: &str) -> Option<(u32, u32)> {
+    let version = model.strip_prefix("gemini-")?.split('-').next()?;
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}

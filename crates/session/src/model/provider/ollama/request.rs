@@ -1,0 +1,133 @@
+//! A conversation as Ollama's chat has it.
+
+use std::collections::HashMap;
+
+use holdpoint_common::{AssistantMessage, BlockKind, CallId};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::model::provider::remote::{Endpoint, result_text};
+use crate::model::{Message, ModelRequest};
+
+/// A request.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Entry<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    think: Option<bool>,
+    options: Options,
+}
+
+#[derive(Serialize)]
+struct Options {
+    /// The daemon cuts what is beyond its window without a word, and its own default is small.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_ctx: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_predict: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum Entry<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: &'a str,
+    },
+    Assistant {
+        content: String,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        thinking: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call<'a>>,
+    },
+    Tool {
+        content: String,
+        tool_name: &'a str,
+        tool_call_id: String,
+    },
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: String,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: &'a Value,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Definition<'a>,
+}
+
+#[derive(Serialize)]
+struct Definition<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+impl<'a> Body<'a> {
+    /// The request to this endpoint.
+    pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
+        let system = (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
+        // The tool of each call, which a result must name too.
+        let calls = request.messages.iter().filter_map(|message| match message {
+            Message::Assistant(answer) => Some(&answer.calls),
+            Message::User(_) | Message::Tool(_) => None,
+        });
+        let tools: HashMap<CallId, &str> = calls.flatten().map(|call| (call.id, call.name.as_str())).collect();
+        let entry = |message: &'a Message| match message {
+            Message::User(content) => Some(Entry::User { content }),
+            Message::Assistant(answer) => assistant(answer),
+            Message::Tool(result) => Some(Entry::Tool {
+                content: result_text(result),
+                tool_name: tools.get(&result.call).copied().unwrap_or("unknown"),
+                tool_call_id: call_id(result.call),
+            }),
+        };
+        let settings = &endpoint.settings;
+        Self {
+            model: &endpoint.model,
+            messages: system.into_iter().chain(request.messages.iter().filter_map(entry)).collect(),
+            tools: request.tools.iter().map(tool).collect(),
+            stream: true,
+            think: settings.thinking.map(|_| true),
+            options: Options { num_ctx: settings.window, num_predict: settings.max_output },
+        }
+    }
+}
+
+/// An answer as it is sent; nothing for one that says nothing.
+fn assistant(answer: &AssistantMessage) -> Option<Entry<'_>> {
+    let thoughts = answer.blocks.iter().filter(|block| block.kind == BlockKind::Thought);
+    let calls = answer
+        .calls
+        .iter()
+        .map(|call| Call { id: call_id(call.id), function: Function { name: &call.name, arguments: &call.input } });
+    let (content, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());
+    let thinking = thoughts.map(|block| block.text.as_str()).collect();
+    (!content.trim().is_empty() || !tool_calls.is_empty()).then_some(Entry::Assistant { content, thinking, tool_calls })
+}
+
+fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {
+    let definition = Definition { name: &spec.name, description: &spec.description, parameters: &spec.schema };
+    Tool { r#type: "function", function: definition }
+}
+
+/// Our own name for a call, whatever the daemon called it: never missing, never doubled.
+fn call_id(id: CallId) -> String {
+    format!("call_{id}")
+}

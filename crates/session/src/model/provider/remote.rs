@@ -1,0 +1,162 @@
+//! A model behind HTTP: what all providers have in common.
+//!
+//! We write the requests, in one pass over the conversation; rig-core reads the answers, for it knows how every
+//! provider and its imitators deviate. Nothing of it leaves this module.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use holdpoint_common::{ModelSettings, ToolResult};
+use reqwest::{Client, RequestBuilder, Url};
+use rig_core::operation::Completion;
+use rig_core::wire::{Framing, Wire, WireFrame};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Access, Provider};
+use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+
+mod answer;
+mod client;
+mod error;
+mod frames;
+mod reader;
+
+/// How one provider is spoken to.
+pub(super) trait Protocol: Clone + fmt::Debug + Send + Sync + 'static {
+    /// What of rig reads its answers.
+    type Reader: Wire<Op = Completion, Frame = WireFrame>;
+
+    /// How its answers are cut into frames.
+    const FRAMING: Framing;
+
+    /// Where it is, and which of its models this is.
+    fn endpoint(&self) -> &Endpoint;
+
+    /// What reads one answer.
+    fn decoder<'id>(&self) -> <Self::Reader as Wire>::Decoder<'id>;
+
+    /// A request, ready to be sent.
+    fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder;
+
+    /// Reads a frame that holds text or thought and nothing else, the short way: see [`frames`]. Nothing: it must go
+    /// the long way.
+    fn plain(frame: &str) -> Option<Vec<ModelEvent>> {
+        let _ = frame;
+        None
+    }
+
+    /// What the provider wants back unchanged with this item of its answer.
+    fn signature(item: &Value) -> Option<String> {
+        let _ = item;
+        None
+    }
+}
+
+/// One model of one provider, and how it is reached.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    pub(super) provider: Provider,
+    pub(super) model: String,
+    pub(super) key: String,
+    /// Without a slash at its end.
+    pub(super) base_url: String,
+    pub(super) settings: ModelSettings,
+}
+
+impl Endpoint {
+    pub(super) fn new(
+        provider: Provider,
+        model: &str,
+        access: &Access,
+        settings: &ModelSettings,
+    ) -> Result<Self, ModelError> {
+        let base_url = access.base_url.trim().trim_end_matches('/');
+        client::check_url(base_url)?;
+        // The version is in the paths; who gives it with the address means the same.
+        let versioned = match provider {
+            Provider::OpenAi | Provider::Ollama => None,
+            Provider::Anthropic => base_url.strip_suffix("/v1"),
+            Provider::Gemini => base_url.strip_suffix("/v1beta"),
+        };
+        Ok(Self {
+            provider,
+            model: model.to_owned(),
+            key: access.key.trim().to_owned(),
+            base_url: versioned.unwrap_or(base_url).to_owned(),
+            settings: settings.clone(),
+        })
+    }
+
+    /// A POST of `body` as JSON to `path` below the base URL.
+    pub(super) fn post(&self, client: &Client, path: &str, body: &impl Serialize) -> RequestBuilder {
+        // Text, numbers and maps with text as keys: nothing of it can fail to be JSON.
+        let body = serde_json::to_vec(body).unwrap_or_default();
+        client.post(format!("{}{path}", self.base_url)).header("content-type", "application/json").body(body)
+    }
+
+    /// Whether it is the provider's own, and no imitator.
+    pub(super) fn is_public(&self) -> bool {
+        let host = |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        host(&self.base_url) == host(self.provider.public_url())
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("provider", &self.provider)
+            .field("model", &self.model)
+            .field("base_url", &self.base_url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A model behind HTTP.
+pub(super) struct Remote<P> {
+    name: String,
+    protocol: P,
+    /// Made at the first request: who never asks pays nothing.
+    client: OnceLock<Result<Client, ModelError>>,
+}
+
+impl<P: Protocol> Remote<P> {
+    pub(super) fn new(protocol: P) -> Self {
+        let endpoint = protocol.endpoint();
+        let name = format!("{}/{}", endpoint.provider, endpoint.model);
+        Self { name, protocol, client: OnceLock::new() }
+    }
+
+    fn open(&self, request: &ModelRequest) -> Result<answer::Answer<P>, ModelError> {
+        let endpoint = self.protocol.endpoint();
+        let client = self.client.get_or_init(|| client::client(&endpoint.base_url)).clone()?;
+        let http = self.protocol.request(&client, request).build().map_err(|error| ModelError::Setup {
+            message: format!("the request can't be made: {}", error::chain(&error.without_url())),
+            hint: "look at the model's key, name and base URL".into(),
+        })?;
+        answer::Answer::open(self.protocol.clone(), client, http, request.bytes())
+    }
+}
+
+impl<P: Protocol> Model for Remote<P> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn settings(&self) -> ModelSettings {
+        self.protocol.endpoint().settings.clone()
+    }
+
+    fn stream(&self, request: ModelRequest) -> ModelStream {
+        match self.open(&request) {
+            Ok(answer) => Box::pin(answer),
+            Err(error) => Box::pin(futures_util::stream::iter([Err::<ModelEvent, _>(error)])),
+        }
+    }
+}
+
+/// A tool's result as the model reads it: never nothing, which some providers refuse.
+pub(super) fn result_text(result: &ToolResult) -> String {
+    let text = result.to_text();
+    if text.trim().is_empty() { "(no output)".to_owned() } else { text }
+}
