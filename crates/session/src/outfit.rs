@@ -1,6 +1,6 @@
 //! What sessions are equipped with: by their engine all alike, and each for itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdpoint_common::{Limits, SessionSettings};
@@ -43,7 +43,8 @@ impl Base {
         root: PathBuf,
         env: Vec<(String, String)>,
     ) -> Result<Outfit, PolicyError> {
-        let policy = Policy::new(settings.policy, &settings.rules)?;
+        let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
+        let policy = Policy::new(settings.policy, &settings.rules, home)?;
         Ok(Outfit {
             model,
             workspace: Arc::new(Workspace::new(root, env, policy)),

@@ -75,6 +75,7 @@ mod place;
 mod policy;
 mod process;
 mod read_file;
+mod script;
 pub mod secrets;
 mod shell;
 pub mod shown;

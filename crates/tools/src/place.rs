@@ -63,6 +63,7 @@ const PROTECTED: [&str; 34] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub(crate) path: PathBuf,
+    named: PathBuf,
     pub(crate) inside: bool,
     pub(crate) shown: String,
     protected: bool,
@@ -88,13 +89,19 @@ impl Place {
         let within = resolved.strip_prefix(root).ok();
         let shown = within.unwrap_or(&resolved);
         let shown = if shown.as_os_str().is_empty() { ".".into() } else { shown.to_string_lossy().into_owned() };
-        Ok(Self { inside: within.is_some(), shown, protected, path: resolved })
+        Ok(Self { inside: within.is_some(), shown, protected, named: tidy(&named), path: resolved })
     }
 
     /// Absolute; no part of it was a link when it was looked at.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The path it was reached by: absolute, without `.` and `..`, its links not followed.
+    #[must_use]
+    pub(crate) fn named(&self) -> &Path {
+        &self.named
     }
 
     /// As it is shown: relative to the workspace where it lies inside.
@@ -168,6 +175,21 @@ fn is_protected(path: &Path, root: &Path) -> bool {
         _ => None,
     });
     names.into_iter().any(|name| PROTECTED.iter().any(|known| OsStr::new(known).eq_ignore_ascii_case(name)))
+}
+
+/// An absolute path without `.` and `..`, by its words alone.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => tidy.push(name),
+            Component::ParentDir => {
+                tidy.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    tidy
 }
 
 /// Follows every link of an absolute path. `..` is taken after the link before it, as the system does.

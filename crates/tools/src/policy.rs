@@ -1,16 +1,41 @@
 //! The policy of a session: whether a call may run, must be confirmed, or may not.
 
-use std::path::Path;
+mod command;
+mod command_rule;
+mod opened;
+mod options;
+mod path_rule;
+mod programs;
+mod rule;
+mod variables;
+mod wrapper;
 
-use holdpoint_common::{PolicyMode, PolicyRules, Verdict};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdpoint_common::{PolicyClass, PolicyMode, PolicyRules, Rule, Verdict};
 use thiserror::Error;
 
 use crate::act::Act;
+use crate::place::Place;
+use rule::{Match, RuleOf};
 
 /// What may be done unasked, and what not at all.
+///
+/// Deny beats ask beats allow beats the mode. Under `readonly` no rule allows what the mode denies; under `all`
+/// only deny rules count. What can't be known before it runs is never allowed by a rule.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     mode: PolicyMode,
+    home: Option<PathBuf>,
+    rules: Arc<Rules>,
+}
+
+#[derive(Debug, Default)]
+struct Rules {
+    allow: Vec<RuleOf>,
+    ask: Vec<RuleOf>,
+    deny: Vec<RuleOf>,
 }
 
 /// What a policy says of a call.
@@ -35,30 +60,112 @@ pub struct Part {
 
 /// A rule that can't be kept.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the rule `{rule}` can't be kept: {why}")]
 #[non_exhaustive]
-pub enum PolicyError {}
+pub struct PolicyError {
+    /// The rule, as it is written.
+    pub rule: String,
+    /// What is wrong with it, and what to write instead.
+    pub why: String,
+}
 
 impl Policy {
-    /// The policy of this mode and these rules.
+    /// The policy of this mode and these rules. `home` is what `~` means.
     ///
     /// # Errors
     /// [`PolicyError`] if a rule can't be kept.
-    pub fn new(mode: PolicyMode, _rules: &PolicyRules) -> Result<Self, PolicyError> {
-        Ok(Self { mode })
+    pub fn new(mode: PolicyMode, rules: &PolicyRules, home: Option<&Path>) -> Result<Self, PolicyError> {
+        let compile = |rules: &[Rule], allows| -> Result<Vec<_>, _> {
+            rules.iter().map(|rule| RuleOf::new(rule, home, allows)).collect()
+        };
+        let rules = Rules {
+            allow: compile(&rules.allow, true)?,
+            ask: compile(&rules.ask, false)?,
+            deny: compile(&rules.deny, false)?,
+        };
+        Ok(Self { mode, home: home.map(Path::to_owned), rules: Arc::new(rules) })
     }
 
     /// What it says of a call of `tool` that would do these acts in the workspace at `root`.
     #[must_use]
-    pub fn judge(&self, _tool: &str, acts: &[Act], _root: &Path) -> Judgement {
-        let part = |act: &Act| Part {
-            what: format!("{act:?}"),
-            verdict: self.mode.judge(act.class()),
-            why: format!("the policy is `{}`", self.mode),
-        };
-        let parts: Vec<_> = acts.iter().map(part).collect();
+    pub fn judge(&self, tool: &str, acts: &[Act], root: &Path) -> Judgement {
+        let mut parts = Vec::new();
+        for act in if acts.is_empty() { &[Act::Talk] } else { acts } {
+            match act {
+                Act::Read(place) => {
+                    parts.push(self.judge_place(tool, place, false, format!("read {}", place.shown()), root))
+                }
+                Act::Write(place) => {
+                    parts.push(self.judge_place(tool, place, true, format!("write {}", place.shown()), root))
+                }
+                Act::Command(command) => self.judge_command(tool, command, root, &mut parts),
+                Act::Talk | Act::Other => {
+                    let what = if matches!(act, Act::Talk) { "talk".to_owned() } else { format!("use {tool}") };
+                    let allowed = |policy: &Self| {
+                        let named = policy.rules.allow.iter().find(|rule| rule.names(tool) == Match::Yes);
+                        named.map(allowed_by).ok_or(None)
+                    };
+                    let (verdict, why) = self.settle(act.class(), |rule| rule.names(tool), allowed);
+                    parts.push(Part { what, verdict, why });
+                }
+            }
+        }
         let verdict = parts.iter().map(|part| part.verdict).max().unwrap_or(Verdict::Allow);
         Judgement { verdict, parts }
     }
+
+    /// What it says of a place that is read or written.
+    fn judge_place(&self, tool: &str, place: &Place, writes: bool, what: String, root: &Path) -> Part {
+        let class = if writes { Act::Write(place.clone()).class() } else { Act::Read(place.clone()).class() };
+        let allowed =
+            |policy: &Self| match policy.rules.allow.iter().find(|rule| rule.allows_place(tool, place, writes, root)) {
+                Some(rule) if !(writes && place.is_protected()) => Ok(allowed_by(rule)),
+                Some(_) => Err(Some("its name is protected: it starts programs or configures what does".to_owned())),
+                None => Err(None),
+            };
+        let (verdict, why) = self.settle(class, |rule| rule.restricts_place(tool, place, writes, root), allowed);
+        Part { what, verdict, why }
+    }
+
+    /// Weighs the rules and the mode. `restricts` says whether a rule of denying or asking speaks of it,
+    /// `allowed` why it is allowed unasked, or what keeps it from being.
+    fn settle(
+        &self,
+        class: PolicyClass,
+        restricts: impl Fn(&RuleOf) -> Match,
+        allowed: impl FnOnce(&Self) -> Result<String, Option<String>>,
+    ) -> (Verdict, String) {
+        let strongest = |rules: &'_ [RuleOf]| {
+            let matching =
+                rules.iter().map(|rule| (restricts(rule), rule.to_string())).filter(|(is, _)| *is != Match::No);
+            matching.max_by_key(|(is, _)| *is)
+        };
+        let by_mode = self.mode.judge(class);
+        let why_mode = || format!("the policy is `{}`", self.mode);
+        match strongest(&self.rules.deny) {
+            Some((Match::Yes, rule)) => return (Verdict::Deny, format!("denied by the rule `{rule}`")),
+            _ if by_mode == Verdict::Deny => return (Verdict::Deny, why_mode()),
+            Some((_, rule)) => return (Verdict::Ask, format!("it may be what the rule `{rule}` denies")),
+            None => {}
+        }
+        if self.mode == PolicyMode::All {
+            return (Verdict::Allow, why_mode());
+        }
+        match strongest(&self.rules.ask) {
+            Some((Match::Yes, rule)) => return (Verdict::Ask, format!("asked for by the rule `{rule}`")),
+            Some((_, rule)) => return (Verdict::Ask, format!("it may be what the rule `{rule}` asks for")),
+            None => {}
+        }
+        match allowed(self) {
+            Ok(why) => (Verdict::Allow, why),
+            Err(Some(why)) => (by_mode.max(Verdict::Ask), why),
+            Err(None) => (by_mode, why_mode()),
+        }
+    }
+}
+
+fn allowed_by(rule: &RuleOf) -> String {
+    format!("allowed by the rule `{rule}`")
 }
 
 impl Judgement {

@@ -1,0 +1,166 @@
+//! What a policy says of a command: of every call and every redirection in it.
+
+use std::path::Path;
+
+use holdpoint_common::{PolicyClass, Verdict};
+
+use super::opened::{Opened, OpenedDeed, Run};
+use super::rule::{Match, RuleOf};
+use super::{Part, Policy, allowed_by, programs, variables};
+use crate::place::Place;
+use crate::script::{Call, Deed, Redirection, Word};
+
+/// Why something is not allowed by a rule; none: no rule says it is.
+type NotAllowed = Option<String>;
+
+impl Policy {
+    pub(super) fn judge_command(&self, tool: &str, command: &str, root: &Path, parts: &mut Vec<Part>) {
+        let opened = Opened::new(command);
+        for deed in &opened.deeds {
+            let part = match deed {
+                OpenedDeed::Call(call, run) => self.judge_call(tool, call, run, opened.moves),
+                OpenedDeed::Other(Deed::Redirect(redirection)) => {
+                    match self.judge_redirection(tool, redirection, opened.moves, root) {
+                        Some(part) => part,
+                        None => continue,
+                    }
+                }
+                OpenedDeed::Other(Deed::Unclear { text, why }) => self.judge_unknown(tool, text.clone(), why),
+                OpenedDeed::Other(Deed::Call(call)) => self.judge_unknown(tool, call.text.clone(), "it was not opened"),
+            };
+            parts.push(part);
+        }
+        if opened.deeds.is_empty() {
+            let (verdict, why) =
+                self.settle(PolicyClass::Run, |rule| rule.names(tool), |_| Ok("it does nothing".to_owned()));
+            parts.push(Part { what: "nothing".to_owned(), verdict, why });
+        }
+    }
+
+    fn judge_call(&self, tool: &str, call: &Call, run: &Run, moves: bool) -> Part {
+        let restricts = |rule: &RuleOf| restricts(rule, tool, run);
+        let allowed = |policy: &Self| {
+            let ahead = |name: &str| format!("it sets {name}, which may change what runs");
+            for assignment in &call.assignments {
+                let harmless = match call.words.is_empty() {
+                    true => variables::is_harmless_here(assignment),
+                    false => variables::is_harmless(&assignment.name, assignment.value.literal()),
+                };
+                if !harmless {
+                    return Err(Some(ahead(&assignment.name)));
+                }
+            }
+            if call.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, moves) }
+        };
+        let (verdict, why) = self.settle(PolicyClass::Run, restricts, allowed);
+        Part { what: call.text.clone(), verdict, why }
+    }
+
+    /// Whether rules allow a program, and all that it would run.
+    fn allows_run(&self, run: &Run, moves: bool) -> Result<String, NotAllowed> {
+        let no = |why: &str| Err(Some(why.to_owned()));
+        let Some(Word::Literal(program)) = run.words.first() else {
+            return no("which program it is, is known only when it runs");
+        };
+        let own = run.by_bash && !program.contains('/');
+        if own && programs::is_evaluating(program) {
+            return Err(Some(format!("`{program}` evaluates what it is given, or changes what later words mean")));
+        }
+        if own && evaluates(program, &run.words[1..]) {
+            return Err(Some(format!("`{program}` evaluates some of what it is given")));
+        }
+        if moves && program.contains('/') && !program.starts_with('/') {
+            return no("its folder is not known: the command goes elsewhere");
+        }
+        if let Some(rule) = self.rules.allow.iter().find(|rule| rule.allows_call(&run.words)) {
+            return Ok(allowed_by(rule));
+        }
+        if own && programs::is_quiet(program) {
+            return match program == "cd" && (run.words.len() > 2 || run.words.contains(&Word::Dynamic)) {
+                true => no("where it goes is known only when it runs"),
+                false => Ok(format!("`{program}` runs nothing and changes no file")),
+            };
+        }
+        let Some(wrapper) = &run.wrapper else { return Err(None) };
+        if wrapper.unclear {
+            return Err(Some(format!("what `{program}` would run is not clear")));
+        }
+        if !wrapper.harmless || program.contains('/') {
+            return Err(Some(format!("`{program}` is never allowed by what it would run")));
+        }
+        if let Some((name, _)) =
+            wrapper.sets.iter().find(|(name, value)| !variables::is_harmless(name, value.as_deref()))
+        {
+            return Err(Some(format!("it sets {name}, which may change what runs")));
+        }
+        if run.calls.is_empty() {
+            return Err(None);
+        }
+        let mut why = String::new();
+        for call in &run.calls {
+            why = self.allows_run(call, moves)?;
+        }
+        Ok(why)
+    }
+
+    /// What it says of a file that a command opens; none if it is one that can't matter.
+    fn judge_redirection(&self, tool: &str, redirection: &Redirection, moves: bool, root: &Path) -> Option<Part> {
+        let what = redirection.text.clone();
+        let path = match (&redirection.target, &self.home) {
+            (Word::Literal(path), _) => path.clone(),
+            (Word::Home(rest), Some(home)) => format!("{}{rest}", home.display()),
+            (Word::Home(_) | Word::Dynamic, _) => {
+                return Some(self.judge_unknown(tool, what, "which file it is, is known only when it runs"));
+            }
+        };
+        if path == "/dev/null" {
+            return None;
+        }
+        // Bash opens connections for some of these, and others are what the command has open by then.
+        if path.starts_with("/dev/") || path.starts_with("/proc/") {
+            return Some(self.judge_unknown(tool, what, "what this file is depends on who opens it"));
+        }
+        if moves && !path.starts_with('/') {
+            return Some(self.judge_unknown(tool, what, "its folder is not known: the command goes elsewhere"));
+        }
+        let place = match Place::resolve(&path, root) {
+            Ok(place) if !(place.path().starts_with("/dev") || place.path().starts_with("/proc")) => place,
+            Ok(_) => return Some(self.judge_unknown(tool, what, "what this file is depends on who opens it")),
+            Err(_) => return Some(self.judge_unknown(tool, what, "where this path leads can't be found out")),
+        };
+        Some(self.judge_place(tool, &place, redirection.writes, what, root))
+    }
+
+    /// What it says of what can't be known before it runs.
+    fn judge_unknown(&self, tool: &str, what: String, why: &str) -> Part {
+        let allowed = |_: &Self| Err(Some(why.to_owned()));
+        let (verdict, by) = self.settle(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed);
+        let why = if verdict == Verdict::Ask { why.to_owned() } else { by };
+        Part { what, verdict, why }
+    }
+}
+
+/// Whether a rule restricts a program or anything that it would run.
+fn restricts(rule: &RuleOf, tool: &str, run: &Run) -> Match {
+    let own = rule.restricts_call(tool, &run.words);
+    let unclear = run.wrapper.as_ref().is_some_and(|wrapper| wrapper.unclear);
+    let unknown = if unclear { rule.restricts_unknown(tool) } else { Match::No };
+    let guesses = run.wrapper.iter().flat_map(|wrapper| &wrapper.guesses);
+    let guessed = guesses.map(|words| rule.restricts_call(tool, words));
+    let inner = run.calls.iter().map(|call| restricts(rule, tool, call));
+    guessed.chain(inner).chain([own, unknown]).max().unwrap_or(Match::No)
+}
+
+/// Whether a command of bash evaluates some of these words: as names with subscripts, which are arithmetic.
+fn evaluates(program: &str, words: &[Word]) -> bool {
+    match program {
+        "printf" => {
+            words.first().is_some_and(|word| word.literal().is_none_or(|word| word.starts_with('-') && word != "--"))
+        }
+        "test" | "[" => {
+            words.iter().any(|word| matches!(word, Word::Dynamic) || matches!(word.literal(), Some("-v" | "-R")))
+        }
+        "wait" => words.iter().any(|word| word.literal().is_none_or(|word| word.starts_with('-'))),
+        _ => false,
+    }
+}

@@ -1,0 +1,39 @@
+//! Variables: which may be set without changing what runs.
+
+use crate::script::Assignment;
+
+/// Variables of programs that change how they look or how much they say.
+const HARMLESS: [&str; 14] = [
+    "CARGO_TERM_COLOR",
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "DEBIAN_FRONTEND",
+    "FORCE_COLOR",
+    "LINES",
+    "NODE_ENV",
+    "NO_COLOR",
+    "RUST_BACKTRACE",
+    "RUST_LIB_BACKTRACE",
+    "RUST_LOG",
+    "TZ",
+];
+
+/// Locales in which every byte below 0x80 is the character that it is in ASCII.
+const LOCALES: [&str; 5] = ["", "C", "POSIX", "C.UTF-8", "en_US.UTF-8"];
+
+/// Whether it may be set for a program.
+pub(super) fn is_harmless(name: &str, value: Option<&str>) -> bool {
+    let locale = name == "LANG" || name.starts_with("LC_");
+    HARMLESS.contains(&name) || (locale && value.is_some_and(|value| LOCALES.contains(&value)))
+}
+
+/// Whether it may be set for the rest of the script: also one that only the script itself knows.
+pub(super) fn is_harmless_here(assignment: &Assignment) -> bool {
+    let name = assignment.name.as_str();
+    let own = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && !name.bytes().all(|byte| byte == b'_')
+        && !(name.ends_with("_proxy") || name.starts_with("npm_") || name == "histchars" || name == "auto_resume");
+    own || is_harmless(name, assignment.value.literal())
+}

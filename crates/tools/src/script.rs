@@ -1,0 +1,105 @@
+//! Scripts: what a bash script would do, read without running it.
+//!
+//! The reader takes bash at its word or says that it does not understand: whatever it passes over in silence,
+//! bash reads the same way. What would run comes out flat, in the order it is written, because a policy asks
+//! what may run and not when. There is no tree to walk, so nothing in it can be forgotten.
+
+mod expansion;
+mod grammar;
+mod here;
+mod quote;
+mod reader;
+mod redirection;
+mod simple;
+mod word;
+
+use reader::Reader;
+
+/// The longest script that is read, in bytes.
+pub(crate) const MAX_SCRIPT: usize = 128 * 1024;
+
+/// How deep compound commands, substitutions and quotes may stand in each other.
+pub(crate) const MAX_NESTING: u32 = 50;
+
+/// One thing that a script would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// Calls a command.
+    Call(Call),
+    /// Opens a file.
+    Redirect(Redirection),
+    /// Something here can't be known, or not without running it.
+    Unclear {
+        /// The script, from where it begins to be unclear to the end of the line.
+        text: String,
+        /// What it is.
+        why: &'static str,
+    },
+}
+
+/// A simple command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// As it is written.
+    pub(crate) text: String,
+    /// What is assigned before it, or alone if there are no words.
+    pub(crate) assignments: Vec<Assignment>,
+    /// The command's name and its arguments.
+    pub(crate) words: Vec<Word>,
+}
+
+/// A variable that is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    /// The variable.
+    pub(crate) name: String,
+    /// What it is set to.
+    pub(crate) value: Word,
+}
+
+/// A file that is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Redirection {
+    /// As it is written, operator and all.
+    pub(crate) text: String,
+    /// It is opened to be written, and maybe read; else only to be read.
+    pub(crate) writes: bool,
+    /// Its path.
+    pub(crate) target: Word,
+}
+
+/// A word, after bash would have expanded and unquoted it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Exactly one word: this.
+    Literal(String),
+    /// Exactly one word: this, below the home folder. Empty, or begins with `/`.
+    Home(String),
+    /// Any number of words: known only when it runs.
+    Dynamic,
+}
+
+impl Word {
+    /// The word, if it is known.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) => Some(text),
+            Self::Home(_) | Self::Dynamic => None,
+        }
+    }
+}
+
+/// What `text` would do if bash ran it, as far as it can be read. `depth` is how deep it stands in others.
+pub(crate) fn read(text: &str, depth: u32) -> Vec<Deed> {
+    if text.len() > MAX_SCRIPT {
+        let text = reader::excerpt(text).to_owned();
+        return vec![Deed::Unclear { text, why: "it is longer than 128 KiB, which is more than is read" }];
+    }
+    let mut reader = Reader::new(text, depth);
+    if let Some(at) = text.find(|c: char| c.is_control() && c != '\n' && c != '\t') {
+        reader.at = at;
+        reader.unclear("there is a control character in it");
+        reader.at = 0;
+    }
+    reader.whole()
+}

@@ -1,0 +1,314 @@
+//! The grammar of bash above the simple command: lists, pipelines and compound commands.
+
+use super::reader::{Reader, Stop, is_meta};
+
+/// Words that mean something where a command begins.
+const RESERVED: [&str; 20] = [
+    "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "select", "then",
+    "time", "until", "while", "{", "}",
+];
+
+/// Those of them that begin a compound command.
+const COMPOUND: [&str; 8] = ["[[", "case", "for", "if", "select", "until", "while", "{"];
+
+/// Those of them that end a list of commands.
+const CLOSING: [&str; 8] = ["do", "done", "elif", "else", "esac", "fi", "then", "}"];
+
+impl Reader<'_> {
+    /// All that is left.
+    pub(super) fn script(&mut self) -> Result<(), Stop> {
+        self.commands()?;
+        match self.peek() {
+            None if self.here.is_empty() => Ok(()),
+            None => Err(Stop("a here-document has no text")),
+            Some(_) => Err(Stop("bash would not understand this")),
+        }
+    }
+
+    /// Commands until something that is none; says how many.
+    pub(super) fn commands(&mut self) -> Result<usize, Stop> {
+        for count in 0.. {
+            self.lines()?;
+            if self.is_at_end_of_list() {
+                return Ok(count);
+            }
+            self.and_or()?;
+            self.gap();
+            match (self.peek(), self.peek_at(1)) {
+                (Some(b';'), Some(b';' | b'&')) => return Ok(count + 1),
+                (Some(b';' | b'&'), _) => self.at += 1,
+                (Some(b'\n'), _) => {}
+                _ => return Ok(count + 1),
+            }
+        }
+        Ok(usize::MAX)
+    }
+
+    /// At least one command.
+    fn some_commands(&mut self) -> Result<(), Stop> {
+        if self.commands()? > 0 { Ok(()) } else { Err(Stop("a command is missing")) }
+    }
+
+    fn is_at_end_of_list(&self) -> bool {
+        match (self.peek(), self.peek_at(1)) {
+            (None | Some(b')'), _) | (Some(b';'), Some(b';' | b'&')) => true,
+            _ => self.reserved().is_some_and(|word| CLOSING.contains(&word)),
+        }
+    }
+
+    /// The reserved word that is next.
+    fn reserved(&self) -> Option<&'static str> {
+        let is_next = |word: &&&str| self.rest().starts_with(**word) && self.peek_at(word.len()).is_none_or(is_meta);
+        RESERVED.iter().find(is_next).copied()
+    }
+
+    fn eat_reserved(&mut self, word: &str) -> bool {
+        let next = self.reserved() == Some(word);
+        if next {
+            self.at += word.len();
+        }
+        next
+    }
+
+    fn expect(&mut self, word: &str) -> Result<(), Stop> {
+        if self.eat_reserved(word) { Ok(()) } else { Err(Stop("bash would expect something else here")) }
+    }
+
+    fn and_or(&mut self) -> Result<(), Stop> {
+        loop {
+            self.pipeline()?;
+            self.gap();
+            if !self.eat("&&") && !self.eat("||") {
+                return Ok(());
+            }
+            self.lines()?;
+        }
+    }
+
+    fn pipeline(&mut self) -> Result<(), Stop> {
+        loop {
+            self.gap();
+            if self.eat_reserved("time") {
+                for option in ["-p", "--"] {
+                    self.blanks();
+                    if self.rest().starts_with(option) && self.peek_at(2).is_none_or(is_meta) {
+                        self.at += 2;
+                    }
+                }
+            } else if !self.eat_reserved("!") {
+                break;
+            }
+        }
+        loop {
+            self.command()?;
+            self.gap();
+            if self.peek() != Some(b'|') || self.peek_at(1) == Some(b'|') {
+                return Ok(());
+            }
+            self.at += 1;
+            self.eat("&");
+            self.lines()?;
+        }
+    }
+
+    pub(super) fn command(&mut self) -> Result<(), Stop> {
+        self.gap();
+        match self.reserved() {
+            None if self.peek() != Some(b'(') => self.simple(),
+            // After a `|` it is the program.
+            Some("time") => self.simple(),
+            Some("coproc") => self.coprocess(),
+            Some("function") => self.function(),
+            word => {
+                self.nested(|this| this.compound(word))?;
+                self.gap();
+                while self.redirection()? {
+                    self.gap();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A compound command that begins with `word`, or else with `(`.
+    fn compound(&mut self, word: Option<&str>) -> Result<(), Stop> {
+        self.at += word.map_or(1, str::len);
+        match word {
+            None => {
+                if self.peek() == Some(b'(') {
+                    self.unclear("arithmetic can run programs");
+                }
+                self.some_commands()?;
+                if self.eat(")") { Ok(()) } else { Err(Stop("a `(` is not closed")) }
+            }
+            Some("{") => {
+                self.some_commands()?;
+                self.expect("}")
+            }
+            Some("if") => self.if_clause(),
+            Some("while" | "until") => {
+                self.some_commands()?;
+                self.body()
+            }
+            Some("for") => self.for_clause(),
+            Some("select") => {
+                self.unclear("`select` asks at a terminal");
+                self.for_clause()
+            }
+            Some("case") => self.case_clause(),
+            Some("[[") => self.conditional(),
+            Some(_) => Err(Stop("bash would expect a command here")),
+        }
+    }
+
+    /// `do` … `done`.
+    fn body(&mut self) -> Result<(), Stop> {
+        self.expect("do")?;
+        self.some_commands()?;
+        self.expect("done")
+    }
+
+    fn if_clause(&mut self) -> Result<(), Stop> {
+        loop {
+            self.some_commands()?;
+            self.expect("then")?;
+            self.some_commands()?;
+            if self.eat_reserved("elif") {
+                continue;
+            }
+            if self.eat_reserved("else") {
+                self.some_commands()?;
+            }
+            return self.expect("fi");
+        }
+    }
+
+    fn for_clause(&mut self) -> Result<(), Stop> {
+        self.blanks();
+        let name = self.name().filter(|_| self.peek().is_none_or(is_meta));
+        let name = name.ok_or(Stop("arithmetic, or a variable that is none, in a loop"))?;
+        self.assigned(name);
+        self.gap();
+        if !self.eat(";") {
+            self.lines()?;
+            if self.rest().starts_with("in") && self.peek_at(2).is_none_or(is_meta) {
+                self.at += 2;
+                self.gap();
+                while !matches!(self.peek(), None | Some(b';' | b'\n')) {
+                    self.word(false)?;
+                    self.gap();
+                }
+                self.eat(";");
+            }
+        }
+        self.lines()?;
+        self.body()
+    }
+
+    fn case_clause(&mut self) -> Result<(), Stop> {
+        if self.inside > 0 {
+            self.unclear("there is a `case` in a substitution, which not every bash reads the same way");
+        }
+        self.blanks();
+        self.word(false)?;
+        self.lines()?;
+        if !(self.rest().starts_with("in") && self.peek_at(2).is_none_or(is_meta)) {
+            return Err(Stop("bash would expect `in` here"));
+        }
+        self.at += 2;
+        loop {
+            self.lines()?;
+            if self.eat_reserved("esac") {
+                return Ok(());
+            }
+            self.eat("(");
+            loop {
+                self.blanks();
+                self.word(false)?;
+                self.blanks();
+                if self.eat(")") {
+                    break;
+                }
+                if !self.eat("|") {
+                    return Err(Stop("bash would expect `|` or `)` here"));
+                }
+            }
+            self.commands()?;
+            if !(self.eat(";;&") || self.eat(";;") || self.eat(";&") || self.reserved() == Some("esac")) {
+                return Err(Stop("bash would expect `;;` here"));
+            }
+        }
+    }
+
+    /// What stands between `[[` and `]]`.
+    fn conditional(&mut self) -> Result<(), Stop> {
+        loop {
+            self.blanks();
+            match (self.peek(), self.peek_at(1)) {
+                (Some(b'\n'), _) => self.lines()?,
+                (Some(b'&'), Some(b'&')) | (Some(b'|'), Some(b'|')) => self.at += 2,
+                (Some(b'('), _) if !self.before().is_none_or(is_meta) => return Err(Stop("a pattern of patterns")),
+                (Some(b'('), _) | (Some(b')'), _) => self.at += 1,
+                (Some(b'<' | b'>'), Some(next)) if next != b'(' => self.at += 1,
+                (Some(b'#'), _) => return Err(Stop("there is a comment in a condition")),
+                (None, _) => return Err(Stop("a `[[` is not closed")),
+                _ => {
+                    let start = self.at;
+                    let word = self.word(false)?;
+                    match &self.source[start..self.at] {
+                        "]]" => return Ok(()),
+                        "=~" => self.unclear("a regular expression is not read"),
+                        _ => {}
+                    }
+                    // Arithmetic, and names of variables whose subscripts are arithmetic.
+                    let evaluates = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
+                    if word.literal().is_some_and(|word| evaluates.contains(&word)) {
+                        self.unclear("arithmetic can run programs");
+                    }
+                }
+            }
+        }
+    }
+
+    fn coprocess(&mut self) -> Result<(), Stop> {
+        self.unclear("a coprocess is not followed");
+        self.expect("coproc")?;
+        self.blanks();
+        // It has a name only before a compound command.
+        let start = self.at;
+        let named = self.name().is_some();
+        self.blanks();
+        if !(named && self.begins_compound()) {
+            self.at = start;
+        }
+        self.command()
+    }
+
+    fn begins_compound(&self) -> bool {
+        self.peek() == Some(b'(') || self.reserved().is_some_and(|word| COMPOUND.contains(&word))
+    }
+
+    fn function(&mut self) -> Result<(), Stop> {
+        let start = self.at;
+        self.expect("function")?;
+        self.blanks();
+        self.word(false)?;
+        self.blanks();
+        if self.eat("(") {
+            self.blanks();
+            if !self.eat(")") {
+                return Err(Stop("bash would expect `)` here"));
+            }
+        }
+        self.function_body(start)
+    }
+
+    /// The rest of a function that began at `start`.
+    pub(super) fn function_body(&mut self, start: usize) -> Result<(), Stop> {
+        let at = std::mem::replace(&mut self.at, start);
+        self.unclear("it defines a function");
+        self.at = at;
+        self.lines()?;
+        if self.begins_compound() { self.command() } else { Err(Stop("bash would expect a function's body here")) }
+    }
+}

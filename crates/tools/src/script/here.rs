@@ -1,0 +1,83 @@
+//! Here-documents.
+
+use super::quote::Quotes;
+use super::reader::{Reader, Stop, is_meta};
+use super::word::Building;
+
+/// A here-document whose text comes after the line.
+pub(super) struct Here {
+    /// The line that ends it.
+    end: String,
+    /// What bash expands in its text.
+    expands: bool,
+    /// Tabs that begin its lines are left out.
+    untabbed: bool,
+}
+
+impl Reader<'_> {
+    /// The word after `<<`.
+    pub(super) fn here(&mut self, untabbed: bool) -> Result<bool, Stop> {
+        if self.inside > 0 {
+            self.unclear("there is a here-document in a substitution, which not every bash reads the same way");
+        }
+        self.blanks();
+        let quote = match self.peek() {
+            Some(quote @ (b'\'' | b'"' | b'\\')) => {
+                self.at += 1;
+                Some(quote)
+            }
+            _ => None,
+        };
+        let end = self.take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)).to_owned();
+        let closed = match quote {
+            Some(quote @ (b'\'' | b'"')) if self.peek() == Some(quote) => {
+                self.at += 1;
+                true
+            }
+            Some(b'\'' | b'"') => false,
+            _ => true,
+        };
+        if end.is_empty() || !closed || !self.peek().is_none_or(is_meta) {
+            return Err(Stop("the end of a here-document is not a plain word"));
+        }
+        self.here.push(Here { end, expands: quote.is_none(), untabbed });
+        Ok(true)
+    }
+
+    /// The text of a here-document, which begins here.
+    pub(super) fn here_document(&mut self, here: &Here) -> Result<(), Stop> {
+        let start = self.at;
+        loop {
+            let line = self.rest().split_inclusive('\n').next().ok_or(Stop("a here-document does not end"))?;
+            let body = &self.source[start..self.at];
+            self.at += line.len();
+            let line = line.strip_suffix('\n').unwrap_or(line);
+            let end = if here.untabbed { line.trim_start_matches('\t') } else { line };
+            if end == here.end {
+                return if here.expands { self.inner(body, |inner| inner.here_text()) } else { Ok(()) };
+            }
+            if here.expands && line.ends_with('\\') {
+                return Err(Stop("a line of a here-document is continued"));
+            }
+        }
+    }
+
+    /// Text in which only `$`, backquotes and backslashes mean something.
+    fn here_text(&mut self) -> Result<(), Stop> {
+        let mut ignored = Building::default();
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\\' => {
+                    self.at += 1;
+                    self.take();
+                }
+                b'$' => self.dollar(Quotes::Double, &mut ignored)?,
+                b'`' => self.backquotes(&mut ignored)?,
+                _ => {
+                    self.take();
+                }
+            }
+        }
+        Ok(())
+    }
+}

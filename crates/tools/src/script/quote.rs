@@ -1,0 +1,135 @@
+//! Quotes: single, double, `$'…'` and backquotes.
+
+use super::reader::{Reader, Stop};
+use super::word::Building;
+
+/// The quotes that something stands in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quotes {
+    /// None.
+    None,
+    /// `"`, or a here-document.
+    Double,
+}
+
+impl Reader<'_> {
+    pub(super) fn single_quotes(&mut self, word: &mut Building) -> Result<(), Stop> {
+        self.at += 1;
+        let length = self.rest().find('\'').ok_or(Stop("a quote is not closed"))?;
+        let quoted = &self.rest()[..length];
+        self.line_breaks_in(quoted)?;
+        word.text.push_str(quoted);
+        self.at += length + 1;
+        Ok(())
+    }
+
+    pub(super) fn double_quotes(&mut self, word: &mut Building) -> Result<(), Stop> {
+        self.at += 1;
+        loop {
+            match (self.peek().ok_or(Stop("a quote is not closed"))?, self.peek_at(1)) {
+                (b'"', _) => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                (b'$', _) => self.nested(|this| this.dollar(Quotes::Double, word))?,
+                (b'`', _) => self.backquotes(word)?,
+                (b'\\', Some(b'\n')) => {
+                    if !matches!(self.before(), Some(b' ' | b'\t')) {
+                        self.unclear("a line is continued in the middle of something");
+                    }
+                    self.at += 2;
+                }
+                (b'\\', Some(byte @ (b'$' | b'`' | b'"' | b'\\'))) => {
+                    word.text.push(char::from(byte));
+                    self.at += 2;
+                }
+                (b'\n', _) => {
+                    self.line_breaks_in("\n")?;
+                    word.text.push('\n');
+                    self.at += 1;
+                }
+                _ => word.text.extend(self.take()),
+            }
+        }
+    }
+
+    /// A command between backquotes.
+    pub(super) fn backquotes(&mut self, word: &mut Building) -> Result<(), Stop> {
+        word.dynamic = true;
+        self.at += 1;
+        let start = self.at;
+        loop {
+            match self.take().ok_or(Stop("a backquote is not closed"))? {
+                '`' => break,
+                '\\' => {
+                    self.take();
+                }
+                _ => {}
+            }
+        }
+        let quoted = &self.source[start..self.at - 1];
+        self.line_breaks_in(quoted)?;
+        if !quoted.contains('\\') {
+            return self.inner(quoted, |inner| inner.script());
+        }
+        self.unclear("there are backslashes between backquotes");
+        let unescaped =
+            ["\\\\", "\\`", "\\$"].iter().fold(quoted.to_owned(), |text, escaped| text.replace(escaped, &escaped[1..]));
+        self.inner(&unescaped, |inner| inner.script())
+    }
+
+    /// `$'…'`, after the `$`.
+    pub(super) fn ansi_quotes(&mut self, word: &mut Building) -> Result<(), Stop> {
+        self.at += 1;
+        loop {
+            match self.take().ok_or(Stop("a quote is not closed"))? {
+                '\'' => return Ok(()),
+                '\\' => match self.ansi_escape()? {
+                    Some(character) => word.text.push(character),
+                    None => word.dynamic = true,
+                },
+                character => {
+                    if character == '\n' {
+                        self.line_breaks_in("\n")?;
+                    }
+                    word.text.push(character);
+                }
+            }
+        }
+    }
+
+    /// What follows a backslash in `$'…'`, if it is one character whatever the locale.
+    fn ansi_escape(&mut self) -> Result<Option<char>, Stop> {
+        let escaped = self.take().ok_or(Stop("a quote is not closed"))?;
+        let (digits, radix) = match escaped {
+            'x' => (2, 16),
+            'u' => (4, 16),
+            'U' => (8, 16),
+            '0'..='7' => {
+                self.at -= 1;
+                (3, 8)
+            }
+            'a' => return Ok(Some('\x07')),
+            'b' => return Ok(Some('\x08')),
+            'e' | 'E' => return Ok(Some('\x1b')),
+            'f' => return Ok(Some('\x0c')),
+            'n' => return Ok(Some('\n')),
+            'r' => return Ok(Some('\r')),
+            't' => return Ok(Some('\t')),
+            'v' => return Ok(Some('\x0b')),
+            '\\' | '\'' | '"' | '?' => return Ok(Some(escaped)),
+            _ => return Ok(None),
+        };
+        let code = self.rest().chars().take(digits).take_while(|c| c.is_digit(radix)).collect::<String>();
+        self.at += code.len();
+        // Zero ends the word, and what is not ASCII depends on the locale.
+        Ok(u8::from_str_radix(&code, radix).ok().filter(|code| (1..0x80).contains(code)).map(char::from))
+    }
+
+    fn line_breaks_in(&self, quoted: &str) -> Result<(), Stop> {
+        if quoted.contains('\n') && !self.here.is_empty() {
+            return Err(Stop("a here-document begins in the middle of something"));
+        }
+        if quoted.contains('\n') { self.line_break_within() } else { Ok(()) }
+    }
+}

@@ -1,0 +1,69 @@
+//! Redirections.
+
+use super::reader::{Reader, Stop};
+use super::{Deed, Redirection, Word};
+
+impl Reader<'_> {
+    /// Goes past a redirection, if one begins here.
+    pub(super) fn redirection(&mut self) -> Result<bool, Stop> {
+        let start = self.at;
+        if self.eat("&>") {
+            self.eat(">");
+            return self.file(start, true);
+        }
+        let digits = self.take_while(|byte| byte.is_ascii_digit()).len();
+        match (self.peek(), self.peek_at(1)) {
+            (Some(b'<' | b'>'), Some(b'(')) if digits == 0 => return Ok(false),
+            (Some(b'<' | b'>'), Some(b'(')) => return Err(Stop("a process substitution in the middle of a word")),
+            (Some(b'<' | b'>'), _) if digits > 3 => return Err(Stop("no file has such a number")),
+            (Some(b'<' | b'>'), _) => {}
+            _ => {
+                self.at = start;
+                return Ok(false);
+            }
+        }
+        if self.eat("<<<") {
+            self.blanks();
+            self.word(false)?;
+            return Ok(true);
+        }
+        if self.eat("<<-") {
+            return self.here(true);
+        }
+        if self.eat("<<") {
+            return self.here(false);
+        }
+        if self.eat("<&") || self.eat(">&") {
+            return self.duplicate(start);
+        }
+        let writes = self.eat("<>") || self.eat(">>") || self.eat(">|") || self.eat(">");
+        if !writes {
+            self.eat("<");
+        }
+        self.file(start, writes)
+    }
+
+    /// The path of a redirection that began at `start`.
+    fn file(&mut self, start: usize, writes: bool) -> Result<bool, Stop> {
+        self.blanks();
+        let target = self.word(false)?;
+        let text = self.source[start..self.at].to_owned();
+        self.found.push(Deed::Redirect(Redirection { text, writes, target }));
+        Ok(true)
+    }
+
+    /// What follows `<&` or `>&`: a number, which opens nothing, or for `>&` a path.
+    fn duplicate(&mut self, start: usize) -> Result<bool, Stop> {
+        self.blanks();
+        let target = self.word(false)?;
+        if let Word::Literal(word) = &target {
+            let number = word.strip_suffix('-').unwrap_or(word);
+            if !word.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Ok(true);
+            }
+        }
+        let text = self.source[start..self.at].to_owned();
+        self.found.push(Deed::Redirect(Redirection { text, writes: true, target }));
+        Ok(true)
+    }
+}

@@ -1,0 +1,98 @@
+//! Simple commands: assignments, words and redirections.
+
+use super::reader::{Reader, Stop, is_meta};
+use super::{Assignment, Call, Deed, Word};
+
+impl Reader<'_> {
+    pub(super) fn simple(&mut self) -> Result<(), Stop> {
+        let start = self.at;
+        let (mut assignments, mut words, mut redirected) = (Vec::new(), Vec::new(), false);
+        let mut end;
+        loop {
+            end = self.at;
+            self.gap();
+            if self.redirection()? {
+                redirected = true;
+            } else if self.is_at_word() {
+                if words.is_empty()
+                    && let Some(assignment) = self.assignment()?
+                {
+                    assignments.push(assignment);
+                    continue;
+                }
+                words.push(self.word(words.is_empty())?);
+                if words.len() == 1 && assignments.is_empty() && !redirected && self.is_function()? {
+                    return self.function_body(start);
+                }
+            } else {
+                break;
+            }
+        }
+        if words.is_empty() && assignments.is_empty() && !redirected {
+            return Err(Stop("a command is missing"));
+        }
+        if !(words.is_empty() && assignments.is_empty()) {
+            let text = self.source[start..end].to_owned();
+            self.found.push(Deed::Call(Call { text, assignments, words }));
+        }
+        Ok(())
+    }
+
+    /// Whether a word begins here. A process substitution is one.
+    fn is_at_word(&self) -> bool {
+        match (self.peek(), self.peek_at(1)) {
+            (Some(b'<' | b'>'), next) => next == Some(b'('),
+            (byte, _) => byte.is_some_and(|byte| !is_meta(byte)),
+        }
+    }
+
+    /// Goes past the `()` that makes a word the name of a function.
+    fn is_function(&mut self) -> Result<bool, Stop> {
+        let at = self.at;
+        self.blanks();
+        if !self.eat("(") {
+            self.at = at;
+            return Ok(false);
+        }
+        self.blanks();
+        if self.eat(")") { Ok(true) } else { Err(Stop("bash would expect `)` here")) }
+    }
+
+    /// An assignment, if one begins here.
+    fn assignment(&mut self) -> Result<Option<Assignment>, Stop> {
+        let start = self.at;
+        let Some(name) = self.name() else { return Ok(None) };
+        if !self.eat("=") && !self.eat("+=") {
+            self.at = start;
+            return Ok(None);
+        }
+        let value = match self.peek() {
+            None => Word::Literal(String::new()),
+            Some(b'(') => self.array()?,
+            Some(b'<' | b'>') if self.peek_at(1) == Some(b'(') => self.word(false)?,
+            Some(byte) if is_meta(byte) => Word::Literal(String::new()),
+            Some(_) => self.word(false)?,
+        };
+        Ok(Some(Assignment { name: name.to_owned(), value }))
+    }
+
+    /// The words of an array.
+    fn array(&mut self) -> Result<Word, Stop> {
+        self.unclear("the subscripts of an array are arithmetic, which can run programs");
+        self.at += 1;
+        loop {
+            self.lines()?;
+            if self.eat(")") {
+                return Ok(Word::Dynamic);
+            }
+            self.word(true)?;
+        }
+    }
+
+    /// Notes that a variable is set to what is not known.
+    pub(super) fn assigned(&mut self, name: &str) {
+        let text = format!("{name}=");
+        let assignments = vec![Assignment { name: name.to_owned(), value: Word::Dynamic }];
+        self.found.push(Deed::Call(Call { text, assignments, words: Vec::new() }));
+    }
+}

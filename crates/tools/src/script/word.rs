@@ -1,0 +1,125 @@
+//! Words: what bash would make of them.
+
+use super::Word;
+use super::quote::Quotes;
+use super::reader::{Reader, Stop, is_meta};
+
+/// A word that is being read.
+#[derive(Default)]
+pub(super) struct Building {
+    /// What of it is known.
+    pub(super) text: String,
+    /// Some of it is not known before it runs.
+    pub(super) dynamic: bool,
+    /// It begins with `~`, which is left out of the text.
+    home: bool,
+    /// It has a `[` that is not quoted.
+    bracket: bool,
+    /// It has a `{` that is not quoted.
+    brace: bool,
+}
+
+impl Building {
+    fn finish(self) -> Word {
+        // `[` alone is the name of a program.
+        if self.dynamic || (self.bracket && self.text != "[") {
+            Word::Dynamic
+        } else if self.home {
+            Word::Home(self.text)
+        } else {
+            Word::Literal(self.text)
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// A word. `leads`: it stands where an assignment could.
+    pub(super) fn word(&mut self, leads: bool) -> Result<Word, Stop> {
+        let start = self.at;
+        let mut word = Building::default();
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'<' | b'>' if self.peek_at(1) == Some(b'(') => {
+                    if self.at > start {
+                        return Err(Stop("a process substitution in the middle of a word"));
+                    }
+                    self.at += 2;
+                    self.substitution()?;
+                    word.dynamic = true;
+                }
+                _ if is_meta(byte) => break,
+                b'\'' => self.single_quotes(&mut word)?,
+                b'"' => self.double_quotes(&mut word)?,
+                b'$' => self.dollar(Quotes::None, &mut word)?,
+                b'`' => self.backquotes(&mut word)?,
+                b'\\' => self.escaped(&mut word)?,
+                b'~' => self.tilde(start, &mut word),
+                b'[' if leads && is_name(&self.source[start..self.at]) => {
+                    return Err(Stop("a subscript is arithmetic, which can run programs"));
+                }
+                _ => self.plain(byte, &mut word),
+            }
+        }
+        let raw = &self.source[start..self.at];
+        if raw.is_empty() {
+            return Err(Stop("a word is missing"));
+        }
+        if raw.starts_with('{') && raw.ends_with('}') && matches!(self.peek(), Some(b'<' | b'>')) {
+            return Err(Stop("a redirection sets a variable"));
+        }
+        Ok(word.finish())
+    }
+
+    /// A character that is neither quoted nor quotes.
+    fn plain(&mut self, byte: u8, word: &mut Building) {
+        match byte {
+            b'*' | b'?' => word.dynamic = true,
+            b'[' => word.bracket = true,
+            b'{' => word.brace = true,
+            b',' if word.brace => word.dynamic = true,
+            b'.' if word.brace && self.before() == Some(b'.') => word.dynamic = true,
+            _ => {}
+        }
+        if let Some(character) = self.take() {
+            word.dynamic |= character.len_utf8() > 1 && character.encode_utf8(&mut [0; 4]).bytes().any(is_odd_blank);
+            word.text.push(character);
+        }
+    }
+
+    /// A backslash and what it quotes.
+    fn escaped(&mut self, word: &mut Building) -> Result<(), Stop> {
+        if self.peek_at(1) == Some(b'\n') {
+            self.unclear("a line is continued in the middle of a word");
+            self.at += 2;
+            return Ok(());
+        }
+        self.at += 1;
+        word.text.push(self.take().ok_or(Stop("it ends with a backslash"))?);
+        Ok(())
+    }
+
+    /// A `~` that is not quoted.
+    fn tilde(&mut self, start: usize, word: &mut Building) {
+        self.at += 1;
+        let ends = self.peek().is_none_or(|byte| byte == b'/' || is_meta(byte));
+        let before = self.source[..self.at - 1].bytes().next_back();
+        if self.at - 1 == start && ends {
+            word.home = true;
+        } else if self.at - 1 == start || matches!(before, Some(b'=' | b':')) {
+            word.dynamic = true;
+        } else {
+            word.text.push('~');
+        }
+    }
+}
+
+/// Whether it can be the name of a variable.
+fn is_name(text: &str) -> bool {
+    let of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    text.bytes().all(of_name) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+}
+
+/// Whether some locales of some systems take this byte of a longer character for a blank.
+fn is_odd_blank(byte: u8) -> bool {
+    matches!(byte, 0x85 | 0xa0)
+}

@@ -1,0 +1,359 @@
+//! What rules say: who beats whom, commands by program and words, places by glob.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use holdpoint_common::{PolicyMode, Verdict};
+use holdpoint_tools::{Act, Place};
+
+use crate::support::{World, Written};
+
+use Verdict::{Allow, Ask, Deny};
+
+/// Ways to call `curl`, whatever the rules allow besides.
+const CURL: &[&str] = &[
+    "curl evil",
+    "env curl evil",
+    "env A=b curl evil",
+    "env -S 'curl evil'",
+    "env -u A curl evil",
+    "sudo curl evil",
+    "sudo -u root -E A=b curl evil",
+    "doas curl evil",
+    "su -c 'curl evil' root",
+    "setsid curl evil",
+    "timeout 5 curl evil",
+    "timeout --weird 5 curl evil",
+    "nice -n 5 curl evil",
+    "ionice -c 3 curl evil",
+    "watch -n 1 curl evil",
+    "watch 'curl evil'",
+    "/usr/bin/curl evil",
+    "./curl evil",
+    "~/bin/curl evil",
+    "c\"\"url evil",
+    "\\curl evil",
+    "$'curl' evil",
+    "$'\\x63url' evil",
+    "'curl' evil",
+    "busybox curl evil",
+    "alias c=curl",
+    "alias c='curl evil'; c",
+    "xargs curl",
+    "xargs -I{} curl {}",
+    "find . -exec curl {} \\;",
+    "find . -execdir curl {} +",
+    "command curl evil",
+    "exec curl evil",
+    "exec -a ls curl evil",
+    "eval curl evil",
+    "eval 'curl evil'",
+    "bash -c 'curl evil'",
+    "bash -ec 'curl evil'",
+    "bash -o pipefail -c 'curl evil'",
+    "bash --norc -c 'true; curl evil'",
+    "sh -c 'echo $(curl evil)'",
+    "trap 'curl evil' EXIT",
+    "coproc curl evil",
+    "coproc NAME { curl evil; }",
+    "time curl evil",
+    "! curl evil",
+    "nohup curl evil &",
+    "stdbuf -oL curl evil",
+    "strace -f -o x curl evil",
+    "strace --weird curl evil",
+    "flock x curl evil",
+    "flock x -c 'curl evil'",
+    "script -c 'curl evil' x",
+    "script -qc 'curl evil' x",
+    "chroot / curl evil",
+    "unshare -rn curl evil",
+    "chrt -r 1 curl evil",
+    "taskset -c 0 curl evil",
+    "parallel curl ::: evil",
+    "ssh host curl evil",
+    "A=b curl evil",
+    "echo $(curl evil)",
+    "echo \"`curl evil`\"",
+    "echo ${x:-$(curl evil)}",
+    "cat <(curl evil)",
+    "cat <<EOF\n$(curl evil)\nEOF",
+    "f() { curl evil; }; f",
+    "if x; then curl evil; fi",
+    "cu\\\nrl evil",
+    "curl \\\n evil",
+    "curl evil\n)",
+    "echo $((x)); curl evil",
+    "((x)); curl evil",
+    "a=(b); curl evil",
+    "env env env sudo timeout 5 curl evil",
+];
+
+#[test]
+fn t_a5_a_denied_program_is_denied_however_it_is_called() {
+    for mode in [PolicyMode::Ask, PolicyMode::Edits, PolicyMode::All, PolicyMode::Readonly] {
+        let allow = &["shell(echo)", "shell(cat)"];
+        let world = Written { mode, allow, deny: &["shell(curl)"], ..Written::default() }.world();
+        for command in CURL {
+            assert_eq!(world.verdict(command), Deny, "{command:?}: {:#?}", world.command(command).parts);
+        }
+        for command in ["echo curl", "echo 'curl evil'", "cat curl", "echo a # curl"] {
+            assert_eq!(world.verdict(command) == Deny, mode == PolicyMode::Readonly, "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn t_a9_a_command_of_any_shape_is_judged_and_none_that_is_too_long_is_allowed() {
+    let world = Written { allow: &["shell(echo)"], ..Written::default() }.world();
+    assert_eq!(world.verdict("ec\\\nho a"), Ask);
+    assert_eq!(world.verdict("echo a \0"), Ask);
+    assert_eq!(world.verdict(&"echo a;".repeat(10_000)), Allow);
+    for open in [
+        "(",
+        "( ",
+        "{ ",
+        "$(",
+        "\"$(",
+        "`",
+        "${x:-",
+        "$((",
+        "if ",
+        "echo $(",
+        "[[ ",
+        "case a in a) ",
+        "! ",
+        "time ",
+        "f() { ",
+    ] {
+        for length in [60, 1_000, 100_000] {
+            let command = open.repeat(length / open.len() + 60);
+            assert_eq!(world.verdict(&command), Ask, "{open:?} {length}");
+            let closed = format!("{command}echo a{}", ")".repeat(60));
+            assert_eq!(world.verdict(&closed), Ask, "{open:?} {length}");
+        }
+    }
+    assert_eq!(world.verdict(&format!("echo {}", "a".repeat(1 << 20))), Ask);
+    assert_eq!(world.verdict(&format!("{}echo a", "env ".repeat(30_000))), Ask);
+    assert_eq!(world.verdict(&"eval ".repeat(20_000)), Ask);
+}
+
+#[test]
+fn deny_beats_ask_beats_allow_beats_the_mode() {
+    let all = &["shell(git *)", "write"];
+    let words = |mode, allow, ask, deny| Written { mode, allow, ask, deny }.world().verdict("ls a");
+    let (ls, none): (&[&str], &[&str]) = (&["shell(ls *)"], &[]);
+    assert_eq!(words(PolicyMode::Ask, none, none, none), Ask);
+    assert_eq!(words(PolicyMode::Ask, ls, none, none), Allow);
+    assert_eq!(words(PolicyMode::Ask, ls, ls, none), Ask);
+    assert_eq!(words(PolicyMode::Ask, ls, ls, ls), Deny);
+    assert_eq!(words(PolicyMode::Ask, ls, &["shell"], none), Ask);
+    assert_eq!(words(PolicyMode::Ask, ls, none, &["shell"]), Deny);
+    assert_eq!(words(PolicyMode::Edits, none, none, none), Ask);
+    assert_eq!(words(PolicyMode::All, none, ls, none), Allow);
+    assert_eq!(words(PolicyMode::All, none, ls, ls), Deny);
+    assert_eq!(words(PolicyMode::Readonly, ls, ls, none), Deny);
+    assert!(Written { deny: all, ..Written::default() }.policy(None).is_ok());
+}
+
+#[test]
+fn a_command_is_judged_by_its_worst_part() {
+    let world = Written { allow: &["shell(echo)"], deny: &["shell(rm)"], ..Written::default() }.world();
+    assert_eq!(world.verdict("echo a; echo b"), Allow);
+    assert_eq!(world.verdict("echo a; ls; echo b"), Ask);
+    assert_eq!(world.verdict("echo a; ls; rm b"), Deny);
+    let judgement = world.command("echo a; rm b");
+    assert_eq!(judgement.why(), "denied by the rule `shell(rm)`");
+    let parts: Vec<_> = judgement.parts.iter().map(|part| (part.what.as_str(), part.verdict)).collect();
+    assert_eq!(parts, [("echo a", Allow), ("rm b", Deny)]);
+}
+
+#[test]
+fn words_of_a_rule_are_globs_on_literal_words() {
+    let allow = &[
+        "shell(git status)",
+        "shell(npm run *)",
+        "shell(git checkout feature/*)",
+        "shell(/opt/x/run *)",
+        "shell([ *)",
+    ];
+    let world = Written { allow, ..Written::default() }.world();
+    for command in
+        ["git status", "npm run dev", "npm run 'a b' $x", "git checkout feature/a/b", "/opt/x/run", "[ -f x ]"]
+    {
+        assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+    for command in [
+        "git status -s",
+        "git checkout main",
+        "git checkout $x",
+        "npm $x",
+        "run",
+        "/opt/x/../y/run",
+        "/usr/bin/git status",
+    ] {
+        assert_eq!(world.verdict(command), Ask, "{command}");
+    }
+    // What is denied may hide behind what is not known.
+    let world =
+        Written { mode: PolicyMode::All, deny: &["shell(git push *)", "shell(/bin/x)"], ..Written::default() }.world();
+    for command in ["git push", "git push origin", "/usr/bin/git push -f", "/bin/x"] {
+        assert_eq!(world.verdict(command), Deny, "{command}");
+    }
+    for command in ["git $x", "$x push", "git $(echo push)", "git pu*", "x"] {
+        assert_eq!(world.verdict(command), Ask, "{command}");
+    }
+    for command in ["git pull", "git commit -m \"$x\"", "/opt/x", "y"] {
+        assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+}
+
+#[test]
+fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
+    let refused = [
+        "shell",
+        "shell(*)",
+        "shell(g*)",
+        "shell(git)",
+        "shell(git *)",
+        "shell(/usr/bin/git *)",
+        "shell(git -* *)",
+        "shell(git -C *)",
+        "shell(git * status)",
+        "shell(make)",
+        "shell(npm)",
+        "shell(npx *)",
+        "shell(python3)",
+        "shell(python3.12 *)",
+        "shell(python -c *)",
+        "shell(find . *)",
+        "shell(env *)",
+        "shell(sudo)",
+        "shell(sudo ls *)",
+        "shell(timeout 5 *)",
+        "shell(xargs *)",
+        "shell(bash -c *)",
+        "shell(awk)",
+        "shell(sed *)",
+        "shell(vim)",
+        "shell(tar)",
+        "shell(docker *)",
+        "shell(ssh host *)",
+        "shell(eval *)",
+        "web(example.com)",
+        "write(../x)",
+        "write(a[)",
+        "shell(a[)",
+        "read(~/x)",
+    ];
+    for rule in refused {
+        let error = Written { allow: &[rule], ..Written::default() }.policy(None).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("the rule `{rule}` can't be kept: ")), "{error}");
+    }
+    let kept = [
+        "shell(git status)",
+        "shell(git log *)",
+        "shell(npm run *)",
+        "shell(make test)",
+        "shell(python -m pytest *)",
+        "web",
+        "write(a/**)",
+    ];
+    for rule in kept {
+        Written { allow: &[rule], ..Written::default() }.policy(None).unwrap();
+    }
+    // Denying and asking may be as wide as they like.
+    Written { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..Written::default() }.policy(None).unwrap();
+}
+
+fn place(world: &World, tool: &str, path: &str, writes: bool) -> Verdict {
+    let place = Place::resolve(path, &world.root).unwrap();
+    let act = if writes { Act::Write(place) } else { Act::Read(place) };
+    world.policy.judge(tool, &[act], &world.root).verdict
+}
+
+#[test]
+fn places_are_matched_by_where_they_lead_and_for_deny_by_name_too() {
+    let rules = Written {
+        allow: &[
+            "write(docs/**)",
+            "write(/tmp/out/*)",
+            "read(~/notes/*.md)",
+            "write_file(src/*.rs)",
+            "write(.github/**)",
+        ],
+        ask: &["read(private/**)"],
+        deny: &["read(**/.env)", "write(docs/final/**)"],
+        ..Written::default()
+    };
+    let world = rules.world();
+    let (root, home) = (&world.root, &world.home);
+    fs::create_dir_all(root.join("docs/final")).unwrap();
+    fs::create_dir(root.join("private")).unwrap();
+    fs::create_dir(root.join("hooks")).unwrap();
+    symlink(root.join("docs"), root.join("link")).unwrap();
+    symlink(root.join("docs/final"), root.join("docs/newest")).unwrap();
+    symlink(root.join("src.env"), root.join("docs/.env")).unwrap();
+    symlink("/etc", root.join("docs/etc")).unwrap();
+    let write = |path: &str| place(&world, "write_file", path, true);
+    let read = |path: &str| place(&world, "read_file", path, false);
+    assert_eq!(write("docs/a/b"), Allow);
+    assert_eq!(write("link/a"), Allow);
+    assert_eq!(write("/tmp/out/a"), Allow);
+    assert_eq!(write("/tmp/out/a/b"), Ask);
+    assert_eq!(write("docs/etc/passwd"), Ask);
+    assert_eq!(write("docs/final/a"), Deny);
+    assert_eq!(write("docs/newest/a"), Deny);
+    assert_eq!(write("docs/final/../a"), Allow);
+    assert_eq!(write("src/a.rs"), Allow);
+    assert_eq!(place(&world, "edit_file", "src/a.rs", true), Ask);
+    assert_eq!(write("docs/.git/config"), Ask);
+    assert_eq!(write("x/.git/hooks/y"), Ask);
+    assert_eq!(read("a"), Allow);
+    assert_eq!(read("private/a"), Ask);
+    assert_eq!(read("docs/.env"), Deny);
+    assert_eq!(read(".env"), Deny);
+    assert_eq!(read(home.join("notes/a.md").to_str().unwrap()), Allow);
+    assert_eq!(read(home.join("notes/a.txt").to_str().unwrap()), Ask);
+    // A folder may hold what is denied.
+    assert_eq!(place(&world, "grep", ".", false), Ask);
+    // Redirections are places too.
+    let world =
+        Written { allow: &["shell(echo)", "write(docs/**)"], deny: &["write(/etc/**)"], ..Written::default() }.world();
+    assert_eq!(world.verdict("echo a > docs/x"), Allow);
+    assert_eq!(world.verdict("echo a > x"), Ask);
+    assert_eq!(world.verdict("echo a > /etc/x"), Deny);
+    assert_eq!(world.verdict("echo a > docs/../../../../../../../../etc/x"), Deny);
+    assert_eq!(world.verdict("echo a > $x"), Ask);
+}
+
+#[test]
+fn protected_names_are_asked_for_whatever_is_allowed() {
+    for mode in [PolicyMode::Ask, PolicyMode::Edits] {
+        let world = Written { mode, allow: &["write", "shell(echo)", "write_file"], ..Written::default() }.world();
+        assert_eq!(place(&world, "write_file", "a", true), Allow);
+        assert_eq!(place(&world, "write_file", "/tmp/a", true), Allow);
+        for path in [".git/config", "a/.bashrc", ".vscode/x", "/tmp/.ssh/config"] {
+            assert_eq!(place(&world, "write_file", path, true), Ask, "{path}");
+            assert_eq!(world.verdict(&format!("echo a >> {path}")), Ask, "{path}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_is_judged_by_its_bare_name() {
+    let judge = |rules: Written<'_>, acts: &[Act]| {
+        let world = rules.world();
+        world.policy.judge("deploy", acts, &world.root).verdict
+    };
+    assert_eq!(judge(Written::default(), &[Act::Other]), Ask);
+    assert_eq!(judge(Written { allow: &["deploy"], ..Written::default() }, &[Act::Other]), Allow);
+    assert_eq!(judge(Written { deny: &["deploy"], ..Written::default() }, &[Act::Other]), Deny);
+    assert_eq!(judge(Written { deny: &["deploy"], ..Written::default() }, &[Act::Talk]), Deny);
+    assert_eq!(judge(Written { deny: &["deploy"], ..Written::default() }, &[]), Deny);
+    assert_eq!(judge(Written { ask: &["deploy"], ..Written::default() }, &[]), Ask);
+    assert_eq!(
+        judge(Written { allow: &["deploy"], mode: PolicyMode::Readonly, ..Written::default() }, &[Act::Other]),
+        Deny
+    );
+}

@@ -1,0 +1,187 @@
+//! Commands that the policy allows, really run: nothing may run that no rule allows, nothing be written elsewhere.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use holdpoint_common::Verdict;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
+
+use crate::hostile;
+use crate::support::{World, Written};
+
+const RULES: Written<'_> = Written {
+    mode: holdpoint_common::PolicyMode::Ask,
+    allow: &[
+        "shell(good)",
+        "shell(echo)",
+        "shell(cat)",
+        "shell(printf)",
+        "shell(test)",
+        "shell([)",
+        "write(out/**)",
+        "read(**)",
+    ],
+    ask: &[],
+    deny: &[],
+};
+
+/// What the rules allow to be executed: their programs, and wrappers that are harmless themselves.
+const ALLOWED: [&str; 16] = [
+    "bash", "good", "echo", "cat", "printf", "test", "[", "env", "timeout", "nice", "nohup", "setsid", "stdbuf",
+    "xargs", "time", "strace",
+];
+
+/// Words of the grammar that would be programs if bash took them for such.
+const OTHERS: [&str; 22] = [
+    "bad", "a", "b", "x", "y", "EOF", "-n", "-v", "-o", "1", "2", "in", "-", "a#b", "a;b", "a b", "%d", "]", "b c",
+    "out", "true", "false",
+];
+
+/// Where commands run: a folder that has `out` and nothing else, and programs of which `bad` leaves a mark.
+struct Place {
+    world: World,
+    programs: PathBuf,
+    mark: PathBuf,
+    _folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let world = RULES.world();
+        fs::create_dir(world.root.join("out")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (programs, mark) = (folder.path().join("bin"), folder.path().join("mark"));
+        fs::create_dir(&programs).unwrap();
+        let bad = programs.join("bad");
+        fs::write(&bad, format!("#!/bin/sh\n: > {}\n", mark.display())).unwrap();
+        fs::set_permissions(&bad, fs::Permissions::from_mode(0o755)).unwrap();
+        for name in OTHERS.iter().filter(|name| **name != "bad") {
+            symlink(&bad, programs.join(name)).unwrap();
+        }
+        symlink("/bin/true", programs.join("good")).unwrap();
+        // `time` is not everywhere, and without options does as `env` does.
+        symlink("/usr/bin/env", programs.join("time")).unwrap();
+        for name in
+            ["cat", "env", "timeout", "nice", "nohup", "setsid", "stdbuf", "xargs", "bash", "printf", "test", "["]
+        {
+            let real = ["/bin", "/usr/bin"].map(|folder| Path::new(folder).join(name));
+            symlink(real.iter().find(|path| path.exists()).unwrap(), programs.join(name)).unwrap();
+        }
+        symlink(&bad, world.root.join("bad")).unwrap();
+        symlink(&bad, world.home.join("bad")).unwrap();
+        Self { world, programs, mark, _folder: folder }
+    }
+
+    /// Runs `command` with bash, through `before`, until all that it started is over; returns its standard error.
+    fn run(&self, before: &[&str], command: &str) -> String {
+        let words: Vec<_> = before.iter().copied().chain(["/bin/bash", "-c", command]).collect();
+        let mut child = Command::new(words[0])
+            .args(&words[1..])
+            .current_dir(&self.world.root)
+            .env_clear()
+            .env("PATH", &self.programs)
+            .env("HOME", &self.world.home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut errors = child.stderr.take().unwrap();
+        let (send, read) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            errors.read_to_end(&mut text).unwrap();
+            let _ = send.send(String::from_utf8_lossy(&text).into_owned());
+        });
+        // A loop without end is ended: what it does, it has done by then.
+        let text = read.recv_timeout(Duration::from_secs(3));
+        let group = Pid::from_child(&child);
+        let _ = kill_process_group(group, Signal::KILL);
+        child.wait().unwrap();
+        text.unwrap_or_default()
+    }
+
+    /// What is in the folder now that was not before.
+    fn left(&self) -> BTreeSet<String> {
+        let names = fs::read_dir(&self.world.root).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: BTreeSet<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+        left.remove("out");
+        left.remove("bad");
+        if self.mark.exists() {
+            left.insert("the mark of another program".to_owned());
+        }
+        left
+    }
+}
+
+/// How many cases a property is tried with.
+pub(crate) fn cases(everyday: u32, full: u32) -> Config {
+    let full_run = std::env::var_os("HOLDPOINT_FULL").is_some();
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    Config {
+        cases: cases.unwrap_or(if full_run { full } else { everyday }),
+        failure_persistence: None,
+        ..Config::default()
+    }
+}
+
+#[test]
+fn what_is_allowed_leaves_nothing_that_no_rule_allows() {
+    let place = Place::new();
+    let ran = Cell::new(0u32);
+    let mut runner = TestRunner::new(cases(1_500, 100_000));
+    let result = runner.run(&hostile::command(), |command| {
+        if place.world.verdict(&command) != Verdict::Allow {
+            return Ok(());
+        }
+        ran.set(ran.get() + 1);
+        let errors = place.run(&[], &command);
+        let left = place.left();
+        prop_assert!(left.is_empty(), "{left:?} was left by {command:?}\n{errors}");
+        prop_assert!(!errors.contains("command not found"), "{command:?}\n{errors}");
+        Ok(())
+    });
+    println!("{} commands were run", ran.get());
+    result.unwrap();
+}
+
+#[test]
+fn what_is_allowed_executes_only_what_a_rule_allows() {
+    let place = Place::new();
+    let trace = place.programs.with_file_name("trace");
+    let strace =
+        ["/usr/bin/strace", "-f", "-q", "-e", "trace=execve,execveat", "-s", "300", "-o", trace.to_str().unwrap()];
+    let ran = Cell::new(0u32);
+    let mut runner = TestRunner::new(cases(300, 20_000));
+    let result = runner.run(&hostile::command(), |command| {
+        if place.world.verdict(&command) != Verdict::Allow {
+            return Ok(());
+        }
+        ran.set(ran.get() + 1);
+        place.run(&strace, &command);
+        for line in fs::read_to_string(&trace)
+            .unwrap()
+            .lines()
+            .filter(|line| line.contains("execve(") || line.contains("execveat("))
+        {
+            let program = line.split('"').nth(1).unwrap_or(line);
+            let name = program.rsplit('/').next().unwrap();
+            prop_assert!(ALLOWED.contains(&name), "{command:?}\n{line}");
+        }
+        Ok(())
+    });
+    println!("{} commands were traced", ran.get());
+    result.unwrap();
+}
