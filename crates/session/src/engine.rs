@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use actix::prelude::*;
 use holdpoint_common::{Limits, SessionSettings, Who};
-use holdpoint_tools::{Jobs, ReadFile, Shell, Supervisor, Toolbox, WriteFile};
+use holdpoint_tools::{AskUser, Jobs, ReadFile, Shell, Supervisor, Toolbox, WriteFile};
 use thiserror::Error;
 use tokio::runtime;
 
@@ -71,7 +71,12 @@ impl Engine {
 /// The tools that are built in.
 #[must_use]
 pub fn builtin_tools() -> Toolbox {
-    Toolbox::new().with(Shell::default).with(Jobs::default).with(ReadFile::default).with(WriteFile::default)
+    Toolbox::new()
+        .with(Shell::default)
+        .with(Jobs::default)
+        .with(ReadFile::default)
+        .with(WriteFile::default)
+        .with(AskUser::default)
 }
 
 impl EngineBuilder {

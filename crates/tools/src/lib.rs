@@ -64,6 +64,7 @@
 
 mod act;
 mod ask;
+mod ask_user;
 mod background;
 mod context;
 pub mod environment;
@@ -105,6 +106,7 @@ pub use background::{Background, JobOutput, JobState, MAX_JOBS};
 pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor, supervise_if_asked};
 
 // Built-in tools.
+pub use ask_user::AskUser;
 pub use jobs::Jobs;
 pub use read_file::ReadFile;
 pub use shell::Shell;

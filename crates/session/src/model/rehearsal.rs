@@ -17,6 +17,7 @@
 //! | `think TEXT`, `think@RATE TEXT` | the same as a thought |
 //! | `call TOOL {JSON}` | calls a tool; the JSON may go over several lines; without it, `{}` |
 //! | `shell: COMMAND` | short for `call shell {"command": "COMMAND"}` |
+//! | `ask: QUESTION` | short for `call ask_user {"question": "QUESTION"}` |
 //! | `wait 500ms`, `wait 2s` | is silent for a while |
 //! | `fail TEXT` | ends the answer with an error |
 //! | `flood N [BYTES]` | says N pieces of BYTES bytes (4 if not said) as fast as they are taken |

@@ -142,6 +142,9 @@ impl<'a> Words<'a> {
         if let Some(command) = line.strip_prefix("shell:") {
             return Some(Self::Other { word: "shell:", rate: None, words: command.trim() });
         }
+        if let Some(question) = line.strip_prefix("ask:") {
+            return Some(Self::Other { word: "ask:", rate: None, words: question.trim() });
+        }
         let first = first_word(line);
         let words = line[first.len()..].trim();
         match first.split_once('@') {
@@ -201,6 +204,11 @@ fn parse_other(word: &str, rate: Option<&str>, words: &str) -> Result<Instructio
         "shell:" => {
             let arguments = serde_json::json!({ "command": words }).to_string();
             Ok(Instruction::Call { tool: "shell".into(), arguments })
+        }
+        "ask:" if words.is_empty() => Err("ask what? (ask: QUESTION)".into()),
+        "ask:" => {
+            let arguments = serde_json::json!({ "question": unescape(words) }).to_string();
+            Ok(Instruction::Call { tool: "ask_user".into(), arguments })
         }
         "say" => Ok(Instruction::Say { rate, text: unescape(words) }),
         "think" => Ok(Instruction::Think { rate, text: unescape(words) }),
@@ -306,7 +314,9 @@ mod tests {
 
     #[test]
     fn calls_that_follow_each_other_are_one_step() {
-        let script = script("say a\ncall x\n# and\n\ncall y {\"k\":\n  \"}\"}\nshell: echo \"hi\"\nsay b\n---\nhang");
+        let script = script(
+            "say a\ncall x\n# and\n\ncall y {\"k\":\n  \"}\"}\nshell: echo \"hi\"\nask: A?\\nB?\nsay b\n---\nhang",
+        );
         assert_eq!(
             script.steps,
             [
@@ -315,6 +325,7 @@ mod tests {
                     call("x", "{}"),
                     call("y", "{\"k\":\n  \"}\"}"),
                     call("shell", r#"{"command":"echo \"hi\""}"#),
+                    call("ask_user", r#"{"question":"A?\nB?"}"#),
                 ],
                 vec![Instruction::Say { rate: None, text: "b".into() }],
                 vec![Instruction::Hang],
@@ -345,6 +356,7 @@ mod tests {
         assert!(error("say@0 x").contains("no rate"));
         assert!(error("call").contains("which tool"));
         assert!(error("hang on").contains("stands alone"));
+        assert!(error("ask:").contains("ask what"));
     }
 
     fn instruction() -> impl Strategy<Value = Instruction> {
@@ -372,7 +384,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_breaks_the_parser(
-            text in "((say|think|call|wait|fail|flood|hang|shell:|---|#|@|\\{|\\}|\"|\\\\|é|[ \t\n\r]|[a-z0-9:]){0,4}){0,20}"
+            text in "((say|think|call|wait|fail|flood|hang|shell:|ask:|---|#|@|\\{|\\}|\"|\\\\|é|[ \t\n\r]|[a-z0-9:]){0,4}){0,20}"
         ) {
             drop(Script::parse(&text));
         }
