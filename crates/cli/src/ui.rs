@@ -6,10 +6,18 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use holdpoint_common::Event;
-use holdpoint_tools::shown::prose;
+use holdpoint_tools::shown::{prose, prose_line};
+use rustix::termios::tcgetwinsize;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 64 * 1024;
+
+/// What stands before what the user types.
+const MARK: &str = "> ";
+
+/// How wide a terminal is that does not say it.
+const COLUMNS: usize = 80;
 
 /// Standard output and standard error. The program writes nowhere else.
 pub(crate) struct Ui {
@@ -32,6 +40,8 @@ struct Stream {
     styled: bool,
     /// Its last line has not been ended.
     open: bool,
+    /// Cells that what the user types takes on it, if it is for that.
+    typed: Option<usize>,
 }
 
 /// How a line on standard error looks, where it may look like anything.
@@ -114,6 +124,9 @@ impl Ui {
             return Ok(());
         }
         self.turn_to(Side::Err)?;
+        if self.err.typed.is_some() {
+            self.err.end_line();
+        }
         self.err.put(Style::Dim, &prose(piece));
         self.err.open = !piece.ends_with('\n');
         Ok(())
@@ -141,17 +154,22 @@ impl Ui {
         Ok(())
     }
 
-    /// Writes what the user types back, to standard error.
-    pub(crate) fn echo(&mut self, text: &str) -> io::Result<()> {
+    /// Shows what the user types, on one line of standard error: of a longer text, its end.
+    pub(crate) fn input(&mut self, text: &str) -> io::Result<()> {
         self.turn_to(Side::Err)?;
-        self.err.put(Style::Bold, text);
-        self.err.open = !text.ends_with('\n');
-        self.flush()
-    }
-
-    /// Takes back so many characters of what was echoed last.
-    pub(crate) fn erase(&mut self, characters: usize) -> io::Result<()> {
-        self.err.put(Style::Plain, &"\u{8} \u{8}".repeat(characters));
+        let before = self.err.typed.take();
+        if before.is_none() {
+            self.err.end_line();
+        }
+        let text = prose_line(text);
+        let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(MARK.len() + 2);
+        // The last column stays free: a cursor behind it is on the next line for some terminals.
+        let shown = end_of(&text, columns - MARK.len() - 1);
+        let cells = shown.width();
+        let stale = before.unwrap_or_default().saturating_sub(cells);
+        self.err.put(Style::Bold, &format!("\r{MARK}{shown}{}{}", " ".repeat(stale), "\u{8}".repeat(stale)));
+        self.err.open = true;
+        self.err.typed = Some(cells);
         self.flush()
     }
 
@@ -204,11 +222,13 @@ impl Stream {
             is_terminal,
             styled: is_terminal && !plain,
             open: false,
+            typed: None,
         }
     }
 
     /// Ends the line if it is open, where a failure concerns nobody.
     fn end_line(&mut self) {
+        self.typed = None;
         if std::mem::take(&mut self.open) {
             self.put(Style::Plain, "\n");
         }
@@ -219,6 +239,31 @@ impl Stream {
         let (begin, end) = if self.styled { style.codes() } else { ("", "") };
         for part in [begin, text, end] {
             let _ = self.writer.write_all(part.as_bytes());
+        }
+    }
+}
+
+/// As much of a text's end as fits into so many cells.
+fn end_of(text: &str, cells: usize) -> &str {
+    let mut left = cells;
+    let fits = |&(_, character): &(usize, char)| {
+        let width = character.width().unwrap_or_default();
+        left.checked_sub(width).inspect(|rest| left = *rest).is_some()
+    };
+    let start = text.char_indices().rev().take_while(fits).last().map_or(text.len(), |(at, _)| at);
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_is_typed_fits() {
+        for (text, cells, end) in
+            [("", 3, ""), ("abc", 3, "abc"), ("abcd", 3, "bcd"), ("a漢字", 3, "字"), ("漢字", 4, "漢字")]
+        {
+            assert_eq!(end_of(text, cells), end);
         }
     }
 }

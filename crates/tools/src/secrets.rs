@@ -61,7 +61,7 @@ pub fn mask(text: &str) -> Cow<'_, str> {
 /// The secrets of a text, in their order; no two overlap.
 pub(crate) fn find(text: &str) -> Vec<Secret> {
     let mut found = known::find(text);
-    found.extend(named::find(text));
+    found.extend(named::find(text, false));
     found.extend(block::find(text));
     in_order(found)
 }
@@ -74,7 +74,7 @@ pub(crate) fn find_in_command(command: &str) -> Vec<Secret> {
     };
     let mut found = known::find(command);
     found.retain(|secret| !is_program(secret));
-    found.extend(named::find(command));
+    found.extend(named::find(command, true));
     found.extend(block::find(command));
     in_order(found)
 }

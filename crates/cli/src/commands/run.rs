@@ -1,5 +1,6 @@
 //! `holdpoint run`: one prompt, its turn, its end.
 
+mod asked;
 mod asking;
 mod follow;
 mod human;

@@ -1,5 +1,7 @@
 //! Secrets that are known by the name they stand under: options, variables, fields, headers.
 
+use std::cell::LazyCell;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -20,9 +22,8 @@ static FIELDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// `--name value`.
-static OPTIONS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&format!(r"(?-u)--[A-Za-z0-9-]*?(?:(?i:{WORDS})|api-key)([A-Za-z0-9-]*)[ \t]+{VALUE}")).ok()
-});
+static OPTIONS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&format!(r"(?-u)(--[A-Za-z0-9-]*?(?i:{WORDS}))[ \t]+{VALUE}")).ok());
 
 /// `Authorization: Bearer value`, and `Bearer value` by itself.
 static HEADERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -31,19 +32,27 @@ static HEADERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// What says in a name's end that the rest is not the secret itself but something about it.
-const ABOUT: [&str; 22] = [
-    "file", "path", "url", "uri", "host", "endpoint", "name", "id", "count", "type", "len", "length", "limit", "size",
-    "dir", "expiry", "ttl", "policy", "env", "ref", "s", "kind",
+const ABOUT: [&str; 34] = [
+    "backend", "cmd", "command", "count", "dir", "domain", "endpoint", "env", "expiry", "file", "helper", "hook",
+    "host", "id", "kind", "len", "length", "limit", "name", "path", "policy", "program", "provider", "proxy", "ref",
+    "s", "script", "server", "size", "source", "ttl", "type", "uri", "url",
 ];
 
-/// The values under names that say they are secret.
-pub(super) fn find(text: &str) -> Vec<Secret> {
+/// Options that have no value, although their names end with a secret's: what follows is something else.
+const WITHOUT_VALUE: [&str; 12] =
+    ["no", "with", "without", "show", "use", "print", "enable", "ignore", "skip", "get", "list", "rotate"];
+
+/// The values under names that say they are secret. In a command, a name that stands there once more may be used
+/// to run what stands under it; elsewhere, that takes a `$`.
+pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
+    let used = LazyCell::new(|| used_names(text, in_command));
     let mut found = Vec::new();
     for field in FIELDS.iter().flat_map(|fields| fields.captures_iter(text)) {
-        found.extend(Named::field(text, &field).and_then(Named::secret));
+        let named = Named::field(text, &field).filter(Named::is_secret);
+        found.extend(named.filter(|named| named.is_random() || !used.contains(named.last_word())).map(Named::masked));
     }
     for option in OPTIONS.iter().flat_map(|options| options.captures_iter(text)) {
-        found.extend(Named::option(text, &option).and_then(Named::secret));
+        found.extend(Named::option(text, &option).filter(Named::is_secret).map(Named::masked));
     }
     for header in HEADERS.iter().flat_map(|headers| headers.captures_iter(text)) {
         let Some(value) = header.get(2) else { continue };
@@ -55,11 +64,32 @@ pub(super) fn find(text: &str) -> Vec<Secret> {
     found
 }
 
+/// The words of a text that may stand for what a secret's name stands for.
+fn used_names(text: &str, in_command: bool) -> HashSet<&str> {
+    let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
+    let (mut seen, mut used) = (HashSet::new(), HashSet::new());
+    let mut rest = text;
+    while let Some(start) = rest.find(is_word) {
+        let (between, from) = rest.split_at(start);
+        let (word, after) = from.split_at(from.find(|character| !is_word(character)).unwrap_or(from.len()));
+        // `$NAME`, `${NAME}`, `${!NAME}`, `${#NAME}`.
+        let expanded = between.trim_end_matches(['{', '!', '#']).ends_with('$');
+        if expanded || in_command && !seen.insert(word) {
+            used.insert(word);
+        }
+        rest = after;
+    }
+    used
+}
+
 /// Bytes under which a value is taken for a word.
 const LONG_ENOUGH: usize = 6;
 
-/// Bytes from which letters and digits that are mixed are no name of anything.
+/// Bytes from which what is mixed is the name of nothing.
 const RANDOM: usize = 16;
+
+/// Bytes from which hexadecimal digits are the name of nothing.
+const HEX: usize = 24;
 
 /// A value and the name it stands under.
 struct Named<'a> {
@@ -77,6 +107,10 @@ impl<'a> Named<'a> {
         let before =
             text[..whole.start()].trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         let name_end = field.get(1)?.end();
+        if before.ends_with(['$', '{']) && before.trim_end_matches('{').ends_with('$') {
+            // `${NAME:="value"}` is the value.
+            return None;
+        }
         let name = &text[before.len()..name_end];
         let quoted = field.get(3).or_else(|| field.get(4));
         // `NAME=value` is a variable's, or meant for one.
@@ -85,26 +119,42 @@ impl<'a> Named<'a> {
         Some(Self { text, name, value: quoted.or_else(|| field.get(5))?.range(), literal })
     }
 
-    fn option(text: &'a str, option: &Captures<'_>) -> Option<Self> {
-        let (start, end) = (option.get(0)?.start(), option.get(1)?.end());
+    fn option(text: &'a str, option: &Captures<'a>) -> Option<Self> {
+        let name = option.get(1)?.as_str();
         let value = option.get(2).or_else(|| option.get(3)).or_else(|| option.get(4))?;
-        Some(Self { text, name: &text[start..end], value: value.range(), literal: !value.as_str().starts_with('-') })
+        let first = name.trim_start_matches('-').split('-').next().unwrap_or_default();
+        let has_value = !WITHOUT_VALUE.contains(&first) && !value.as_str().starts_with('-');
+        has_value.then(|| Self { text, name, value: value.range(), literal: true })
     }
 
-    fn secret(self) -> Option<Secret> {
-        let value = &self.text[self.value.clone()];
+    fn masked(self) -> Secret {
+        Secret::masked(self.value)
+    }
+
+    fn value(&self) -> &'a str {
+        &self.text[self.value.clone()]
+    }
+
+    fn is_random(&self) -> bool {
+        is_random(self.value())
+    }
+
+    fn is_secret(&self) -> bool {
+        let value = self.value();
         let letters = value.bytes().any(|byte| byte.is_ascii_alphabetic());
         let digits = value.bytes().filter(u8::is_ascii_digit).count();
-        let random = is_random(value);
         // Elsewhere than in quotes, it may be the name of something.
-        let says_so = random || self.literal && letters || value.len() >= 8 && digits >= 3 && letters;
-        let secret = says_so
-            && value.len() >= LONG_ENOUGH
+        let says_so = self.literal && letters || value.len() >= 8 && digits >= 3 && letters;
+        value.len() >= LONG_ENOUGH
+            && (says_so || self.is_random())
             && self.is_secret_name()
-            && (random || !self.is_used())
             && is_literal(self.text, &self.value)
-            && !is_place(value);
-        secret.then(|| Secret::masked(self.value))
+            && !is_place(value)
+    }
+
+    /// The end of its name, as a variable could be called.
+    fn last_word(&self) -> &'a str {
+        self.name.rsplit('-').next().unwrap_or_default()
     }
 
     fn is_secret_name(&self) -> bool {
@@ -117,7 +167,7 @@ impl<'a> Named<'a> {
             }
             None => false,
         });
-        !about && !name.contains("public") && (self.is_key() || !name.ends_with("_key"))
+        !about && !name.contains("public") && !name.contains("tokeni") && (self.is_key() || !name.ends_with("_key"))
     }
 
     /// Whether a `…_key` is one that opens something: variables' are, others say so.
@@ -127,17 +177,14 @@ impl<'a> Named<'a> {
             ["api", "secret", "access", "private", "auth", "encryption", "signing", "master", "account", "service"];
         !self.name.bytes().any(|byte| byte.is_ascii_lowercase()) || kinds.iter().any(|kind| name.contains(kind))
     }
-
-    /// Whether the text has the name once more: then what it stands for may be part of what happens.
-    fn is_used(&self) -> bool {
-        self.text.matches(self.name).nth(1).is_some()
-    }
 }
 
-/// Whether letters and digits are mixed as in no name.
+/// Whether it is mixed as the name of nothing is: letters of both cases with digits, or many hexadecimal digits.
 fn is_random(value: &str) -> bool {
     let count = |kind: fn(&u8) -> bool| value.as_bytes().iter().filter(|byte| kind(byte)).count();
-    value.len() >= RANDOM && count(u8::is_ascii_digit) >= 2 && count(u8::is_ascii_alphabetic) >= 2
+    let mixed =
+        [u8::is_ascii_digit, u8::is_ascii_lowercase, u8::is_ascii_uppercase].into_iter().all(|kind| count(kind) >= 2);
+    value.len() >= RANDOM && mixed || value.len() >= HEX && count(u8::is_ascii_hexdigit) == value.len()
 }
 
 /// Whether a value ends where it seems to: nothing that a shell would expand is part of it.
@@ -146,17 +193,19 @@ fn is_literal(text: &str, value: &Range<usize>) -> bool {
     next.is_none_or(|next| next.is_ascii_whitespace() || "\"';&|),}]<>".contains(next))
 }
 
-/// Whether a value may be where something is: a path, an address, a host.
+/// Whether a value is, or has in it, where something may be: a path, an address, a host.
 fn is_place(value: &str) -> bool {
     let base64 = value.len() == 40 || value.ends_with('=');
-    if value.contains("://") || value.starts_with(['/', '.', '~']) || value.contains('/') && !base64 {
-        return true;
-    }
-    // The last label of a host is letters, or the whole an IPv4 address.
-    let host = value.split([':', '@']).next().unwrap_or_default();
-    let last = host.rsplit('.').next().unwrap_or_default();
-    let dotted = host.contains('.');
-    dotted && (last.bytes().all(|byte| byte.is_ascii_alphabetic()) || last.starts_with("xn--"))
-        || value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':'))
-        || value.starts_with("0x")
+    let path = value.starts_with(['/', '.', '~']) || value.contains("://") || value.contains('/') && !base64;
+    let number = value.starts_with("0x") || value.bytes().all(|byte| byte.is_ascii_digit() || b".:".contains(&byte));
+    path || number || value.split(|part: char| !part.is_ascii_alphanumeric() && !"._-".contains(part)).any(is_host)
+}
+
+/// The last label of a host's name is of letters; its address is of numbers.
+fn is_host(part: &str) -> bool {
+    let Some((_, last)) = part.trim_end_matches('.').rsplit_once('.') else { return false };
+    let labels = |kind: fn(u8) -> bool| last.bytes().all(kind);
+    labels(|byte| byte.is_ascii_alphabetic())
+        || last.starts_with("xn--")
+        || part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }

@@ -10,16 +10,30 @@ use crate::terminal::Key;
 /// before was meant for something else.
 pub(super) const GUARD: Duration = Duration::from_millis(300);
 
-/// The ask that is shown, and what the user has typed at it.
+/// The ask that is shown, and how far the user is with it.
 #[derive(Debug)]
 pub(super) struct Asking {
     ask: Ask,
-    /// When it, or its question, appeared.
+    /// When it, or what it wants to know now, appeared.
     appeared: Instant,
     /// An answer is on its way: nothing more is taken.
     answered: bool,
     replies: Vec<QuestionReply>,
-    typed: String,
+    entry: Entry,
+}
+
+/// What keys are taken for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// Each is a choice.
+    Choice,
+    /// They make up a text.
+    Words {
+        /// As far as it is typed.
+        typed: String,
+        /// There is a choice to go back to.
+        chosen: bool,
+    },
 }
 
 /// What a key did.
@@ -27,12 +41,10 @@ pub(super) struct Asking {
 pub(super) enum Pressed {
     /// It means nothing here, or not yet.
     Nothing,
-    /// This is added to what is typed.
-    Typed(char),
-    /// So many characters of what is typed are taken back.
-    Erased(usize),
-    /// A question is replied to; the next one is to be shown.
-    NextQuestion,
+    /// What is typed has changed.
+    Typed,
+    /// Something else is to be answered now, or in another way.
+    Turned,
     /// This is the answer.
     Answer(Answer),
     /// The turn is to end.
@@ -42,7 +54,9 @@ pub(super) enum Pressed {
 impl Asking {
     /// An ask that appears now.
     pub(super) fn new(ask: Ask, now: Instant) -> Self {
-        Self { ask, appeared: now, answered: false, replies: Vec::new(), typed: String::new() }
+        let mut asking = Self { ask, appeared: now, answered: false, replies: Vec::new(), entry: Entry::Choice };
+        asking.begin();
+        asking
     }
 
     /// The ask.
@@ -50,12 +64,16 @@ impl Asking {
         &self.ask
     }
 
-    /// The question that is to be replied to now.
-    pub(super) fn question(&self) -> Option<&Question> {
-        match &self.ask.request {
-            AskRequest::Question(request) => request.questions.get(self.replies.len()),
-            AskRequest::Pause(_) => None,
-        }
+    /// The question that is to be replied to now, and which of how many it is.
+    pub(super) fn question(&self) -> Option<(&Question, usize, usize)> {
+        let AskRequest::Question(request) = &self.ask.request else { return None };
+        let place = self.replies.len();
+        Some((request.questions.get(place)?, place + 1, request.questions.len()))
+    }
+
+    /// What keys are taken for now.
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
     }
 
     /// It is on the screen only now.
@@ -63,66 +81,116 @@ impl Asking {
         self.appeared = now;
     }
 
-    /// The answer was refused: keys count again.
+    /// The answer was refused: keys count again, from the beginning.
     pub(super) fn reopen(&mut self, now: Instant) {
         (self.answered, self.appeared) = (false, now);
         self.replies.clear();
-        self.typed.clear();
+        self.begin();
     }
 
     /// What a key that was pressed at `at` does.
     pub(super) fn press(&mut self, key: Key, at: Instant) -> Pressed {
-        if key == Key::Ctrl('c') {
-            return Pressed::Interrupt;
+        let chosen = matches!(self.entry, Entry::Words { chosen: true, .. });
+        match key {
+            Key::Ctrl('c') => return Pressed::Interrupt,
+            Key::Esc if chosen && !self.answered => {
+                self.entry = Entry::Choice;
+                return Pressed::Turned;
+            }
+            Key::Esc => return Pressed::Interrupt,
+            _ => {}
         }
-        if key == Key::Esc {
-            let typed = std::mem::take(&mut self.typed).chars().count();
-            return if typed > 0 { Pressed::Erased(typed) } else { Pressed::Interrupt };
-        }
-        if self.answered || at.saturating_duration_since(self.appeared) < GUARD {
+        // Who has chosen to type is not to lose the first letters: nothing typed is no answer.
+        if self.answered || !chosen && at.saturating_duration_since(self.appeared) < GUARD {
             return Pressed::Nothing;
         }
-        let pressed = match &self.ask.request {
-            AskRequest::Pause(pause) => match (pause.kind, key) {
-                (PauseKind::Continue, Key::Enter) => Pressed::Answer(Answer::Resume),
-                (PauseKind::Confirm, Key::Char('y' | 'Y')) => Pressed::Answer(Answer::Approve { always: false }),
-                (PauseKind::Confirm, Key::Char('a' | 'A')) if self.ask.always.is_some() => {
-                    Pressed::Answer(Answer::Approve { always: true })
-                }
-                (PauseKind::Confirm, Key::Char('n' | 'N')) => Pressed::Answer(Answer::Deny { reason: None }),
-                _ => Pressed::Nothing,
-            },
-            AskRequest::Question(_) => self.reply(key, at),
+        let pressed = match self.entry {
+            Entry::Choice => self.choose(key),
+            Entry::Words { .. } => self.write(key),
         };
         self.answered = matches!(pressed, Pressed::Answer(_));
         pressed
     }
 
-    fn reply(&mut self, key: Key, at: Instant) -> Pressed {
-        match key {
-            Key::Ctrl('d') => Pressed::Answer(Answer::Cancel),
-            Key::Char(character) => {
-                self.typed.push(character);
-                Pressed::Typed(character)
-            }
-            Key::Backspace if self.typed.pop().is_some() => Pressed::Erased(1),
-            Key::Enter => {
-                let typed = std::mem::take(&mut self.typed);
-                let typed = typed.trim();
-                let Some(question) = self.question().filter(|_| !typed.is_empty()) else { return Pressed::Nothing };
-                let number = typed.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-                let option = number.and_then(|number| question.options.get(number));
-                let answer = option.map_or(typed, |option| &option.label).to_owned();
-                let reply = QuestionReply { id: question.id.clone(), answer };
-                self.replies.push(reply);
-                if self.question().is_some() {
-                    self.appeared = at;
-                    return Pressed::NextQuestion;
+    /// Begins with what is to be answered now.
+    fn begin(&mut self) {
+        self.entry = match self.question() {
+            Some((question, ..)) if question.options.is_empty() => Entry::words(false),
+            Some(_) | None => Entry::Choice,
+        };
+    }
+
+    fn choose(&mut self, key: Key) -> Pressed {
+        let letter = match key {
+            Key::Char(letter) => letter.to_ascii_lowercase(),
+            _ => ' ',
+        };
+        match &self.ask.request {
+            AskRequest::Pause(pause) => match (pause.kind, letter) {
+                (PauseKind::Continue, _) if key == Key::Enter => Pressed::Answer(Answer::Resume),
+                (PauseKind::Confirm, 'y') => Pressed::Answer(Answer::Approve { always: false }),
+                (PauseKind::Confirm, 'a') if self.ask.always.is_some() => {
+                    Pressed::Answer(Answer::Approve { always: true })
                 }
-                Pressed::Answer(Answer::Reply { answers: std::mem::take(&mut self.replies) })
+                (PauseKind::Confirm, 'n') => Pressed::Answer(Answer::Deny { reason: None }),
+                (PauseKind::Confirm, 'r') => self.turn_to_words(),
+                (PauseKind::Continue | PauseKind::Confirm, _) => Pressed::Nothing,
+            },
+            AskRequest::Question(_) => match letter {
+                'w' => self.turn_to_words(),
+                's' => Pressed::Answer(Answer::Cancel),
+                '1'..='9' => {
+                    let place = letter.to_digit(10).unwrap_or_default() as usize - 1;
+                    let option = self.question().and_then(|(question, ..)| question.options.get(place));
+                    let label = option.map(|option| option.label.clone());
+                    label.map_or(Pressed::Nothing, |label| self.reply(label))
+                }
+                _ => Pressed::Nothing,
+            },
+        }
+    }
+
+    fn turn_to_words(&mut self) -> Pressed {
+        self.entry = Entry::words(true);
+        Pressed::Turned
+    }
+
+    fn write(&mut self, key: Key) -> Pressed {
+        let Entry::Words { typed, .. } = &mut self.entry else { return Pressed::Nothing };
+        match (key, &self.ask.request) {
+            (Key::Char(character), _) => {
+                typed.push(character);
+                Pressed::Typed
             }
+            (Key::Backspace, _) if typed.pop().is_some() => Pressed::Typed,
+            (Key::Ctrl('d'), AskRequest::Question(_)) => Pressed::Answer(Answer::Cancel),
+            (Key::Enter, request) => match (typed.trim(), request) {
+                ("", _) => Pressed::Nothing,
+                (reason, AskRequest::Pause(_)) => Pressed::Answer(Answer::Deny { reason: Some(reason.to_owned()) }),
+                (words, AskRequest::Question(_)) => {
+                    let words = words.to_owned();
+                    self.reply(words)
+                }
+            },
             _ => Pressed::Nothing,
         }
+    }
+
+    /// Replies to the question that is to be replied to now.
+    fn reply(&mut self, answer: String) -> Pressed {
+        let Some((question, ..)) = self.question() else { return Pressed::Nothing };
+        self.replies.push(QuestionReply { id: question.id.clone(), answer });
+        if self.question().is_some() {
+            self.begin();
+            return Pressed::Turned;
+        }
+        Pressed::Answer(Answer::Reply { answers: self.replies.clone() })
+    }
+}
+
+impl Entry {
+    fn words(chosen: bool) -> Self {
+        Self::Words { typed: String::new(), chosen }
     }
 }
 
@@ -148,7 +216,7 @@ mod tests {
         Asking::new(ask, now).press(key, now + GUARD)
     }
 
-    const KEYS: [Key; 14] = [
+    const KEYS: [Key; 15] = [
         Key::Enter,
         Key::Esc,
         Key::Backspace,
@@ -158,6 +226,7 @@ mod tests {
         Key::Char('N'),
         Key::Char('a'),
         Key::Char('A'),
+        Key::Char('r'),
         Key::Char(' '),
         Key::Char('j'),
         Key::Ctrl('y'),
@@ -171,6 +240,7 @@ mod tests {
             let expected = match key {
                 Key::Char('y' | 'Y') => Pressed::Answer(Answer::Approve { always: false }),
                 Key::Char('n' | 'N') => Pressed::Answer(Answer::Deny { reason: None }),
+                Key::Char('r') => Pressed::Turned,
                 Key::Esc | Key::Ctrl('c') => Pressed::Interrupt,
                 _ => Pressed::Nothing,
             };
@@ -212,38 +282,110 @@ mod tests {
         assert_eq!(late(pause(PauseKind::Confirm), Key::Char('a')), Pressed::Nothing);
     }
 
-    fn questions() -> Asking {
+    #[test]
+    fn m_a2_a_denial_can_have_a_reason() {
+        let at = Instant::now() + GUARD;
+        let mut asking = Asking::new(pause(PauseKind::Confirm), at - GUARD);
+        assert_eq!(asking.press(Key::Char('r'), at), Pressed::Turned);
+        assert_eq!(asking.press(Key::Enter, at), Pressed::Nothing, "nothing is no reason");
+        for key in [Key::Char(' '), Key::Char('y'), Key::Char('n'), Key::Backspace, Key::Char('o'), Key::Char(' ')] {
+            assert_eq!(asking.press(key, at), Pressed::Typed, "at once, and letters are letters");
+        }
+        assert_eq!(asking.press(Key::Ctrl('d'), at), Pressed::Nothing);
+        assert_eq!(asking.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("yo".into()) }));
+        assert_eq!(asking.press(Key::Enter, at), Pressed::Nothing);
+    }
+
+    #[test]
+    fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard() {
+        let at = Instant::now() + GUARD;
+        let mut asking = Asking::new(pause(PauseKind::Confirm), at - GUARD);
+        asking.press(Key::Char('R'), at);
+        asking.press(Key::Char('x'), at);
+        assert_eq!(asking.press(Key::Esc, at), Pressed::Turned);
+        asking.appear(at);
+        assert_eq!(asking.press(Key::Char('y'), at), Pressed::Nothing);
+        assert_eq!(asking.press(Key::Char('r'), at + GUARD), Pressed::Turned);
+        assert_eq!(*asking.entry(), Entry::words(true), "what was typed is gone");
+        assert_eq!(asking.press(Key::Esc, at), Pressed::Turned);
+        assert_eq!(asking.press(Key::Esc, at), Pressed::Interrupt);
+    }
+
+    /// One with options, one without.
+    fn questions(now: Instant) -> Asking {
         let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };
         let question = |id: &str, options| Question { id: id.into(), header: id.into(), question: id.into(), options };
         let questions = vec![question("colour", vec![option("red"), option("blue")]), question("why", vec![])];
         let request = QuestionRequest { tool_name: "ask_user".into(), questions };
-        Asking::new(ask(AskRequest::Question(request)), Instant::now())
+        Asking::new(ask(AskRequest::Question(request)), now)
+    }
+
+    fn reply(colour: &str, why: &str) -> Pressed {
+        let reply = |id: &str, answer: &str| QuestionReply { id: id.into(), answer: answer.into() };
+        Pressed::Answer(Answer::Reply { answers: vec![reply("colour", colour), reply("why", why)] })
     }
 
     #[test]
-    fn questions_are_answered_by_number_and_by_words() {
-        let mut asking = questions();
-        let at = Instant::now() + GUARD * 2;
-        assert_eq!(asking.press(Key::Enter, at), Pressed::Nothing, "nothing is no answer");
-        assert_eq!(asking.press(Key::Char('2'), at), Pressed::Typed('2'));
-        assert_eq!(asking.press(Key::Enter, at), Pressed::NextQuestion);
+    fn m_a10_options_are_chosen_by_their_number_at_once_after_the_guard() {
+        let start = Instant::now();
+        let mut asking = questions(start);
+        assert_eq!(asking.press(Key::Char('2'), start), Pressed::Nothing, "too early");
+        let at = start + GUARD;
+        for key in [Key::Char('0'), Key::Char('3'), Key::Char('x'), Key::Enter, Key::Ctrl('d'), Key::Backspace] {
+            assert_eq!(asking.press(key, at), Pressed::Nothing, "{key:?}");
+        }
+        assert_eq!(asking.press(Key::Char('2'), at), Pressed::Turned);
+        asking.appear(at);
         assert_eq!(asking.press(Key::Char('x'), at), Pressed::Nothing, "the second has just appeared");
         let at = at + GUARD;
-        for key in [Key::Char('2'), Key::Char('x'), Key::Backspace, Key::Char('!')] {
-            assert!(matches!(asking.press(key, at), Pressed::Typed(_) | Pressed::Erased(1)));
+        assert_eq!(asking.press(Key::Enter, at), Pressed::Nothing, "nothing is no answer");
+        for key in [Key::Char(' '), Key::Char('2'), Key::Char('x'), Key::Backspace, Key::Char('!')] {
+            assert_eq!(asking.press(key, at), Pressed::Typed);
         }
-        let reply = |id: &str, answer: &str| QuestionReply { id: id.into(), answer: answer.into() };
-        let answers = vec![reply("colour", "blue"), reply("why", "2!")];
-        assert_eq!(asking.press(Key::Enter, at), Pressed::Answer(Answer::Reply { answers }));
+        assert_eq!(asking.press(Key::Enter, at), reply("blue", "2!"));
     }
 
     #[test]
-    fn m_a10_escape_takes_words_back_then_interrupts_and_declining_is_its_own() {
-        let mut asking = questions();
-        let at = Instant::now() + GUARD * 2;
-        asking.press(Key::Char('h'), at);
-        assert_eq!(asking.press(Key::Esc, at), Pressed::Erased(1));
-        assert_eq!(asking.press(Key::Esc, at), Pressed::Interrupt);
-        assert_eq!(asking.press(Key::Ctrl('d'), at), Pressed::Answer(Answer::Cancel));
+    fn m_a10_own_words_are_a_choice_and_escape_goes_back_to_the_options() {
+        let at = Instant::now();
+        let mut asking = questions(at - GUARD);
+        assert_eq!(asking.press(Key::Char('w'), at), Pressed::Turned);
+        assert_eq!(asking.press(Key::Char('1'), at), Pressed::Typed, "a digit is a letter here");
+        assert_eq!(asking.press(Key::Esc, at), Pressed::Turned);
+        assert_eq!(*asking.entry(), Entry::Choice);
+        asking.press(Key::Char('W'), at);
+        for key in [Key::Char('s'), Key::Char('o')] {
+            assert_eq!(asking.press(key, at), Pressed::Typed);
+        }
+        assert_eq!(asking.press(Key::Enter, at), Pressed::Turned);
+        // Without options, there is nothing to go back to.
+        asking.press(Key::Char('x'), at + GUARD);
+        assert_eq!(asking.press(Key::Esc, at + GUARD), Pressed::Interrupt);
+        assert_eq!(asking.press(Key::Enter, at + GUARD), reply("so", "x"));
+    }
+
+    #[test]
+    fn m_a10_skip_is_a_choice_of_its_own() {
+        let at = Instant::now();
+        for keys in [
+            &[Key::Char('s')][..],
+            &[Key::Char('w'), Key::Char('x'), Key::Ctrl('d')],
+            &[Key::Char('1'), Key::Char('x'), Key::Ctrl('d')],
+        ] {
+            let mut asking = questions(at - GUARD);
+            let pressed = keys.iter().map(|key| asking.press(*key, at)).last();
+            assert_eq!(pressed, Some(Pressed::Answer(Answer::Cancel)), "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_answer_begins_anew() {
+        let at = Instant::now();
+        let mut asking = questions(at - GUARD);
+        asking.press(Key::Char('1'), at);
+        asking.press(Key::Char('x'), at);
+        assert_eq!(asking.press(Key::Enter, at), reply("red", "x"));
+        asking.reopen(at - GUARD);
+        assert_eq!(asking.press(Key::Char('2'), at), Pressed::Turned);
     }
 }

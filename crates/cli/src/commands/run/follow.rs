@@ -9,7 +9,8 @@ use holdpoint_session::{AttachFrom, Attachment, ClientEnd, SessionError, Session
 use holdpoint_tools::shown::prose;
 use tokio::sync::mpsc;
 
-use super::asking::{Asking, Pressed};
+use super::asked;
+use super::asking::{Asking, Entry, Pressed};
 use super::human::Human;
 use crate::error::{CliError, FAILED};
 use crate::signals::Leaving;
@@ -193,8 +194,8 @@ impl<'a> Follower<'a> {
             }
         };
         let mut asking = Asking::new(ask.clone(), Instant::now());
-        Human::show_ask(asking.ask(), self.attachment.waiting(), true, self.ui)?;
-        Human::show_question(&asking, self.ui)?;
+        asked::show(asking.ask(), self.attachment.waiting(), true, self.ui)?;
+        asked::show_keys(&asking, self.ui)?;
         self.ui.flush()?;
         // It has appeared when it is written, not before.
         asking.appear(Instant::now());
@@ -207,10 +208,13 @@ impl<'a> Follower<'a> {
         let Some((asking, _)) = &mut self.asking else { return Ok(()) };
         match asking.press(key, at) {
             Pressed::Nothing => {}
-            Pressed::Typed(character) => self.ui.echo(&prose(character.encode_utf8(&mut [0; 4])))?,
-            Pressed::Erased(characters) => self.ui.erase(characters)?,
-            Pressed::NextQuestion => {
-                Human::show_question(asking, self.ui)?;
+            Pressed::Typed => {
+                if let Entry::Words { typed, .. } = asking.entry() {
+                    self.ui.input(typed)?;
+                }
+            }
+            Pressed::Turned => {
+                asked::show_keys(asking, self.ui)?;
                 self.ui.flush()?;
                 asking.appear(Instant::now());
             }
@@ -222,8 +226,10 @@ impl<'a> Follower<'a> {
                 // Somebody was first, or it is closed: the event that says so is on its way.
                 Err(SessionError::Answer(error)) => {
                     self.ui.line(Style::Warning, &prose(&error.to_string()))?;
-                    self.ui.flush()?;
                     asking.reopen(Instant::now());
+                    asked::show_keys(asking, self.ui)?;
+                    self.ui.flush()?;
+                    asking.appear(Instant::now());
                 }
                 Err(error) => return Err(error.into()),
             },

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, Ask, AskRequest, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, ItemId, ItemKind,
-    Kept, Outcome, PauseKind, Timestamp, ToolCall, ToolResult, ToolStatus,
+    Answer, AnsweredBy, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, ItemId, ItemKind, Kept, Outcome,
+    Timestamp, ToolCall, ToolResult, ToolStatus,
 };
-use holdpoint_tools::shown::{prose, prose_line};
+use holdpoint_tools::shown::{line, prose, prose_line};
 
-use super::asking::Asking;
+use super::asked;
 use crate::ui::{Style, Ui};
 
 /// Characters of a line that sums something up.
@@ -128,11 +128,11 @@ impl Human {
             },
             Fact::ToolFinished(result) => self.finished(result, ui),
             Fact::JobStarted { job } => {
-                let command = sum_up(&job.command);
+                let command = shorten(&line(&job.command));
                 ui.line(Style::Bold, &format!("⚙ job {} in the background: {command}", job.id))
             }
             Fact::JobEnded { job, end } => ui.line(Style::Dim, &format!("⚙ job {job}: {end}")),
-            Fact::AskRaised { ask } if !self.asks_elsewhere => Self::show_ask(ask, 0, false, ui),
+            Fact::AskRaised { ask } if !self.asks_elsewhere => asked::show(ask, 0, false, ui),
             Fact::AskAnswered { answer, by, .. } => self.answered(answer, by, ui),
             Fact::AskClosed { cause, .. } => ui.line(Style::Dim, &format!("  → closed: {cause}")),
             Fact::HoldChanged { hold } => match hold {
@@ -275,55 +275,6 @@ impl Human {
         }
         Ok(())
     }
-
-    /// Shows an ask; with its keys, if they are read.
-    pub(super) fn show_ask(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Result<()> {
-        let tool = prose_line(ask.request.tool_name());
-        match &ask.request {
-            AskRequest::Pause(pause) => {
-                let hint = if keys && pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
-                ui.line(Style::Bold, &format!("⏸ {tool}: {}{hint}", prose_line(&pause.message)))?;
-                // Behind a bar, so that nothing in it looks like ours.
-                for line in pause.details.iter().flat_map(|details| details.split('\n')) {
-                    ui.line(Style::Plain, &format!("  │ {}", prose(line)))?;
-                }
-            }
-            AskRequest::Question(_) if keys => ui.line(Style::Bold, &format!("⏸ {tool} asks"))?,
-            AskRequest::Question(request) => {
-                for question in &request.questions {
-                    ui.line(Style::Bold, &format!("⏸ {tool} asks: {}", prose_line(&question.question)))?;
-                }
-            }
-        }
-        match waiting {
-            0 => {}
-            1 => ui.line(Style::Dim, "  1 more ask waits behind this one")?,
-            many => ui.line(Style::Dim, &format!("  {many} more asks wait behind this one"))?,
-        }
-        if keys && matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm) {
-            if let Some(always) = &ask.always {
-                ui.line(Style::Plain, &format!("[A] Approve always in this session: {}", prose_line(always)))?;
-            }
-            ui.line(Style::Bold, "[Y] Approve [N] Deny (Esc to interrupt)")?;
-        }
-        Ok(())
-    }
-
-    /// Shows the question that is to be replied to now, if the ask is one.
-    pub(super) fn show_question(asking: &Asking, ui: &mut Ui) -> io::Result<()> {
-        let Some(question) = asking.question() else { return Ok(()) };
-        ui.line(Style::Bold, &format!("{}: {}", prose_line(&question.header), prose_line(&question.question)))?;
-        for (number, option) in (1..).zip(&question.options) {
-            let description = match option.description.as_str() {
-                "" => String::new(),
-                description => format!(" - {}", prose_line(description)),
-            };
-            ui.line(Style::Plain, &format!("  {number}. {}{description}", prose_line(&option.label)))?;
-        }
-        let what = if question.options.is_empty() { "Your words" } else { "A number or your own words" };
-        ui.line(Style::Dim, &format!("{what}, then Enter (Ctrl+D to decline, Esc to interrupt)"))?;
-        ui.echo("> ")
-    }
 }
 
 impl Call {
@@ -331,8 +282,9 @@ impl Call {
     fn title(&self) -> String {
         let ToolCall { name, input, .. } = &self.call;
         let field = |name: &str| input.get(name).and_then(|value| value.as_str());
-        let what = field("command").or_else(|| field("path")).map_or_else(|| input.to_string(), str::to_owned);
-        format!("{}: {}", prose_line(name), shorten(&prose_line(&what)))
+        let what = ["command", "path", "question"].into_iter().find_map(field);
+        let what = what.map_or_else(|| input.to_string(), str::to_owned);
+        format!("{}: {}", prose_line(name), shorten(&line(&what)))
     }
 
     fn put_line(&mut self, many: bool, ui: &mut Ui) -> io::Result<()> {
