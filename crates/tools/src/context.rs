@@ -91,6 +91,9 @@ impl ToolContext {
 
     /// Stops until the user goes on, or approves or denies, however long that takes.
     ///
+    /// `details` that come from a model or a file go through [`shown`](crate::shown) first, so that what is approved
+    /// is what is there.
+    ///
     /// On [`PauseResponse::Interrupted`] the tool ends at once.
     pub fn pause(&self, kind: PauseKind, message: impl Into<String>, details: Option<String>) -> PauseResponse {
         let tool_name = self.tool_name.clone();

@@ -1,8 +1,11 @@
 //! The program as its users meet it: started as a process, in a pipe and in a terminal, and ended by signals.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in tests, a panic is how a fault is told")]
 
+mod asking;
 mod config;
+mod confirm;
 mod help;
+mod pty;
 mod run;
 mod signals;
 mod terminal;

@@ -19,8 +19,8 @@ use crate::ui::{Style, Ui};
 
 /// Events that are taken at once, before keys are looked at.
 const BATCH: usize = 1024;
-/// Keys that wait to be looked at. More are lost: nobody types so fast.
-const KEYS: usize = 64;
+/// Keys that wait to be looked at. More are lost: nobody types so fast, and pastes so much as an answer.
+const KEYS: usize = 4096;
 /// How often a session whose actor failed is looked for again.
 const REBUILDS: u32 = 3;
 

@@ -281,8 +281,8 @@ impl Call {
     /// What it does, in one line.
     fn title(&self) -> String {
         let ToolCall { name, input, .. } = &self.call;
-        let field = |name: &str| input.get(name).and_then(|value| value.as_str());
-        let what = ["command", "path", "question"].into_iter().find_map(field);
+        let field = |name: &str| input.pointer(name).and_then(|value| value.as_str());
+        let what = ["/command", "/path", "/question", "/questions/0/question"].into_iter().find_map(field);
         let what = what.map_or_else(|| input.to_string(), str::to_owned);
         format!("{}: {}", prose_line(name), shorten(&line(&what)))
     }
