@@ -69,6 +69,12 @@ impl Request {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// What the user says last in it, whatever the wire; nothing if its last message holds results of calls.
+    #[must_use]
+    pub fn prompt(&self) -> Option<String> {
+        Wire::of(&self.path)?.prompt(&self.body)
+    }
+
     /// The texts of its messages of this role, oldest first.
     #[must_use]
     pub fn texts(&self, role: &str) -> Vec<String> {

@@ -25,11 +25,16 @@ fn reach(key: &str, base_url: &str) -> Arc<dyn Model> {
 }
 
 fn request() -> ModelRequest {
-    ModelRequest { system: "Be brief.".into(), messages: vec![Message::User("hello".into())], tools: Arc::new([]) }
+    ModelRequest {
+        system: "Be brief.".into(),
+        dropped: 0,
+        messages: vec![Message::User("hello".into())],
+        tools: Arc::new([]),
+    }
 }
 
 fn ask(server: &ModelServer) -> ModelStream {
-    model(server).stream(request())
+    model(server).stream(&request())
 }
 
 /// Everything one reply brings, neighbouring pieces joined.
@@ -219,7 +224,7 @@ async fn refusals_are_told_once_and_never_repeated() {
     assert_eq!(server.requests().len(), 5, "each was sent once");
 
     let nobody = reach(KEY, "http://127.0.0.1:1/v1");
-    let events: Vec<_> = nobody.stream(request()).collect().await;
+    let events: Vec<_> = nobody.stream(&request()).collect().await;
     let Err(ModelError::Connection { message }) = &events[0] else { panic!("{events:?}") };
     assert!(message.contains("refused"), "{message}");
 }
@@ -286,8 +291,10 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let spec = |name: &str| ToolSpec { name: name.into(), description: "does it".into(), schema: schema.clone() };
     let tools = [spec("shell"), spec("read_file")].into();
-    let events: Vec<_> =
-        model(&server).stream(ModelRequest { system: "Be brief.".into(), messages, tools }).collect().await;
+    let events: Vec<_> = model(&server)
+        .stream(&ModelRequest { system: "Be brief.".into(), dropped: 0, messages, tools })
+        .collect()
+        .await;
     server.assert_no_violations();
     assert_eq!(events.last(), Some(&usage()));
 
@@ -317,6 +324,6 @@ async fn without_a_key_none_is_sent() {
     let server = ModelServer::start();
     server.reply(Reply::text(["ok"]));
     let model = reach("", &server.base_url());
-    assert_eq!(model.stream(request()).next().await, Some(text("ok")));
+    assert_eq!(model.stream(&request()).next().await, Some(text("ok")));
     assert_eq!(server.request(0).header("authorization"), None);
 }

@@ -273,6 +273,18 @@ pub enum Delta {
         /// Its text so far: for text and thoughts whole (in the head), for output head and tail.
         so_far: Kept,
     },
+    /// A request to the model failed, and is tried again after a wait.
+    Retrying {
+        /// Which try is next, counted from 1.
+        #[serde(rename = "try")]
+        next: u32,
+        /// How many there are at most.
+        tries: u32,
+        /// Milliseconds until then.
+        wait_ms: u64,
+        /// Why the last one failed.
+        reason: String,
+    },
     /// Facts from `from` to `to` can't be read.
     Gap {
         /// The first missing number.

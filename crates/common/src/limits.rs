@@ -39,6 +39,12 @@ pub struct Limits {
     /// Seconds a model may be silent before its stream is ended.
     #[schemars(range(min = 1, max = 86400))]
     pub model_silence_s: u64,
+    /// Times a request to a model is tried, where the provider has too much to do, is broken, or can't be reached.
+    #[schemars(range(min = 1, max = 20))]
+    pub model_tries: u32,
+    /// Milliseconds before the second try; each further wait is twice as long, and up to half is added at random.
+    #[schemars(range(min = 1, max = 60000))]
+    pub model_retry_ms: u64,
     /// Bytes of one model answer. At more, the turn fails.
     #[schemars(range(min = 1024, max = 1073741824))]
     pub max_answer_bytes: usize,
@@ -56,6 +62,8 @@ impl Default for Limits {
             grace_ms: 500,
             parallel_tools: 16,
             model_silence_s: 300,
+            model_tries: 5,
+            model_retry_ms: 1000,
             max_answer_bytes: 16 * 1024 * 1024,
         }
     }
@@ -67,7 +75,7 @@ impl Limits {
     /// # Errors
     /// [`LimitError`] names the first that does not.
     pub fn check(&self) -> Result<(), LimitError> {
-        let bounds: [(&'static str, u64, RangeInclusive<u64>); 10] = [
+        let bounds: [(&'static str, u64, RangeInclusive<u64>); 12] = [
             ("max_sessions", self.max_sessions as u64, 1..=100000),
             ("max_queued_prompts", self.max_queued_prompts as u64, 0..=10000),
             ("buffered_events", self.buffered_events as u64, 1..=1000000),
@@ -77,6 +85,8 @@ impl Limits {
             ("grace_ms", self.grace_ms, 0..=60000),
             ("parallel_tools", self.parallel_tools as u64, 1..=256),
             ("model_silence_s", self.model_silence_s, 1..=86400),
+            ("model_tries", self.model_tries.into(), 1..=20),
+            ("model_retry_ms", self.model_retry_ms, 1..=60000),
             ("max_answer_bytes", self.max_answer_bytes as u64, 1024..=1073741824),
         ];
         match bounds.into_iter().find(|(_, value, range)| !range.contains(value)) {
@@ -117,3 +127,9 @@ pub const TEXT_DELTA: usize = 4 * 1024;
 
 /// Bytes of one delta of a tool's output.
 pub const OUTPUT_DELTA: usize = 32 * 1024;
+
+/// The longest a provider that says when to come back is waited for. At more, its refusal is told at once.
+pub const RETRY_AFTER_MOST: Duration = Duration::from_secs(5 * 60);
+
+/// The longest that one request to a model waits between its tries, all waits together.
+pub const RETRY_TOTAL: Duration = Duration::from_secs(15 * 60);

@@ -2,44 +2,96 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{AssistantMessage, CallId, Event, Fact, ToolResult, ToolStatus};
 
 use crate::model::Message;
 
-/// The conversation that these facts make. Every call in it has its result, in the order of the calls.
+/// What the model is told after an answer of its own that broke, so that it goes on.
+pub const GO_ON: &str = "[Your answer was cut off here: the connection was lost. Go on exactly where it ended.]";
+
+/// The conversation that these facts make, as the strictest provider takes it, whatever the facts are: it begins with
+/// the user, users and answers alternate, every call is followed by its one result, in the order of the calls, and the
+/// last word is not the model's.
 #[must_use]
 pub fn messages(facts: &[Arc<Event>]) -> Vec<Message> {
-    let mut messages: Vec<Message> = Vec::with_capacity(facts.len());
-    // Results come in the order the tools ended; they are sent in the order of the calls.
-    let mut pending = Vec::new();
-    let mut results = Vec::new();
+    let mut conversation = Conversation { messages: Vec::with_capacity(facts.len()), ..Conversation::default() };
     for fact in facts.iter().filter_map(|event| event.fact()) {
         match fact {
-            Fact::PromptAccepted { text, .. } => match messages.last_mut() {
-                // A turn that was cut before its answer leaves two prompts in a row: strict providers want one.
-                Some(Message::User(before)) => {
-                    before.push_str("\n\n");
-                    before.push_str(text);
-                }
-                _ => messages.push(Message::User(text.clone())),
-            },
-            // Thoughts alone are no answer (a turn cut while it thought): no provider takes them, and left out only
-            // later they would leave two prompts in a row.
-            Fact::AssistantMessage(message) if message.calls.is_empty() && message.text().trim().is_empty() => {}
-            Fact::AssistantMessage(message) => {
-                pending.extend(message.calls.iter().map(|call| call.id));
-                messages.push(Message::Assistant(message.clone()));
-            }
-            Fact::ToolFinished(result) => {
-                results.push(result.clone());
-                if results.len() == pending.len() {
-                    results.sort_by_key(|result| pending.iter().position(|call| *call == result.call));
-                    messages.extend(results.drain(..).map(Message::Tool));
-                    pending.clear();
-                }
-            }
+            Fact::PromptAccepted { text, .. } => conversation.prompt(text),
+            Fact::AssistantMessage(message) => conversation.answer(message),
+            Fact::ToolFinished(result) => conversation.result(result),
             _ => {}
         }
     }
-    messages
+    conversation.finish()
+}
+
+/// A conversation in the making.
+#[derive(Default)]
+struct Conversation {
+    messages: Vec<Message>,
+    /// The calls of the last answer, until each has its result.
+    open: Vec<CallId>,
+    /// Their results so far: they come in the order the tools ended.
+    results: Vec<ToolResult>,
+}
+
+impl Conversation {
+    fn prompt(&mut self, text: &str) {
+        self.close();
+        match self.messages.last_mut() {
+            // A turn that was cut before its answer leaves two prompts in a row.
+            Some(Message::User(before)) => {
+                before.push_str("\n\n");
+                before.push_str(text);
+            }
+            _ => self.messages.push(Message::User(text.to_owned())),
+        }
+    }
+
+    fn answer(&mut self, message: &AssistantMessage) {
+        self.close();
+        // Thoughts alone are no answer (a turn cut while it thought): no provider takes them.
+        let says = !message.calls.is_empty() || !message.text().trim().is_empty();
+        if !says || self.messages.is_empty() {
+            return;
+        }
+        self.go_on();
+        self.open.extend(message.calls.iter().map(|call| call.id));
+        self.messages.push(Message::Assistant(message.clone()));
+    }
+
+    fn result(&mut self, result: &ToolResult) {
+        let known = self.results.iter().any(|known| known.call == result.call);
+        if self.open.contains(&result.call) && !known {
+            self.results.push(result.clone());
+        }
+        if self.results.len() == self.open.len() {
+            self.close();
+        }
+    }
+
+    /// Answers the open calls.
+    fn close(&mut self) {
+        for call in self.open.drain(..) {
+            let at = self.results.iter().position(|result| result.call == call);
+            // A machine that is whole gives each call its result; a log may have lost one.
+            let lost = || ToolResult::unrun(call, ToolStatus::Interrupted, "its result is not known");
+            self.messages.push(Message::Tool(at.map_or_else(lost, |at| self.results.swap_remove(at))));
+        }
+        self.results.clear();
+    }
+
+    /// Lets the model speak after itself.
+    fn go_on(&mut self) {
+        if let Some(Message::Assistant(_)) = self.messages.last() {
+            self.messages.push(Message::User(GO_ON.to_owned()));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Message> {
+        self.close();
+        self.go_on();
+        self.messages
+    }
 }

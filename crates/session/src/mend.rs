@@ -63,7 +63,11 @@ fn piece_of(event: &Event) -> Option<ItemId> {
     match event.delta()? {
         Delta::Text { item, .. } | Delta::Thought { item, .. } | Delta::Output { item, .. } => Some(*item),
         Delta::ItemSoFar { item, .. } => Some(*item),
-        Delta::Status { .. } | Delta::Gap { .. } | Delta::NotSaved { .. } | Delta::SavedAgain => None,
+        Delta::Status { .. }
+        | Delta::Retrying { .. }
+        | Delta::Gap { .. }
+        | Delta::NotSaved { .. }
+        | Delta::SavedAgain => None,
     }
 }
 

@@ -27,8 +27,8 @@ pub trait Model: Send + Sync + 'static {
         ModelSettings::default()
     }
 
-    /// Sends a request.
-    fn stream(&self, request: ModelRequest) -> ModelStream;
+    /// Sends a request. It is read at once; the stream does not need it.
+    fn stream(&self, request: &ModelRequest) -> ModelStream;
 }
 
 /// What a model streams back. Ends after the last event, or with an error.
@@ -41,6 +41,8 @@ pub struct ModelRequest {
     pub system: Arc<str>,
     /// The conversation, oldest first. Every call in it has a result.
     pub messages: Vec<Message>,
+    /// Answers after the newest prompt that were left out of `messages`, for want of room.
+    pub dropped: usize,
     /// The tools it may call.
     pub tools: Arc<[ToolSpec]>,
 }
@@ -126,4 +128,25 @@ pub enum ModelError {
         /// What it said.
         message: String,
     },
+}
+
+impl ModelError {
+    /// Whether the same request may succeed later: the provider has too much to do or is broken, or the way to it is.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Refused { status, .. } => *status == 429 || (500..600).contains(status),
+            Self::Connection { .. } | Self::Unavailable { .. } => true,
+            Self::Setup { .. } | Self::Malformed { .. } | Self::Failed { .. } => false,
+        }
+    }
+
+    /// When the provider says to come back.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
 }

@@ -2,7 +2,10 @@
 //! turn is cut. Owns nothing shared; all it does, it tells the actor through its lane.
 
 mod answer;
+mod arguments;
 mod call;
+mod retry;
+mod schema;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,11 +23,12 @@ use tracing::Instrument;
 
 use crate::history;
 use crate::lane::{Lane, Passage};
-use crate::model::ModelRequest;
+use crate::model::{ModelError, ModelRequest};
 use crate::outfit::Outfit;
 use crate::state::{Gate, Report};
 use answer::Answered;
 use call::CallEnd;
+use retry::Tries;
 
 /// What a runner is given.
 pub(crate) struct TurnJob {
@@ -56,6 +60,7 @@ pub(crate) async fn run(job: TurnJob) {
         outfit,
         specs,
         next_item: first_item,
+        continues: false,
         background,
         cancel,
         lane: to_actor,
@@ -106,6 +111,8 @@ struct Runner {
     outfit: Arc<Outfit>,
     specs: Arc<[ToolSpec]>,
     next_item: ItemId,
+    /// The answer to come goes on with one that broke.
+    continues: bool,
     background: Background,
     cancel: CancellationToken,
     lane: mpsc::Sender<Lane>,
@@ -155,11 +162,12 @@ impl Runner {
         let request = ModelRequest {
             system: Arc::clone(&self.outfit.system),
             messages: history::messages(&history),
+            dropped: 0,
             tools: Arc::clone(&self.specs),
         };
         // Let go, so that the actor can add to it without a copy.
         drop(history);
-        let Answered { message, usage, stop, refused } = self.answer(request).await;
+        let Answered { message, usage, stop, refused } = self.answer(&request).await;
         let calls = message.calls.clone();
         self.report(Report::Answered(message)).await;
         match stop {
@@ -168,6 +176,7 @@ impl Runner {
                 Some(End::default())
             }
             answer::Stop::Whole => {
+                self.continues = false;
                 let end = self.calls(calls, refused, toolbox).await;
                 self.step_finished(usage).await;
                 end
@@ -181,11 +190,29 @@ impl Runner {
                 let error = "the answer reached the most tokens that one may have; what it wanted to call was not run";
                 Some(End { outcome: Outcome::Limit, error: Some(error.to_owned()), ..End::default() })
             }
+            answer::Stop::Broken(error) => {
+                self.step_finished(usage).await;
+                self.go_on(error).await
+            }
             answer::Stop::Failed(error) => {
                 tracing::warn!(error, "the model failed");
                 self.step_finished(usage).await;
                 Some(End { outcome: Outcome::Failed, error: Some(error), ..End::default() })
             }
+        }
+    }
+
+    /// After an answer that broke in the middle: what was said is kept, and the model is asked, once, to go on.
+    /// `Some`: it is not.
+    async fn go_on(&mut self, error: ModelError) -> Option<End> {
+        let failed = |error: String| End { outcome: Outcome::Failed, error: Some(error), ..End::default() };
+        if std::mem::replace(&mut self.continues, true) {
+            return Some(failed(error.to_string()));
+        }
+        match self.again(&mut Tries::default(), error).await {
+            None => None,
+            Some(answer::Stop::Failed(error)) => Some(failed(error)),
+            Some(_) => Some(End::of(Outcome::Interrupted)),
         }
     }
 

@@ -10,6 +10,9 @@ use super::{Gate, openai};
 /// How many bytes a flood writes at once.
 const BLOCK: usize = 64 * 1024;
 
+/// How often a server that has nothing to say shows that it is alive.
+const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_millis(50);
+
 /// The answer to one request, played step by step.
 #[derive(Clone, Default)]
 pub struct Reply {
@@ -41,6 +44,8 @@ enum Step {
     Flood(usize, String),
     Wait(Gate),
     Silence,
+    /// What says nothing, again and again.
+    KeepAlive,
     Cut,
     /// The end of the body.
     End,
@@ -164,6 +169,13 @@ impl Reply {
         self
     }
 
+    /// Nothing more for ever, but signs that the connection is alive.
+    #[must_use]
+    pub fn keep_alive(mut self) -> Self {
+        self.steps.push(Step::KeepAlive);
+        self
+    }
+
     /// Nothing more for ever.
     #[must_use]
     pub fn hang(mut self) -> Self {
@@ -214,7 +226,7 @@ impl Reply {
             Step::Part(part) => writer.part(part).iter().map(Vec::len).sum(),
             Step::Event(data) => wire.frame(data).len(),
             Step::Body(bytes) => bytes.len(),
-            Step::Flood(..) | Step::Wait(_) | Step::Silence | Step::Cut | Step::End => 0,
+            Step::Flood(..) | Step::Wait(_) | Step::Silence | Step::KeepAlive | Step::Cut | Step::End => 0,
         };
         self.steps.iter().map(len).sum()
     }
@@ -247,6 +259,12 @@ impl Reply {
             }
             Step::Wait(gate) => wait(Some(&gate)),
             Step::Silence => wait(None),
+            Step::KeepAlive => {
+                while body.write(wire.nothing()) {
+                    std::thread::sleep(KEEP_ALIVE);
+                }
+                false
+            }
             Step::Cut => false,
             Step::End => body.output.write_all(b"0\r\n\r\n").is_ok(),
         })

@@ -77,6 +77,37 @@ impl Wire {
         }
     }
 
+    /// What says nothing.
+    pub(super) fn nothing(self) -> &'static [u8] {
+        match self {
+            Self::OpenAi | Self::Gemini => b": keep-alive\n\n",
+            Self::Anthropic => b"event: ping\ndata: {\"type\":\"ping\"}\n\n",
+            Self::Ollama => b"\n",
+        }
+    }
+
+    /// The name of a provider that speaks it.
+    #[must_use]
+    pub fn provider(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ollama => "ollama",
+        }
+    }
+
+    /// What the user says last in a request; nothing if its last message holds results of calls alone.
+    pub(super) fn prompt(self, body: &Value) -> Option<String> {
+        let (messages, texts) = match self {
+            Self::OpenAi | Self::Ollama | Self::Anthropic => (&body["messages"], "content"),
+            Self::Gemini => (&body["contents"], "parts"),
+        };
+        let last = list(messages).last().filter(|last| last["role"] == "user")?;
+        let text = openai::text(&last[texts]);
+        (!text.is_empty()).then_some(text)
+    }
+
     /// An event with this data, framed.
     pub(super) fn frame(self, data: &str) -> Vec<u8> {
         match self {

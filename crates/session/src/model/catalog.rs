@@ -267,7 +267,7 @@ mod tests {
             fn name(&self) -> &'static str {
                 "openai/gpt-5"
             }
-            fn stream(&self, _: crate::model::ModelRequest) -> crate::model::ModelStream {
+            fn stream(&self, _: &crate::model::ModelRequest) -> crate::model::ModelStream {
                 Box::pin(futures_util::stream::empty())
             }
         }

@@ -61,9 +61,9 @@ impl Model for Rehearsal {
         "rehearsal"
     }
 
-    fn stream(&self, request: ModelRequest) -> ModelStream {
+    fn stream(&self, request: &ModelRequest) -> ModelStream {
         let player = Player {
-            todo: next_step(&request.messages).into_iter(),
+            todo: next_step(request).into_iter(),
             now: None,
             burst: 0,
             bytes_in: request.bytes(),
@@ -77,13 +77,15 @@ impl Model for Rehearsal {
 }
 
 /// What to do now: derived from the conversation alone.
-fn next_step(messages: &[Message]) -> Vec<Instruction> {
+fn next_step(request: &ModelRequest) -> Vec<Instruction> {
+    let messages = &request.messages;
     let say = |text: String| vec![Instruction::Say { rate: None, text }];
     let prompt = messages.iter().rposition(|message| matches!(message, Message::User(_)));
     let Some((at, Message::User(text))) = prompt.and_then(|at| Some((at, messages.get(at)?))) else {
         return say(INTRODUCTION.to_owned());
     };
     let answers = messages[at..].iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+    let answers = answers + request.dropped;
     match Script::parse(text) {
         Ok(Some(mut script)) if answers < script.steps.len() => script.steps.swap_remove(answers),
         Ok(Some(_)) => say(THE_END.to_owned()),
@@ -200,7 +202,7 @@ mod tests {
 
     async fn play(messages: &[Message]) -> Vec<Result<ModelEvent, ModelError>> {
         let request = ModelRequest { messages: messages.to_vec(), ..ModelRequest::default() };
-        Rehearsal.stream(request).collect().await
+        Rehearsal.stream(&request).collect().await
     }
 
     fn text(events: &[Result<ModelEvent, ModelError>]) -> String {

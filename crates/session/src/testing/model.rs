@@ -69,8 +69,13 @@ impl Script {
     }
 
     /// Fails.
-    pub fn fail(mut self, message: impl Into<String>) -> Self {
-        self.0.push(Err(ModelError::Failed { message: message.into() }));
+    pub fn fail(self, message: impl Into<String>) -> Self {
+        self.error(ModelError::Failed { message: message.into() })
+    }
+
+    /// Ends with this error.
+    pub fn error(mut self, error: ModelError) -> Self {
+        self.0.push(Err(error));
         self
     }
 }
@@ -132,9 +137,9 @@ impl Model for ScriptedModel {
         Self::NAME
     }
 
-    fn stream(&self, request: ModelRequest) -> ModelStream {
+    fn stream(&self, request: &ModelRequest) -> ModelStream {
         let mut inner = self.lock();
-        inner.requests.push(request);
+        inner.requests.push(request.clone());
         match inner.replies.pop_front() {
             Some(Reply::Script(Script(events))) => stream::iter(events).boxed(),
             Some(Reply::Live(hear)) => tokio_stream::wrappers::UnboundedReceiverStream::new(hear).boxed(),

@@ -7,7 +7,8 @@ use holdpoint_common::limits::TEXT_DELTA;
 use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, Delta, ToolCall, Usage};
 use serde_json::Value;
 
-use super::Runner;
+use super::retry::{Next, Tries};
+use super::{Runner, arguments, schema};
 use crate::lane::Lane;
 use crate::model::{ModelError, ModelEvent, ModelRequest, ModelStream};
 
@@ -28,6 +29,8 @@ pub(super) enum Stop {
     Cut,
     /// By the most tokens that an answer may have.
     Limit,
+    /// By a fault that may pass, after something had been said.
+    Broken(ModelError),
     /// By a fault.
     Failed(String),
 }
@@ -62,13 +65,23 @@ fn weight(event: &ModelEvent) -> usize {
 }
 
 impl Runner {
-    /// Sends a request and streams its answer. Whichever way it ends, the connection is closed by then.
-    pub(super) async fn answer(&mut self, request: ModelRequest) -> Answered {
-        let asked = request.bytes();
-        let mut stream = self.outfit.model.stream(request);
-        let mut draft = Draft::default();
-        let stop = self.stream(&mut stream, &mut draft).await;
-        drop(stream);
+    /// Sends a request and streams its answer; tries again while nothing has been said and the fault may pass.
+    /// Whichever way it ends, the connection is closed by then.
+    pub(super) async fn answer(&mut self, request: &ModelRequest) -> Answered {
+        let mut tries = Tries::default();
+        let (draft, stop) = loop {
+            let mut draft = Draft::default();
+            let mut stream = self.outfit.model.stream(request);
+            let stop = self.stream(&mut stream, &mut draft).await;
+            drop(stream);
+            match stop {
+                Stop::Broken(error) if draft.message.blocks.is_empty() => match self.again(&mut tries, error).await {
+                    Some(stop) => break (draft, stop),
+                    None => tracing::info!("the model is asked again"),
+                },
+                stop => break (draft, stop),
+            }
+        };
         let Draft { mut message, refused, usage, .. } = draft;
         if !matches!(stop, Stop::Whole) {
             // What had come is kept; calls of an answer that did not end are not run and not kept.
@@ -76,9 +89,34 @@ impl Runner {
             message.calls.clear();
         }
         let said: usize = message.blocks.iter().map(|block| block.text.len()).sum();
-        let mut usage = usage.unwrap_or_else(|| Usage::estimate(asked, said as u64));
+        let mut usage = usage.unwrap_or_else(|| Usage::estimate(request.bytes(), said as u64));
         usage.cost = self.outfit.model.settings().price.map(|price| price.of(&usage));
         Answered { message, usage, stop, refused }
+    }
+
+    /// Waits before the next try of a request that failed, and tells why. `Some`: there is none.
+    pub(super) async fn again(&self, tries: &mut Tries, error: ModelError) -> Option<Stop> {
+        let limits = &self.outfit.limits;
+        let wait = match tries.failed(&error, limits, fastrand::f64()) {
+            Next::Wait(wait) => wait,
+            Next::GiveUp(said) => {
+                let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
+                return Some(Stop::Failed(format!("{}{said}", explain(&error))));
+            }
+        };
+        let told = Delta::Retrying {
+            next: tries.made() + 1,
+            tries: limits.model_tries,
+            wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            reason: explain(&error),
+        };
+        // If the actor is gone, the token is cancelled.
+        let _ = self.lane.send(Lane::Delta(told)).await;
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Some(Stop::Cut),
+            () = tokio::time::sleep(wait) => None,
+        }
     }
 
     async fn stream(&mut self, stream: &mut ModelStream, draft: &mut Draft) -> Stop {
@@ -99,6 +137,7 @@ impl Runner {
             };
             let event = match event {
                 Some(Ok(event)) => event,
+                Some(Err(error)) if error.may_pass() => return Stop::Broken(error),
                 Some(Err(error)) => return Stop::Failed(explain(&error)),
                 None => return Stop::Whole,
             };
@@ -194,16 +233,11 @@ impl Runner {
 
     fn add_call(&mut self, draft: &mut Draft, name: String, arguments: &str, signature: Option<String>) {
         let id = CallId(self.item().0);
-        let input = match arguments.trim() {
-            "" => Ok(Value::Object(serde_json::Map::new())),
-            text => match serde_json::from_str(text) {
-                Ok(input @ Value::Object(_)) => Ok(input),
-                Ok(_) => Err("the arguments are not a JSON object".to_owned()),
-                Err(error) => Err(format!("the arguments are not JSON: {error}")),
-            },
-        };
-        // Arguments that do not parse are neither kept nor run.
-        let input = input.unwrap_or_else(|why| {
+        let spec = self.specs.iter().find(|spec| spec.name == name);
+        // Of a tool that there is not, the model is told so when the call is to run.
+        let fits = |input: Value| spec.map_or(Ok(()), |spec| schema::check(&spec.schema, &input)).map(|()| input);
+        // Arguments that can't be taken as they are, are neither kept nor run.
+        let input = arguments::read(arguments).and_then(fits).unwrap_or_else(|why| {
             draft.refused.push((id, format!("not run: {why}")));
             Value::Object(serde_json::Map::new())
         });

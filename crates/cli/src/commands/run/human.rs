@@ -100,6 +100,11 @@ impl Human {
                 self.caught_up.insert(*item);
                 self.rest(*item, *kind, &so_far.head, ui)
             }
+            Delta::Retrying { next, tries, wait_ms, reason } => {
+                let wait = *wait_ms as f64 / 1000.0;
+                let what = format!("{}; try {next} of {tries} in {wait:.0} s", prose_line(reason));
+                ui.line(Style::Warning, &what)
+            }
             Delta::Gap { from, to } => ui.line(Style::Warning, &format!("events {from} to {to} can't be read")),
             Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", prose_line(reason))),
             Delta::SavedAgain => ui.line(Style::Dim, "saved again"),

@@ -147,8 +147,8 @@ impl<P: Protocol> Model for Remote<P> {
         self.protocol.endpoint().settings.clone()
     }
 
-    fn stream(&self, request: ModelRequest) -> ModelStream {
-        match self.open(&request) {
+    fn stream(&self, request: &ModelRequest) -> ModelStream {
+        match self.open(request) {
             Ok(answer) => Box::pin(answer),
             Err(error) => Box::pin(futures_util::stream::iter([Err::<ModelEvent, _>(error)])),
         }

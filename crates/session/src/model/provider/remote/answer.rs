@@ -59,7 +59,7 @@ impl<P: Protocol> Answer<P> {
     pub(super) fn open(protocol: P, client: Client, request: Request, bytes_in: u64) -> Result<Self, ModelError> {
         let key = protocol.endpoint().key.clone();
         let plain = Plain::default();
-        let http = Http { client, request: Arc::new(request), plain: plain.clone() };
+        let http = Http { client, request: Arc::new(request), plain: plain.clone(), key: key.as_str().into() };
         let model = driver::Model::new(Reader(protocol), http);
         let nominal = CompletionRequest::new("-").accept_unknown_finish_reasons(true);
         let stream = model.stream(nominal).map_err(|error| error::model_error(&error, &key))?;

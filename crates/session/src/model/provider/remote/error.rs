@@ -37,7 +37,7 @@ pub(super) fn model_error(error: &ProviderError, key: &str) -> ModelError {
 
 /// A message with the key nowhere in it.
 pub(super) fn hidden(message: String, key: &str) -> String {
-    if key.is_empty() { message } else { message.replace(key, "***") }
+    if key.is_empty() || !message.contains(key) { message } else { message.replace(key, "***") }
 }
 
 fn http_error(error: &http_client::Error, hide: impl Fn(String) -> String) -> ModelError {

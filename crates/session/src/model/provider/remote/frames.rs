@@ -39,13 +39,14 @@ pub(super) struct Http {
     pub(super) client: Client,
     pub(super) request: Arc<Request>,
     pub(super) plain: Plain,
+    pub(super) key: Arc<str>,
 }
 
 impl<P: Protocol> Transport<Reader<P>> for Http {
     fn send(&self, (): (), _: Exchange) -> Opening<WireFrame> {
         // Its body is bytes, which are shared.
         let request = self.request.try_clone();
-        let Self { client, plain, .. } = self.clone();
+        let Self { client, plain, key, .. } = self.clone();
         Opening::new(async move {
             let request = request.ok_or_else(|| ProviderError::request("its body is a stream"))?;
             let response = client.execute(request).await.map_err(transport)?;
@@ -59,7 +60,7 @@ impl<P: Protocol> Transport<Reader<P>> for Http {
                     Err(ProviderError::from_provider_body(beginning(response).await))
                 }
                 Some(kind) => Err(ProviderError::from_transport_error(HttpError::InvalidContentType(kind))),
-                None => Ok(Opened::new(Frames::<P>::of(response, plain))),
+                None => Ok(Opened::new(Frames::<P>::of(response, plain, key))),
             }
         })
     }
@@ -103,6 +104,7 @@ struct Frames<P> {
     framed: usize,
     ready: VecDeque<WireFrame>,
     plain: Plain,
+    key: Arc<str>,
     /// rig must see one frame, to know that there was a stream.
     first: bool,
     over: bool,
@@ -110,7 +112,7 @@ struct Frames<P> {
 }
 
 impl<P: Protocol> Frames<P> {
-    fn of(response: Response, plain: Plain) -> Self {
+    fn of(response: Response, plain: Plain, key: Arc<str>) -> Self {
         Self {
             body: Box::pin(response.bytes_stream().map(|chunk| chunk.map(Vec::from))),
             framer: Framer::new(P::FRAMING),
@@ -118,9 +120,18 @@ impl<P: Protocol> Frames<P> {
             framed: 0,
             ready: VecDeque::new(),
             plain,
+            key,
             first: true,
             over: false,
             protocol: std::marker::PhantomData,
+        }
+    }
+
+    /// A frame that tells of an error, without the key that it may repeat: rig logs it.
+    fn hide(&self, frame: WireFrame) -> WireFrame {
+        match frame {
+            WireFrame::Text(text) if text.contains("error") => WireFrame::Text(super::error::hidden(text, &self.key)),
+            frame => frame,
         }
     }
 
@@ -159,7 +170,7 @@ impl<P: Protocol> Stream for Frames<P> {
                     Some(pieces) => this.plain.add(pieces),
                     None => {
                         this.first = false;
-                        return Poll::Ready(Some(Ok(frame)));
+                        return Poll::Ready(Some(Ok(this.hide(frame))));
                     }
                 }
             } else if this.framed < this.chunk.len() {

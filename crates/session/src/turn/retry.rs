@@ -1,0 +1,103 @@
+//! Which failures of a model are tried again, and when: pure.
+
+use std::time::Duration;
+
+use holdpoint_common::Limits;
+use holdpoint_common::limits::{RETRY_AFTER_MOST, RETRY_TOTAL};
+
+use crate::model::ModelError;
+
+/// The tries of one request.
+#[derive(Debug, Default)]
+pub(super) struct Tries {
+    made: u32,
+    waited: Duration,
+}
+
+/// What becomes of a request that failed.
+#[derive(Debug, PartialEq)]
+pub(super) enum Next {
+    /// It is tried again after this time.
+    Wait(Duration),
+    /// It is not. What to add to the error, if anything.
+    GiveUp(Option<String>),
+}
+
+impl Tries {
+    /// How many were made.
+    pub(super) fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// After a try that failed with `error`. `jitter`: a random part, from 0 to 1.
+    ///
+    /// The wait doubles with each try and is stretched by up to half; where the provider says when to come back, and
+    /// that is later, it is that. All waits together have an end, too.
+    pub(super) fn failed(&mut self, error: &ModelError, limits: &Limits, jitter: f64) -> Next {
+        self.made += 1;
+        if !error.may_pass() {
+            return Next::GiveUp(None);
+        }
+        let asked = error.retry_after().unwrap_or_default();
+        if asked > RETRY_AFTER_MOST {
+            return Next::GiveUp(Some(format!("it says to come back in {} s", asked.as_secs())));
+        }
+        if self.made >= limits.model_tries {
+            return Next::GiveUp((self.made > 1).then(|| format!("tried {} times", self.made)));
+        }
+        let doubled = limits.model_retry_ms.saturating_mul(1 << (self.made - 1).min(20));
+        let backoff = Duration::from_millis(doubled).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0);
+        let wait = backoff.max(asked).min(RETRY_AFTER_MOST);
+        self.waited += wait;
+        if self.waited > RETRY_TOTAL {
+            return Next::GiveUp(Some(format!("tried {} times", self.made)));
+        }
+        Next::Wait(wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, retry_after: Option<u64>) -> ModelError {
+        ModelError::Refused { status, message: "no".into(), retry_after: retry_after.map(Duration::from_secs) }
+    }
+
+    /// All waits until it is given up, and what is said then.
+    fn waits(error: &ModelError, jitter: f64) -> (Vec<f64>, Option<String>) {
+        let (mut tries, mut waits) = (Tries::default(), Vec::new());
+        loop {
+            match tries.failed(error, &Limits::default(), jitter) {
+                Next::Wait(wait) => waits.push(wait.as_secs_f64()),
+                Next::GiveUp(said) => return (waits, said),
+            }
+        }
+    }
+
+    #[test]
+    fn t_l2_tries_are_few_and_further_and_further_apart() {
+        for error in [refused(500, None), refused(503, None), refused(529, None), refused(429, Some(0))] {
+            assert_eq!(waits(&error, 0.0), (vec![1.0, 2.0, 4.0, 8.0], Some("tried 5 times".into())), "{error}");
+        }
+        let reset = ModelError::Connection { message: "reset".into() };
+        assert_eq!(waits(&reset, 1.0).0, [1.5, 3.0, 6.0, 12.0]);
+    }
+
+    #[test]
+    fn t_l1_a_provider_is_not_asked_before_it_says() {
+        assert_eq!(waits(&refused(429, Some(5)), 0.5).0, [5.0, 5.0, 5.0, 10.0]);
+        assert_eq!(waits(&refused(503, Some(300)), 0.0).0, [300.0, 300.0, 300.0], "all waits together have an end");
+        let (none, said) = waits(&refused(429, Some(3600)), 0.0);
+        assert!(none.is_empty() && said.unwrap().contains("3600 s"));
+    }
+
+    #[test]
+    fn t_l3_what_will_not_pass_is_not_tried_again() {
+        for status in [400, 401, 403, 404, 408, 413, 422] {
+            assert_eq!(waits(&refused(status, Some(1)), 0.0), (vec![], None), "{status}");
+        }
+        let failed = ModelError::Failed { message: "filtered".into() };
+        assert_eq!(waits(&failed, 0.0), (vec![], None));
+    }
+}
