@@ -1,15 +1,19 @@
 //! Where the facts of sessions are kept.
 
 mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use holdpoint_common::{Event, SessionId};
+use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
 use thiserror::Error;
 
 pub use memory::Memory;
+#[cfg(feature = "sqlite")]
+pub use sqlite::Sqlite;
 
 /// The logs of all sessions.
 ///
@@ -27,11 +31,32 @@ pub trait SessionStore: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Unknown`] if there is none, [`StoreError::Io`] if it can't be read.
     fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
+
+    /// Every session that has a log, in no order.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if they can't be read.
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>>;
+
+    /// Deletes a session's log. One that is open fails from then on as unknown.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] if there is none, [`StoreError::Io`] if it can't be deleted.
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>>;
+}
+
+/// A session as its store lists it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedSession {
+    /// What was true of it when it was saved last. It may have been running then.
+    pub summary: SessionSummary,
+    /// When it was first opened.
+    pub opened: Timestamp,
 }
 
 /// The log of one session: its facts, in the order of their numbers.
 pub trait SessionLog: Send + Sync + 'static {
-    /// Adds facts durably, all or none. `after` is the number of the last fact the caller knows of, so that
+    /// Adds facts durably, all or none, and what the session comes to with them, for lists. `after` is the number of the last fact the caller knows of, so that
     /// two owners of one session can't both write.
     ///
     /// One at a time is under way for a session. After an error the same facts come again, with those that happened
@@ -40,9 +65,15 @@ pub trait SessionLog: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`]: nothing is acknowledged, and the session is told as not saved.
-    fn append(&self, after: u64, facts: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>>;
+    fn append(
+        &self,
+        after: u64,
+        facts: Vec<Arc<Event>>,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// The facts with numbers in `range`, in order; with `newest`, only that many of the last ones.
+    /// The facts with numbers in `range`, in order; with `newest`, only that many of the last ones. In the place of one
+    /// that can't be read stands a [`Delta::Gap`](holdpoint_common::Delta::Gap) of its number.
     ///
     /// # Errors
     /// [`StoreError::Io`] if they can't be read; the reader is told of a gap.
@@ -74,6 +105,14 @@ pub enum StoreError {
         after: u64,
         /// Where it ends.
         last: u64,
+    },
+    /// The store was written by a later version of this program, and is left as it is.
+    #[error("the store has schema {found}, and this version knows schemas up to {known}")]
+    Newer {
+        /// The store's schema.
+        found: u32,
+        /// The newest that is known here.
+        known: u32,
     },
     /// It could not be read or written.
     #[error("{message}")]

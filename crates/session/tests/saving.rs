@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use holdpoint_common::{Answer, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, SessionId, SessionStatus};
-use holdpoint_session::store::{Memory, SessionLog, SessionStore, StoreError};
+use holdpoint_common::{
+    Answer, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, SessionId, SessionStatus, SessionSummary,
+};
+use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, StoreError};
 use holdpoint_session::testing::{Harness, reply, soon};
 use holdpoint_session::{AttachFrom, Interruption};
 use holdpoint_tools::{ToolError, ToolOutcome};
@@ -75,10 +77,23 @@ impl SessionStore for Door {
     fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.wrap(self.store.open(session))
     }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        self.store.list()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.store.delete(session)
+    }
 }
 
 impl SessionLog for DoorLog {
-    fn append(&self, after: u64, facts: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+    fn append(
+        &self,
+        after: u64,
+        facts: Vec<Arc<Event>>,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
         let (door, log) = (self.door.clone(), Arc::clone(&self.log));
         door.tries.fetch_add(1, Ordering::SeqCst);
         async move {
@@ -90,7 +105,7 @@ impl SessionLog for DoorLog {
             if door.full.load(Ordering::SeqCst) {
                 return Err(StoreError::Io { message: "no space left on device".into() });
             }
-            log.append(after, facts.clone()).await?;
+            log.append(after, facts.clone(), summary).await?;
             door.saved.lock().unwrap().extend(facts);
             Ok(())
         }

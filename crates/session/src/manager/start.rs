@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::dev::channel;
 use actix::prelude::*;
-use holdpoint_common::{Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Snapshot};
+use holdpoint_common::{Body, Event, Fact, RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot};
 use holdpoint_tools::environment;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument;
@@ -54,8 +54,9 @@ pub(super) async fn open(
     let first = Event { seq: numbers.start, at: now(), turn: None, step: None, body };
     numbers.start += 1;
     let first = Arc::new(first);
-    log.append(0, vec![Arc::clone(&first)]).await?;
     let Some(state) = State::open(&first) else { return Err(damaged()) };
+    let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(first.seq, 0, true)) };
+    log.append(0, vec![Arc::clone(&first)], summary).await?;
     let opened = first.at;
     let (shown, _) = watch::channel(Arc::new(state.snapshot(first.seq, 0, true)));
     let entry = Entry {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use holdpoint_common::{Event, SessionId};
+use holdpoint_common::{Event, SessionId, SessionSummary};
 
-use super::{SessionLog, SessionStore, StoreError};
+use super::{SavedSession, SessionLog, SessionStore, StoreError};
 
 /// Keeps every log in memory.
 #[derive(Default)]
@@ -26,7 +26,9 @@ struct MemoryLog {
 #[derive(Default)]
 struct KeptFacts {
     facts: Vec<Arc<Event>>,
+    summary: Option<SessionSummary>,
     reserved: u64,
+    deleted: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -46,16 +48,39 @@ impl SessionStore for Memory {
         let log = log.map(|log| log as Arc<dyn SessionLog>);
         ready(log.ok_or_else(|| StoreError::Unknown { session: session.clone() })).boxed()
     }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        let saved = |log: &Arc<MemoryLog>| {
+            let kept = lock(&log.kept);
+            Some(SavedSession { summary: kept.summary.clone()?, opened: kept.facts.first()?.at })
+        };
+        ready(Ok(lock(&self.logs).values().filter_map(saved).collect())).boxed()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        let log = lock(&self.logs).remove(session);
+        let unknown = || StoreError::Unknown { session: session.clone() };
+        ready(log.map(|log| lock(&log.kept).deleted = true).ok_or_else(unknown)).boxed()
+    }
 }
 
 impl SessionLog for MemoryLog {
-    fn append(&self, after: u64, facts: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+    fn append(
+        &self,
+        after: u64,
+        facts: Vec<Arc<Event>>,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
         let mut kept = lock(&self.kept);
         let last = kept.facts.last().map_or(0, |event| event.seq);
         if last != after {
             return ready(Err(StoreError::Conflict { after, last })).boxed();
         }
+        if kept.deleted {
+            return ready(Err(StoreError::Unknown { session: summary.id })).boxed();
+        }
         kept.facts.extend(facts);
+        kept.summary = Some(summary);
         ready(Ok(())).boxed()
     }
 

@@ -1,0 +1,60 @@
+//! The stores, each by the same rules; and what is SQLite's own: damage, versions, several processes, a full disk.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+#[path = "store/damage.rs"]
+mod damage;
+#[path = "store/rules.rs"]
+mod rules;
+#[path = "store/versions.rs"]
+mod versions;
+
+use std::sync::Arc;
+
+use holdpoint_common::{
+    AsksMode, Body, Event, Fact, Hold, PolicyMode, PolicyRules, SessionId, SessionSettings, SessionStatus,
+    SessionSummary, Timestamp, Who,
+};
+
+fn id(text: &str) -> SessionId {
+    text.parse().unwrap()
+}
+
+fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
+    let settings = SessionSettings {
+        id: session.clone(),
+        name: "demo".into(),
+        workspace: "/w".into(),
+        model: "rehearsal".into(),
+        asks: AsksMode::Wait,
+        policy: PolicyMode::Ask,
+        rules: PolicyRules::default(),
+        max_steps: 0,
+    };
+    event(seq, Fact::SessionOpened { settings })
+}
+
+fn prompt(seq: u64, text: &str) -> Arc<Event> {
+    let fact =
+        Fact::PromptAccepted { prompt: holdpoint_common::PromptId(1), text: text.to_owned(), by: Who::named("t") };
+    event(seq, fact)
+}
+
+fn event(seq: u64, fact: Fact) -> Arc<Event> {
+    Arc::new(Event { seq, at: Timestamp(1_790_000_000_000 + seq), turn: None, step: None, body: Body::Fact(fact) })
+}
+
+fn summary(session: &SessionId, title: &str) -> SessionSummary {
+    SessionSummary {
+        id: session.clone(),
+        name: "demo".into(),
+        title: title.to_owned(),
+        live: false,
+        status: SessionStatus::Idle,
+        since: Timestamp(1),
+        last_turn: None,
+        waits_for: None,
+        hold: Hold::Off,
+        model: "rehearsal".into(),
+        workspace: "/w".into(),
+    }
+}

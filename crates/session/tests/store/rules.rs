@@ -1,0 +1,115 @@
+//! What every store has to keep.
+
+use std::sync::Arc;
+
+use holdpoint_common::Event;
+use holdpoint_session::store::{Memory, SessionStore, Sqlite, StoreError};
+use tempfile::TempDir;
+
+use super::{id, opened, prompt, summary};
+
+/// Both stores, and what holds their files.
+fn stores() -> (TempDir, [Box<dyn SessionStore>; 2]) {
+    let folder = TempDir::new().unwrap();
+    let sqlite = Sqlite::open(&folder.path().join("state")).unwrap();
+    (folder, [Box::new(Memory::default()), Box::new(sqlite)])
+}
+
+fn numbers(facts: &[Arc<Event>]) -> Vec<u64> {
+    facts.iter().map(|fact| fact.seq).collect()
+}
+
+#[tokio::test]
+async fn facts_come_back_as_they_were_in_ranges_and_the_newest() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let session = id("one");
+        let log = store.create(&session).await.unwrap();
+        let facts = vec![opened(&session, 1), prompt(4, "zero\0 and \u{1f980} and \u{feff}\r\n"), prompt(9, "")];
+        log.append(0, facts.clone(), summary(&session, "zero")).await.unwrap();
+        log.append(9, vec![prompt(10, "ten")], summary(&session, "ten")).await.unwrap();
+        let log = store.open(&session).await.unwrap();
+        let all = log.read(0..u64::MAX, None).await.unwrap();
+        assert_eq!(all[..3], facts[..]);
+        assert_eq!(numbers(&all), [1, 4, 9, 10]);
+        assert_eq!(numbers(&log.read(4..10, None).await.unwrap()), [4, 9]);
+        assert_eq!(numbers(&log.read(0..u64::MAX, Some(2)).await.unwrap()), [9, 10]);
+        assert_eq!(numbers(&log.read(0..10, Some(2)).await.unwrap()), [4, 9]);
+        assert_eq!(numbers(&log.read(5..9, None).await.unwrap()), [0_u64; 0]);
+    }
+}
+
+#[tokio::test]
+async fn two_owners_of_a_session_can_not_both_write() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let session = id("one");
+        let log = store.create(&session).await.unwrap();
+        log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
+        let other = store.open(&session).await.unwrap();
+        other.append(1, vec![prompt(5, "first")], summary(&session, "first")).await.unwrap();
+        let refused = log.append(1, vec![prompt(6, "second")], summary(&session, "second")).await;
+        assert_eq!(refused, Err(StoreError::Conflict { after: 1, last: 5 }));
+        assert_eq!(numbers(&log.read(0..u64::MAX, None).await.unwrap()), [1, 5]);
+    }
+}
+
+#[tokio::test]
+async fn numbers_are_set_aside_once_and_above_every_fact() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let session = id("one");
+        let log = store.create(&session).await.unwrap();
+        assert_eq!(log.reserve(100).await.unwrap(), 1..101);
+        assert_eq!(log.reserve(1).await.unwrap(), 101..102);
+        log.append(0, vec![opened(&session, 700)], summary(&session, "")).await.unwrap();
+        assert_eq!(store.open(&session).await.unwrap().reserve(2).await.unwrap(), 701..703);
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_listed_as_saved_last_and_deleted() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let (one, two) = (id("one"), id("two"));
+        for session in [&one, &two] {
+            let log = store.create(session).await.unwrap();
+            log.append(0, vec![opened(session, 1)], summary(session, "fresh")).await.unwrap();
+            log.append(1, vec![prompt(2, "x")], summary(session, session.as_str())).await.unwrap();
+        }
+        let mut listed = store.list().await.unwrap();
+        listed.sort_by(|a, b| a.summary.id.cmp(&b.summary.id));
+        assert_eq!(listed.iter().map(|saved| &saved.summary.title[..]).collect::<Vec<_>>(), ["one", "two"]);
+        assert!(listed[0].opened.0 > 1_700_000_000_000);
+
+        let log = store.open(&one).await.unwrap();
+        store.delete(&one).await.unwrap();
+        let unknown = StoreError::Unknown { session: one.clone() };
+        assert_eq!(store.delete(&one).await, Err(unknown.clone()));
+        assert_eq!(store.open(&one).await.err(), Some(unknown.clone()));
+        assert_eq!(log.append(2, vec![prompt(3, "late")], summary(&one, "late")).await, Err(unknown));
+        assert_eq!(store.list().await.unwrap().len(), 1);
+        assert_eq!(numbers(&store.open(&two).await.unwrap().read(0..9, None).await.unwrap()), [1, 2]);
+    }
+}
+
+#[tokio::test]
+async fn many_sessions_write_at_once_and_each_has_its_own() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let logs = (0..50).map(|n| id(&format!("s{n}"))).map(|session| async {
+            let log = store.create(&session).await.unwrap();
+            log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
+            for seq in 2..20 {
+                let fact = prompt(seq, &format!("{session} {seq}"));
+                log.append(seq - 1, vec![fact], summary(&session, "")).await.unwrap();
+            }
+            (session, log)
+        });
+        for (session, log) in futures_util::future::join_all(logs).await {
+            let facts = log.read(0..u64::MAX, None).await.unwrap();
+            let expected: Vec<_> = (2..20).map(|seq| prompt(seq, &format!("{session} {seq}"))).collect();
+            assert_eq!(facts[1..], expected[..]);
+        }
+    }
+}
