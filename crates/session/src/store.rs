@@ -13,7 +13,7 @@ use thiserror::Error;
 
 pub use memory::Memory;
 #[cfg(feature = "sqlite")]
-pub use sqlite::Sqlite;
+pub use sqlite::{Salvaged, Sqlite};
 
 /// The logs of all sessions.
 ///
@@ -114,10 +114,25 @@ pub enum StoreError {
         /// The newest that is known here.
         known: u32,
     },
+    /// What is kept can't be read as what it was written as.
+    #[error("the store is damaged: {message}")]
+    Damaged {
+        /// What was found.
+        message: String,
+    },
     /// It could not be read or written.
     #[error("{message}")]
     Io {
         /// What happened.
         message: String,
     },
+}
+
+/// What facts come to, for a list; nothing if they do not begin with a session's opening.
+#[cfg(feature = "sqlite")]
+fn summary_of(facts: &[Arc<Event>]) -> Option<SessionSummary> {
+    let (first, rest) = facts.split_first()?;
+    let mut state = crate::state::State::open(first)?;
+    rest.iter().for_each(|fact| state.apply(fact));
+    Some(SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) })
 }

@@ -1,15 +1,17 @@
 //! A store in one SQLite database: what was acknowledged is on disk.
 
 mod reader;
+mod rows;
+mod salvage;
 mod schema;
 mod writer;
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::DirBuilder;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
-use std::sync::Arc;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use crossbeam_channel::{Sender, bounded, unbounded};
@@ -17,6 +19,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{Event, SessionId, SessionSummary};
 use tokio::sync::oneshot;
+
+pub use salvage::Salvaged;
 
 use super::{SavedSession, SessionLog, SessionStore, StoreError};
 
@@ -37,6 +41,31 @@ const WAITING_READS: usize = 4_096;
 pub struct Sqlite {
     writes: Sender<writer::Job>,
     reads: Sender<reader::Job>,
+    shared: Arc<Shared>,
+}
+
+/// What the store's threads share.
+struct Shared {
+    path: PathBuf,
+    /// Taken when something was damaged, and to look whether it was.
+    salvaged: Mutex<Vec<Salvaged>>,
+}
+
+impl Shared {
+    /// How often the database was replaced: connections to one before it are of no use.
+    fn generation(&self) -> usize {
+        self.salvaged().len()
+    }
+
+    fn salvage(&self) -> Result<(), StoreError> {
+        let mut salvaged = self.salvaged();
+        salvaged.push(salvage::salvage(&self.path)?);
+        Ok(())
+    }
+
+    fn salvaged(&self) -> MutexGuard<'_, Vec<Salvaged>> {
+        self.salvaged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Sqlite {
@@ -47,29 +76,36 @@ impl Sqlite {
     /// opened or made.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let path = folder.join(FILE);
-        // Made before SQLite does, for its mode; what SQLite makes beside it gets the same.
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error.into()),
-        }
-        let db = schema::writer(&path)?;
+        let shared = Arc::new(Shared { path: folder.join(FILE), salvaged: Mutex::default() });
+        schema::make_file(&shared.path)?;
+        let db = match schema::writer(&shared.path) {
+            Err(StoreError::Damaged { .. }) => {
+                shared.salvage()?;
+                schema::writer(&shared.path)?
+            }
+            db => db?,
+        };
         // Bounded: each session has at most one write under way.
         let (writes, jobs) = unbounded();
-        let writing = path.clone();
-        spawn("holdpoint-store", move || writer::run(writing, Some(db), &jobs))?;
+        let writing = Arc::clone(&shared);
+        spawn("holdpoint-store", move || writer::run(&writing, db, &jobs))?;
         let (reads, jobs) = bounded(WAITING_READS);
         for _ in 0..READERS {
-            let (path, jobs) = (path.clone(), jobs.clone());
-            spawn("holdpoint-reader", move || reader::run(&path, &jobs))?;
+            let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
+            spawn("holdpoint-reader", move || reader::run(&shared, &jobs))?;
         }
-        Ok(Self { writes, reads })
+        Ok(Self { writes, reads, shared })
     }
 
-    fn write(&self, session: &SessionId, what: writer::What) -> BoxFuture<'static, Result<u64, StoreError>> {
+    /// What was damaged since it was opened, and what became of it.
+    #[must_use]
+    pub fn salvaged(&self) -> Vec<Salvaged> {
+        self.shared.salvaged().clone()
+    }
+
+    fn write(&self, what: writer::What) -> BoxFuture<'static, Result<u64, StoreError>> {
         let (done, result) = oneshot::channel();
-        let sent = self.writes.send(writer::Job { session: session.clone(), what, done });
+        let sent = self.writes.send(writer::Job { what, done });
         async move {
             sent.map_err(|_| gone())?;
             result.await.map_err(|_| gone())?
@@ -77,9 +113,28 @@ impl Sqlite {
         .boxed()
     }
 
+    /// Reads; where the store turns out to be damaged, once more when what can be is salvaged.
     fn read<T: Send + 'static>(
         &self,
-        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> reader::Job,
+        job: impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::Job + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let store = self.clone();
+        let first = store.read_once(&job);
+        async move {
+            match first.await {
+                Err(StoreError::Damaged { .. }) => {
+                    store.write(writer::What::Salvage).await?;
+                    store.read_once(&job).await
+                }
+                read => read,
+            }
+        }
+        .boxed()
+    }
+
+    fn read_once<T: Send + 'static>(
+        &self,
+        job: &impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::Job,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (done, result) = oneshot::channel();
         let sent = self.reads.try_send(job(done));
@@ -97,13 +152,15 @@ impl Sqlite {
 
 impl SessionStore for Sqlite {
     fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        let made = self.write(session, writer::What::Create { opened: SystemTime::now().into() });
+        let made = self.write(writer::What::Create { session: session.clone(), opened: SystemTime::now().into() });
         let log = self.log(session);
         async move { made.await.map(|_| log) }.boxed()
     }
 
     fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        let found = self.read(|done| reader::Job::Find { session: session.clone(), done });
+        let wanted = session.clone();
+        let find = move |done| reader::Job::Find { session: wanted.clone(), done };
+        let found = self.read(find);
         let log = self.log(session);
         async move { found.await.map(|()| log) }.boxed()
     }
@@ -113,7 +170,7 @@ impl SessionStore for Sqlite {
     }
 
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.write(session, writer::What::Delete).map(|done| done.map(|_| ())).boxed()
+        self.write(writer::What::Delete { session: session.clone() }).map(|done| done.map(|_| ())).boxed()
     }
 }
 
@@ -130,8 +187,8 @@ impl SessionLog for SqliteLog {
         facts: Vec<Arc<Event>>,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let what = writer::What::Append { after, facts, summary: Box::new(summary) };
-        self.store.write(&self.session, what).map(|done| done.map(|_| ())).boxed()
+        let what = writer::What::Append { session: self.session.clone(), after, facts, summary: Box::new(summary) };
+        self.store.write(what).map(|done| done.map(|_| ())).boxed()
     }
 
     fn read(
@@ -139,12 +196,13 @@ impl SessionLog for SqliteLog {
         range: Range<u64>,
         newest: Option<usize>,
     ) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        let session = self.session.clone();
-        self.store.read(|done| reader::Job::Facts { session, range, newest, done })
+        let (session, wanted) = (self.session.clone(), range);
+        let facts = move |done| reader::Job::Facts { session: session.clone(), range: wanted.clone(), newest, done };
+        self.store.read(facts)
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
-        let first = self.store.write(&self.session, writer::What::Reserve { count });
+        let first = self.store.write(writer::What::Reserve { session: self.session.clone(), count });
         async move { first.await.map(|first| first..first + count) }.boxed()
     }
 }
@@ -164,7 +222,11 @@ fn io_error(message: String) -> StoreError {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        io_error(error.to_string())
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        match error.sqlite_error_code() {
+            Some(DatabaseCorrupt | NotADatabase) => Self::Damaged { message: error.to_string() },
+            _ => io_error(error.to_string()),
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 //! Damage: what can be read is read, and what can't is said.
 
-use holdpoint_common::Delta;
-use holdpoint_session::store::{SessionStore, Sqlite};
+use std::fs;
+use std::sync::Arc;
+
+use holdpoint_common::{Delta, Event, SessionId};
+use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -30,4 +33,110 @@ async fn t_u5_garbage_in_one_row_costs_that_row_alone_and_is_a_declared_gap() {
     let left: String =
         db.query_row("SELECT event FROM facts WHERE session = 'bad' AND seq = 3", [], |row| row.get(0)).unwrap();
     assert_eq!(left, "{\"garbage");
+}
+
+/// What lies in the store before it is damaged.
+struct Before {
+    folder: TempDir,
+    sessions: Vec<(SessionId, Vec<Arc<Event>>)>,
+    bytes: Vec<u8>,
+}
+
+impl Before {
+    async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = Sqlite::open(folder.path()).unwrap();
+        let mut sessions = Vec::new();
+        for n in 0..6 {
+            let session = id(&format!("s{n}"));
+            let log = store.create(&session).await.unwrap();
+            // Of all sizes: rows that share a page, and rows of many pages.
+            let facts = (2..40).map(|seq| prompt(seq, &"words ".repeat(usize::try_from(seq * seq % 1_500).unwrap())));
+            let facts: Vec<_> = std::iter::once(opened(&session, 1)).chain(facts).collect();
+            log.append(0, facts.clone(), summary(&session, "t")).await.unwrap();
+            sessions.push((session, facts));
+        }
+        let path = folder.path().join("sessions.db");
+        let db = Connection::open(&path).unwrap();
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        drop(db);
+        let bytes = fs::read(path).unwrap();
+        Self { folder, sessions, bytes }
+    }
+
+    /// Opens the store with these bytes for its database, and looks at everything.
+    async fn with(&self, name: &str, bytes: &[u8]) {
+        let folder = self.folder.path().join(name.replace(' ', "-"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("sessions.db"), bytes).unwrap();
+        let store = match Sqlite::open(&folder) {
+            Ok(store) => store,
+            // A flipped bit can look like a later version; then it is left alone.
+            Err(StoreError::Newer { .. }) => return,
+            Err(error) => panic!("{name}: {error}"),
+        };
+        let listed = store.list().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        for (session, facts) in &self.sessions {
+            let read = match store.open(session).await {
+                Ok(log) => log.read(0..u64::MAX, None).await,
+                Err(error) => Err(error),
+            };
+            let said = store.salvaged().iter().any(|salvaged| !salvaged.whole.contains(session));
+            let mut lost = !listed.iter().any(|saved| saved.summary.id == *session);
+            match read {
+                Ok(read) => {
+                    let told = read.iter().any(|event| event.delta().is_some());
+                    let kept: Vec<_> = read.iter().filter(|event| event.fact().is_some()).collect();
+                    // What is given as a fact is what was written.
+                    for fact in &kept {
+                        assert!(facts.contains(fact), "{name}: {session} has a fact that never was: {fact:?}");
+                    }
+                    lost |= kept.len() != facts.len() && !told;
+                }
+                Err(_) => lost = true,
+            }
+            assert!(!lost || said, "{name}: something of {session} is lost, and nothing says so");
+        }
+        // It goes on.
+        let fresh = id("fresh");
+        let log = store.create(&fresh).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        log.append(0, vec![opened(&fresh, 1)], summary(&fresh, "")).await.unwrap();
+        for salvaged in store.salvaged() {
+            assert!(salvaged.kept_at.exists(), "{name}: the damaged one is kept");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+fn rounds() -> u64 {
+    if std::env::var_os("HOLDPOINT_FULL").is_some() { 2_000 } else { 100 }
+}
+
+#[tokio::test]
+async fn t_u3_a_cut_store_opens_with_what_is_left_and_says_what_is_not() {
+    let before = Before::new().await;
+    let mut random = fastrand::Rng::with_seed(3);
+    for round in 0..rounds() {
+        // An empty file is a new store, and nothing tells it from one.
+        let length = match round {
+            0 => 1,
+            1 => 50,
+            _ => before.bytes.len() - random.usize(1..8 * 4_096),
+        };
+        before.with(&format!("cut {round}"), &before.bytes[..length]).await;
+    }
+}
+
+#[tokio::test]
+async fn t_u3_flipped_bits_are_never_taken_for_facts() {
+    let before = Before::new().await;
+    let mut random = fastrand::Rng::with_seed(4);
+    for round in 0..rounds() {
+        let mut bytes = before.bytes.clone();
+        for _ in 0..random.usize(1..30) {
+            let at = random.usize(..bytes.len());
+            bytes[at] ^= 1 << random.u8(..8);
+        }
+        before.with(&format!("flip {round}"), &bytes).await;
+    }
 }

@@ -1,5 +1,8 @@
 //! The database: its tables, its versions, and how an older one becomes a newer one.
 
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,15 +28,38 @@ const STEPS: [&str; VERSION as usize] = [
         event TEXT NOT NULL,
         PRIMARY KEY (session, seq)
     ) STRICT, WITHOUT ROWID;",
-    // What a list shows of a session, so that none has to be replayed for it.
-    "ALTER TABLE sessions ADD COLUMN summary TEXT;",
+    // What a list shows of a session, so that none has to be replayed for it; and what tells a lost row and a flipped bit:
+    // the number of the fact before, and a checksum.
+    "ALTER TABLE sessions ADD COLUMN summary TEXT;
+    ALTER TABLE facts ADD COLUMN after INTEGER;
+    ALTER TABLE facts ADD COLUMN check_sum INTEGER;",
 ];
+
+/// Adds a fact: its session, its number, that of the fact before it, its text and the checksum.
+pub(super) const INSERT_FACT: &str =
+    "INSERT INTO facts (session, seq, after, event, check_sum) VALUES (?1, ?2, ?3, ?4, ?5)";
+
+/// Bytes of the smallest database.
+const SMALLEST: u64 = 512;
 
 /// How long another process is waited for.
 const BUSY: Duration = Duration::from_secs(10);
 
+/// Makes the file, unless it is there: before SQLite does, for its mode. What SQLite makes beside it gets the same.
+pub(super) fn make_file(path: &Path) -> Result<(), StoreError> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Opens the database for writing.
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
+    // SQLite would take what is left of a header for an empty database.
+    let length = std::fs::metadata(path)?.len();
+    if (1..SMALLEST).contains(&length) {
+        return Err(StoreError::Damaged { message: format!("the database is cut to {length} bytes") });
+    }
     // Looked at without a chance to change it.
     let found = version(&reader(path)?)?;
     if found > VERSION {
@@ -41,10 +67,18 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     }
     let mut db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | FLAGS)?;
     db.busy_timeout(BUSY)?;
+    // Known once it has been read.
+    version(&db)?;
+    if db.is_readonly(rusqlite::MAIN_DB)? && OpenOptions::new().write(true).open(path).is_ok() {
+        return Err(StoreError::Damaged { message: "its header says that it can't be written".to_owned() });
+    }
     db.pragma_update(None, "journal_mode", "WAL")?;
     // A commit that was acknowledged survives a loss of power.
     db.pragma_update(None, "synchronous", "FULL")?;
     migrate(&mut db, path)?;
+    if tables(&db)? != tables(&fresh()?)? {
+        return Err(StoreError::Damaged { message: "its tables are not those it was made with".to_owned() });
+    }
     Ok(db)
 }
 
@@ -60,6 +94,20 @@ const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_NO_MUTEX.union(OpenFlags::SQLITE
 /// The schema a database has; 0 if it is empty.
 fn version(db: &Connection) -> Result<u32, StoreError> {
     Ok(db.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}
+
+/// A database as it is made, in memory.
+fn fresh() -> Result<Connection, StoreError> {
+    let db = Connection::open_in_memory()?;
+    STEPS.iter().try_for_each(|step| db.execute_batch(step))?;
+    Ok(db)
+}
+
+/// How a database's tables were made.
+fn tables(db: &Connection) -> Result<Vec<(String, Option<String>)>, StoreError> {
+    let mut select = db.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")?;
+    let tables = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(tables.collect::<Result<_, _>>()?)
 }
 
 fn migrate(db: &mut Connection, path: &Path) -> Result<(), StoreError> {

@@ -1,6 +1,5 @@
 //! The one thread that writes: what waits is written together, in one commit.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
@@ -8,50 +7,50 @@ use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::StoreError;
-use super::schema;
+use super::{Shared, StoreError, rows, schema};
 
 /// Jobs that share a commit at most.
 const GROUP: usize = 256;
 
 /// Something to write. Each session has at most one under way, and its sender waits for the answer.
 pub(super) struct Job {
-    pub(super) session: SessionId,
     pub(super) what: What,
     pub(super) done: oneshot::Sender<Result<u64, StoreError>>,
 }
 
 pub(super) enum What {
     Create {
+        session: SessionId,
         opened: Timestamp,
     },
     Append {
+        session: SessionId,
         after: u64,
         facts: Vec<Arc<Event>>,
         summary: Box<SessionSummary>,
     },
     /// Answered with the first of them.
     Reserve {
+        session: SessionId,
         count: u64,
     },
-    Delete,
+    Delete {
+        session: SessionId,
+    },
+    /// A reader has found damage.
+    Salvage,
 }
 
 /// Writes until nobody can send any more.
-pub(super) fn run(path: PathBuf, mut db: Option<Connection>, jobs: &Receiver<Job>) {
+pub(super) fn run(shared: &Shared, db: Connection, jobs: &Receiver<Job>) {
+    let mut writer = Writer { shared, db: Some(db) };
     while let Ok(first) = jobs.recv() {
         let group: Vec<_> = std::iter::once(first).chain(jobs.try_iter().take(GROUP - 1)).collect();
-        let written = connected(&path, &mut db).and_then(|db| write(db, &group));
-        let results = match written {
-            Ok(results) => results,
+        let results = writer.write(&group).unwrap_or_else(|error| match group.len() {
+            1 => vec![Err(error)],
             // One that can't be written takes nobody with it.
-            Err(_) if group.len() > 1 => group.iter().map(|job| alone(&path, &mut db, job)).collect(),
-            Err(error) => {
-                // What was wrong may be gone with a fresh start: a full disk, a folder that was moved away.
-                db = None;
-                vec![Err(error)]
-            }
-        };
+            _ => group.iter().map(|job| writer.write_alone(job)).collect(),
+        });
         for (job, result) in group.into_iter().zip(results) {
             // Who asked may be gone.
             let _ = job.done.send(result);
@@ -59,28 +58,52 @@ pub(super) fn run(path: PathBuf, mut db: Option<Connection>, jobs: &Receiver<Job
     }
 }
 
-fn alone(path: &PathBuf, db: &mut Option<Connection>, job: &Job) -> Result<u64, StoreError> {
-    let result = connected(path, db).and_then(|db| write(db, std::slice::from_ref(job)));
-    match result {
-        Ok(mut results) => results.pop().unwrap_or(Ok(0)),
-        Err(error) => {
-            *db = None;
-            Err(error)
+struct Writer<'a> {
+    shared: &'a Shared,
+    db: Option<Connection>,
+}
+
+/// How each job of a group ended.
+type Results = Vec<Result<u64, StoreError>>;
+
+impl Writer<'_> {
+    fn write_alone(&mut self, job: &Job) -> Result<u64, StoreError> {
+        self.write(std::slice::from_ref(job))?.pop().unwrap_or(Ok(0))
+    }
+
+    fn write(&mut self, group: &[Job]) -> Result<Results, StoreError> {
+        let found = group.iter().any(|job| matches!(job.what, What::Salvage));
+        let result = match found {
+            true => Err(StoreError::Damaged { message: "a reader has found it so".to_owned() }),
+            false => self.connected().and_then(|db| write(db, group)),
+        };
+        match result {
+            Err(StoreError::Damaged { .. }) => {
+                self.db = None;
+                self.shared.salvage()?;
+                self.connected().and_then(|db| write(db, group))
+            }
+            Err(error) => {
+                // What was wrong may be gone with a fresh start: a full disk, a folder that was moved away.
+                self.db = None;
+                Err(error)
+            }
+            written => written,
         }
+    }
+
+    fn connected(&mut self) -> Result<&mut Connection, StoreError> {
+        let connection = match self.db.take() {
+            // A file that was removed under us would take what is written with it.
+            Some(connection) if self.shared.path.exists() => connection,
+            _ => schema::writer(&self.shared.path)?,
+        };
+        Ok(self.db.insert(connection))
     }
 }
 
-fn connected<'a>(path: &PathBuf, db: &'a mut Option<Connection>) -> Result<&'a mut Connection, StoreError> {
-    let connection = match db.take() {
-        // A file that was removed under us would take what is written with it.
-        Some(connection) if path.exists() => connection,
-        _ => schema::writer(path)?,
-    };
-    Ok(db.insert(connection))
-}
-
 /// Writes a group in one commit. An error of the commit is one of all; one that concerns a single job is its own.
-fn write(db: &mut Connection, group: &[Job]) -> Result<Vec<Result<u64, StoreError>>, StoreError> {
+fn write(db: &mut Connection, group: &[Job]) -> Result<Results, StoreError> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut results = Vec::with_capacity(group.len());
     for job in group {
@@ -94,44 +117,52 @@ fn write(db: &mut Connection, group: &[Job]) -> Result<Vec<Result<u64, StoreErro
 }
 
 fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
-    let id = job.session.as_str();
-    let unknown = || StoreError::Unknown { session: job.session.clone() };
+    let unknown = |session: &SessionId| StoreError::Unknown { session: session.clone() };
     match &job.what {
-        What::Create { opened } => {
+        What::Create { session, opened } => {
+            let id = session.as_str();
             let opened = i64::try_from(opened.0).unwrap_or(i64::MAX);
             db.prepare_cached("INSERT INTO sessions (id, opened) VALUES (?1, ?2)")?.execute(params![id, opened])?;
             Ok(0)
         }
-        What::Append { after, facts, summary } => {
+        What::Append { session, after, facts, summary } => {
+            let id = session.as_str();
             let mut last = db.prepare_cached("SELECT last FROM sessions WHERE id = ?1")?;
-            let last: i64 = last.query_row([id], |row| row.get(0)).optional()?.ok_or_else(unknown)?;
+            let last: i64 = last.query_row([id], |row| row.get(0)).optional()?.ok_or_else(|| unknown(session))?;
             let last = last.cast_unsigned();
             if last != *after {
                 return Err(StoreError::Conflict { after: *after, last });
             }
-            let mut insert = db.prepare_cached("INSERT INTO facts (session, seq, event) VALUES (?1, ?2, ?3)")?;
+            let mut insert = db.prepare_cached(schema::INSERT_FACT)?;
+            let mut last = last;
             for fact in facts {
-                insert.execute(params![id, fact.seq.cast_signed(), serde_json::to_string(fact)?])?;
+                let text = serde_json::to_string(fact)?;
+                let check_sum = rows::check_sum(session, fact.seq, last, &text);
+                insert.execute(params![id, fact.seq.cast_signed(), last.cast_signed(), text, check_sum])?;
+                last = fact.seq;
             }
-            let last = facts.last().map_or(last, |fact| fact.seq);
             let mut update = db.prepare_cached("UPDATE sessions SET last = ?2, summary = ?3 WHERE id = ?1")?;
             update.execute(params![id, last.cast_signed(), serde_json::to_string(summary)?])?;
             Ok(last)
         }
-        What::Reserve { count } => {
+        What::Reserve { session, count } => {
+            let id = session.as_str();
             let mut reserve = db.prepare_cached(
                 "UPDATE sessions SET reserved = max(reserved, last) + ?2 WHERE id = ?1 RETURNING reserved",
             )?;
             let end: i64 = reserve
                 .query_row(params![id, count.cast_signed()], |row| row.get(0))
                 .optional()?
-                .ok_or_else(unknown)?;
+                .ok_or_else(|| unknown(session))?;
             Ok(end.cast_unsigned() + 1 - count)
         }
-        What::Delete => {
+        What::Delete { session } => {
+            let id = session.as_str();
             let known = db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id])?;
             db.prepare_cached("DELETE FROM facts WHERE session = ?1")?.execute([id])?;
-            if known == 0 { Err(unknown()) } else { Ok(0) }
+            if known == 0 { Err(unknown(session)) } else { Ok(0) }
         }
+        // Done before anything is written.
+        What::Salvage => Ok(0),
     }
 }
