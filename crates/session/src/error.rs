@@ -18,6 +18,14 @@ pub enum SessionError {
         /// What was named.
         what: String,
     },
+    /// Several sessions' ids begin with this.
+    #[error("several sessions begin with `{what}`: {}", ids.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
+    Ambiguous {
+        /// What was named.
+        what: String,
+        /// The sessions.
+        ids: Vec<SessionId>,
+    },
     /// A live session has this name.
     #[error("a live session is already called `{name}`")]
     NameTaken {

@@ -18,6 +18,8 @@ pub use crate::actor::{Answered, Prompted, TurnEnd};
 pub(crate) struct Caller {
     pub(crate) manager: Addr<Manager>,
     pub(crate) who: Who,
+    /// What a session that is opened again by this client starts processes with.
+    pub(crate) env: Arc<[(String, String)]>,
 }
 
 /// One session. Cheap to clone; keeps nothing alive. A session that was unloaded is opened again by use.

@@ -1,5 +1,7 @@
 //! The manager: the actor that knows every session, starts their actors, watches them, and makes room.
 
+mod find;
+mod restore;
 mod start;
 
 use std::collections::{BTreeSet, HashMap};
@@ -32,6 +34,8 @@ pub(crate) struct Manager {
     touches: u64,
     /// Held while room is made and an actor started: one at a time, so that the limit is exact.
     room: Arc<tokio::sync::Mutex<()>>,
+    /// Held while the sessions that a crash has cut are mended: until then nobody is shown a saved one.
+    mending: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// One session.
@@ -115,11 +119,15 @@ struct Reach {
 /// The session of this id, name, or unique beginning of an id, with an actor.
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
-pub(crate) struct Find(pub(crate) String);
+pub(crate) struct Find {
+    pub(crate) what: String,
+    /// What it starts processes with, if it has to be opened.
+    pub(crate) env: Arc<[(String, String)]>,
+}
 
 /// Every session.
 #[derive(Message)]
-#[rtype(result = "Vec<SessionSummary>")]
+#[rtype(result = "Result<Vec<SessionSummary>, SessionError>")]
 pub(crate) struct List;
 
 /// Closes a session; replies when its actor has ended.
@@ -155,6 +163,7 @@ impl Manager {
             stopping: false,
             touches: 0,
             room: Arc::default(),
+            mending: Arc::default(),
         }
     }
 
@@ -173,6 +182,17 @@ impl Manager {
 
 impl Actor for Manager {
     type Context = Context<Self>;
+
+    fn started(&mut self, _: &mut Self::Context) {
+        // Free: nobody else has it yet.
+        if let Ok(mending) = Arc::clone(&self.mending).try_lock_owned() {
+            let base = Arc::clone(&self.base);
+            actix_rt::spawn(async move {
+                restore::all(&base).await;
+                drop(mending);
+            });
+        }
+    }
 }
 
 impl Handler<Touch> for Manager {
@@ -193,7 +213,8 @@ impl Manager {
     ) -> ResponseFuture<Result<Live, SessionError>> {
         let touched = self.touch();
         let Some(entry) = self.sessions.get_mut(&id) else {
-            return Box::pin(async move { Err(SessionError::Unknown { what: id.to_string() }) });
+            // It was opened once, and is no longer known: it was closed.
+            return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
         };
         if entry.closed {
             return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
@@ -248,46 +269,6 @@ impl Entry {
     }
 }
 
-impl Handler<Find> for Manager {
-    type Result = ResponseFuture<Result<Live, SessionError>>;
-
-    fn handle(&mut self, Find(what): Find, ctx: &mut Self::Context) -> Self::Result {
-        let found = self.names.get(&what).cloned().or_else(|| {
-            let mut begins = self.sessions.keys().filter(|id| id.as_str().starts_with(&what));
-            match (begins.next(), begins.next()) {
-                (Some(id), None) => Some(id.clone()),
-                _ => self.sessions.keys().find(|id| id.as_str() == what).cloned(),
-            }
-        });
-        match found {
-            Some(id) => {
-                if let Some(entry) = self.sessions.get_mut(&id) {
-                    entry.closed = false;
-                }
-                self.reach(id, 0, ctx)
-            }
-            None => Box::pin(async move { Err(SessionError::Unknown { what }) }),
-        }
-    }
-}
-
-impl Handler<List> for Manager {
-    type Result = MessageResult<List>;
-
-    fn handle(&mut self, _: List, _: &mut Self::Context) -> Self::Result {
-        let mut sessions: Vec<_> = self
-            .sessions
-            .values()
-            .map(|entry| {
-                let live = !matches!(entry.life, Life::Saved);
-                (live, entry.opened, SessionSummary { live, ..SessionSummary::from(&**entry.shown.borrow()) })
-            })
-            .collect();
-        sessions.sort_by(|left, right| (right.0, right.1, &right.2.id).cmp(&(left.0, left.1, &left.2.id)));
-        MessageResult(sessions.into_iter().map(|(_, _, summary)| summary).collect())
-    }
-}
-
 impl Handler<Open> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
@@ -302,7 +283,7 @@ impl Handler<CloseSession> for Manager {
 
     fn handle(&mut self, CloseSession { id, by }: CloseSession, ctx: &mut Self::Context) -> Self::Result {
         let Some(entry) = self.sessions.get_mut(&id) else {
-            return Box::pin(async move { Err(SessionError::Unknown { what: id.to_string() }) });
+            return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
         };
         if std::mem::replace(&mut entry.closed, true) {
             return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
@@ -367,6 +348,10 @@ impl Handler<ActorEnded> for Manager {
                 let _ = ended.send(());
             });
             let name = entry.settings.name.clone();
+            // From now on the store knows all there is to know.
+            if entry.closed && entry.shown.borrow().saved {
+                self.sessions.remove(&id);
+            }
             self.free_name(&name, &id);
             return;
         }

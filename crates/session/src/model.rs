@@ -13,9 +13,11 @@ mod catalog;
 mod provider;
 pub mod rehearsal;
 mod size;
+mod unusable;
 
 pub use catalog::{Catalog, DefaultModel, ProviderSetup};
 pub use provider::{Access, Provider};
+pub(crate) use unusable::Unusable;
 
 /// A model. Dropping the stream ends the request and closes its connection.
 pub trait Model: Send + Sync + 'static {

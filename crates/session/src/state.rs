@@ -30,6 +30,8 @@ pub struct State {
     settings: Arc<SessionSettings>,
     /// The first line of the first prompt.
     title: Option<String>,
+    /// When it was first opened.
+    opened: Timestamp,
     /// The number of the last fact.
     last: u64,
     /// Since when the status is what it is.
@@ -134,6 +136,7 @@ impl State {
         Some(Self {
             settings: Arc::new(settings.clone()),
             title: None,
+            opened: first.at,
             last: first.seq,
             since: first.at,
             phase: Phase::Idle,
@@ -164,6 +167,12 @@ impl State {
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.settings.id
+    }
+
+    /// When it was first opened.
+    #[must_use]
+    pub fn opened(&self) -> Timestamp {
+        self.opened
     }
 
     /// The number of the last fact.

@@ -19,9 +19,6 @@ mod process;
 use forgetful::Forgetful;
 use process::resident_kib;
 
-/// KiB that a closed session may leave: its line in the list of sessions.
-const LISTED: u64 = 2;
-
 /// Threads the models' runtime may have: its own, and some for the sessions that come one after the other.
 const POOL: usize = 8;
 
@@ -64,7 +61,9 @@ async fn t_t8_sessions_that_are_closed_leave_nothing() {
     let folder = TempDir::new().unwrap();
     let engine = Engine::builder(Catalog::default()).store(Forgetful).start().unwrap();
     let sessions = engine.sessions(Who::named("test"));
-    let threads = threads();
+    come_and_go(&sessions, &folder).await;
+    // A thread that has just begun has no name of its own yet, and one of a tool may still be ending.
+    let threads = (0..1_000).map(|_| threads()).min().unwrap();
     for _ in 0..warm {
         come_and_go(&sessions, &folder).await;
     }
@@ -75,7 +74,7 @@ async fn t_t8_sessions_that_are_closed_leave_nothing() {
     let after = Has::at_rest(threads);
     println!("{rounds} sessions: {before:?}, then {after:?}");
     assert_eq!((after.threads, after.descriptors), (threads, before.descriptors));
-    let most = before.kib + before.kib / 10 + LISTED * rounds;
+    let most = before.kib + before.kib / 20;
     assert!(after.kib <= most, "more than {most} KiB: {before:?}, {after:?}");
 }
 

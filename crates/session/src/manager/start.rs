@@ -5,17 +5,22 @@ use std::sync::Arc;
 
 use actix::dev::channel;
 use actix::prelude::*;
-use holdpoint_common::{Body, Event, Fact, RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot};
+use holdpoint_common::{
+    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot, Timestamp,
+};
 use holdpoint_tools::environment;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument;
 
-use super::{ActorEnded, Entry, Life, Live, Manager};
+use super::find::IsKnown;
+use super::restore::fold;
+use super::{ActorEnded, Entry, Life, Live, Manager, Reach};
 use crate::actor::{self, NUMBERS, Parts, SessionActor, now};
 use crate::error::SessionError;
+use crate::model::Unusable;
 use crate::open::OpenSession;
 use crate::outfit::{Base, Outfit};
-use crate::state::{Refused, State};
+use crate::state::{Phase, Refused, State};
 use crate::store::SessionLog;
 
 /// Characters of a fresh session id: 50 bits.
@@ -57,13 +62,58 @@ pub(super) async fn open(
     let Some(state) = State::open(&first) else { return Err(damaged()) };
     let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(first.seq, 0, true)) };
     log.append(0, vec![Arc::clone(&first)], summary).await?;
-    let opened = first.at;
-    let (shown, _) = watch::channel(Arc::new(state.snapshot(first.seq, 0, true)));
+    enter(manager, &state, outfit, first.at).await?;
+    start(manager, state.id().clone(), 0, state, numbers, log, None).await
+}
+
+/// Opens a session that is only in the store: of an earlier process, or closed since.
+pub(super) async fn load(
+    manager: &Addr<Manager>,
+    base: &Arc<Base>,
+    room: &Room,
+    id: SessionId,
+    env: &[(String, String)],
+) -> Result<Live, SessionError> {
+    let one_at_a_time = room.lock().await;
+    // Somebody else may have been faster.
+    if manager.send(IsKnown(id.clone())).await.map_err(stopped)? {
+        drop(one_at_a_time);
+        return manager.send(Reach { id, seen: 0 }).await.map_err(stopped)?;
+    }
+    make_room(manager).await?;
+    let log = base.store.open(&id).await?;
+    let state = fold(&*log).await?;
+    let settings = Arc::clone(state.settings());
+    let model = base.catalog.get(&settings.model).unwrap_or_else(|error| {
+        // It can be read all the same, and says why it does not go on.
+        Arc::new(Unusable { name: settings.model.clone(), error })
+    });
+    let root = settings.workspace.clone().into();
+    let outfit = Arc::new(base.outfit(model, &settings, root, environment::allowed(env.iter().cloned()))?);
+    let opened = state.opened();
+    let cause = if matches!(state.phase(), Phase::Closed) { RestoreCause::Unloaded } else { RestoreCause::Restart };
+    let numbers = log.reserve(NUMBERS).await?;
+    enter(manager, &state, outfit, opened).await?;
+    let started = start(manager, id.clone(), 0, state, numbers, log, Some(cause)).await;
+    if let Err(error) = &started {
+        manager.send(Failed(id, error.clone())).await.map_err(stopped)?;
+    }
+    started
+}
+
+/// Makes a session known that is about to have an actor.
+async fn enter(
+    manager: &Addr<Manager>,
+    state: &State,
+    outfit: Arc<Outfit>,
+    opened: Timestamp,
+) -> Result<(), SessionError> {
+    let (shown, _) = watch::channel(Arc::new(state.snapshot(state.last(), 0, true)));
     let entry = Entry {
         settings: Arc::clone(state.settings()),
         opened,
-        outfit: Arc::clone(&outfit),
-        shown: shown.clone(),
+        outfit,
+        shown,
         touched: 0,
         life: Life::Starting { waiting: Vec::new(), before: None },
         ends: Vec::new(),
@@ -71,9 +121,7 @@ pub(super) async fn open(
         failed: BTreeSet::new(),
         closed: false,
     };
-    let id = state.id().clone();
-    manager.send(Enter(id.clone(), Box::new(entry))).await.map_err(stopped)?;
-    start(manager, id, 0, state, numbers, log, None).await
+    manager.send(Enter(state.id().clone(), Box::new(entry))).await.map_err(stopped)
 }
 
 /// Gives a session that has no actor one again: rebuilt from its log.
@@ -99,10 +147,7 @@ pub(super) async fn resume(
             make_room(manager).await?;
         }
         let log = base.store.open(&id).await?;
-        let facts = log.read(0..u64::MAX, None).await?;
-        let mut facts = facts.iter();
-        let mut state = facts.next().and_then(|first| State::open(first)).ok_or_else(damaged)?;
-        facts.for_each(|fact| state.apply(fact));
+        let state = fold(&*log).await?;
         let numbers = log.reserve(NUMBERS).await?;
         start(manager, id.clone(), seen, state, numbers, log, Some(cause)).await
     };
@@ -172,7 +217,7 @@ fn stopped(_: MailboxError) -> SessionError {
     SessionError::Stopped
 }
 
-fn damaged() -> SessionError {
+pub(super) fn damaged() -> SessionError {
     let message = "the log does not begin with the session's opening".to_owned();
     SessionError::Store(crate::store::StoreError::Io { message })
 }
@@ -308,7 +353,8 @@ impl Handler<Enter> for Manager {
 
     fn handle(&mut self, Enter(id, entry): Enter, _: &mut Self::Context) {
         let touched = self.touch();
-        self.names.insert(entry.settings.name.clone(), id.clone());
+        // One that comes back may find its name taken.
+        self.names.entry(entry.settings.name.clone()).or_insert_with(|| id.clone());
         self.sessions.insert(id, Entry { touched, ..*entry });
     }
 }

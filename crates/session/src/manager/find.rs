@@ -1,0 +1,86 @@
+//! Finding sessions, live and saved: by id, by name, and all of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use actix::prelude::*;
+use holdpoint_common::{SessionId, SessionSummary, Timestamp};
+
+use super::{Find, Life, List, Live, Manager, start};
+use crate::error::SessionError;
+use crate::store::SavedSession;
+
+impl Handler<Find> for Manager {
+    type Result = ResponseFuture<Result<Live, SessionError>>;
+
+    fn handle(&mut self, Find { what, env }: Find, ctx: &mut Self::Context) -> Self::Result {
+        let exact = what.parse::<SessionId>().ok().filter(|id| self.sessions.contains_key(id));
+        if let Some(id) = self.names.get(&what).cloned().or(exact) {
+            if let Some(entry) = self.sessions.get_mut(&id) {
+                entry.closed = false;
+            }
+            return self.reach(id, 0, ctx);
+        }
+        let known: BTreeSet<_> = self.sessions.keys().filter(|id| id.as_str().starts_with(&what)).cloned().collect();
+        let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
+        let mending = Arc::clone(&self.mending);
+        Box::pin(async move {
+            drop(mending.lock().await);
+            let id = choose(&what, known, &base.store.list().await?)?;
+            start::load(&manager, &base, &room, id, &env).await
+        })
+    }
+}
+
+/// The session that is meant by `what`, which is no live one's id or name.
+fn choose(what: &str, known: BTreeSet<SessionId>, saved: &[SavedSession]) -> Result<SessionId, SessionError> {
+    let named = |saved: &&SavedSession| saved.summary.name == what;
+    if let Some(exact) = saved.iter().find(|saved| saved.summary.id.as_str() == what) {
+        return Ok(exact.summary.id.clone());
+    }
+    if let Some(newest) = saved.iter().filter(named).max_by_key(|saved| saved.opened) {
+        return Ok(newest.summary.id.clone());
+    }
+    let saved = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.as_str().starts_with(what));
+    let ids: BTreeSet<_> = known.into_iter().chain(saved.cloned()).collect();
+    match ids.len() {
+        0 => Err(SessionError::Unknown { what: what.to_owned() }),
+        1 => ids.into_iter().next().ok_or(SessionError::Stopped),
+        _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: ids.into_iter().collect() }),
+    }
+}
+
+impl Handler<List> for Manager {
+    type Result = ResponseFuture<Result<Vec<SessionSummary>, SessionError>>;
+
+    fn handle(&mut self, _: List, _: &mut Self::Context) -> Self::Result {
+        let known = self.sessions.values().map(|entry| {
+            let live = !matches!(entry.life, Life::Saved);
+            (live, entry.opened, SessionSummary { live, ..SessionSummary::from(&**entry.shown.borrow()) })
+        });
+        let mut sessions: Vec<(bool, Timestamp, SessionSummary)> = known.collect();
+        let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
+        Box::pin(async move {
+            drop(mending.lock().await);
+            let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
+            let saved = base.store.list().await?.into_iter().filter(|saved| !known.contains(&saved.summary.id));
+            sessions.extend(saved.map(|saved| (false, saved.opened, saved.summary)));
+            // Live ones first, the newest first.
+            sessions.sort_by(|left, right| (right.0, right.1, &right.2.id).cmp(&(left.0, left.1, &left.2.id)));
+            Ok(sessions.into_iter().map(|(.., summary)| summary).collect())
+        })
+    }
+}
+
+/// Whether the manager knows the session: it is live, or was and can be again.
+#[derive(Message)]
+#[rtype(result = "bool")]
+pub(super) struct IsKnown(pub(super) SessionId);
+
+impl Handler<IsKnown> for Manager {
+    type Result = bool;
+
+    fn handle(&mut self, IsKnown(id): IsKnown, _: &mut Self::Context) -> bool {
+        self.sessions.get_mut(&id).map(|entry| entry.closed = false).is_some()
+    }
+}

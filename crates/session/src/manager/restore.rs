@@ -1,0 +1,63 @@
+//! What a crash has cut: sessions whose last fact left them in the middle of something.
+
+use std::sync::Arc;
+
+use holdpoint_common::{Body, Event, Hold, RestoreCause, SessionId, SessionStatus, SessionSummary};
+
+use crate::actor::now;
+use crate::error::SessionError;
+use crate::outfit::Base;
+use crate::state::{Input, Moment, State, decide};
+use crate::store::{SavedSession, SessionLog};
+
+/// Ends in the log what can't go on: of every session that was not at rest when this program ended.
+pub(super) async fn all(base: &Arc<Base>) {
+    let saved = match base.store.list().await {
+        Ok(saved) => saved,
+        Err(error) => {
+            tracing::error!(%error, "the saved sessions can't be read");
+            return;
+        }
+    };
+    let cut = |saved: &SavedSession| saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off;
+    for SavedSession { summary, .. } in saved.into_iter().filter(cut) {
+        let id = summary.id;
+        match one(base, &id).await {
+            Ok(facts) => tracing::info!(session = %id, facts, "what was cut is ended"),
+            Err(error) => tracing::error!(session = %id, %error, "the session can't be mended"),
+        }
+    }
+}
+
+/// Mends one, and says how many facts that took.
+async fn one(base: &Base, id: &SessionId) -> Result<usize, SessionError> {
+    let log = base.store.open(id).await?;
+    let mut state = fold(&*log).await?;
+    // A decision takes few numbers, but how many is not known before.
+    let mut numbers = log.reserve(crate::actor::NUMBERS).await?;
+    let last = state.last();
+    let moment = Moment { now: now(), next: numbers.start, limits: &base.limits };
+    // `Restored` is never refused.
+    let Ok(decision) = decide(&state, moment, Input::Restored { cause: RestoreCause::Restart }) else { return Ok(0) };
+    let mut facts = Vec::with_capacity(decision.facts.len());
+    for fact in decision.facts {
+        let (turn, step) = state.place(&fact);
+        let Some(seq) = numbers.next() else { break };
+        let event = Arc::new(Event { seq, at: moment.now, turn, step, body: Body::Fact(fact) });
+        state.apply(&event);
+        facts.push(event);
+    }
+    let count = facts.len();
+    let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) };
+    log.append(last, facts, summary).await?;
+    Ok(count)
+}
+
+/// The state that a log's facts come to.
+pub(super) async fn fold(log: &dyn SessionLog) -> Result<State, SessionError> {
+    let facts = log.read(0..u64::MAX, None).await?;
+    let mut facts = facts.iter();
+    let mut state = facts.next().and_then(|first| State::open(first)).ok_or_else(super::start::damaged)?;
+    facts.for_each(|fact| state.apply(fact));
+    Ok(state)
+}

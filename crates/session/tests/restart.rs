@@ -1,0 +1,168 @@
+//! Sessions of an earlier process, found in their store: listed, opened again, mended where a crash has cut them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+use std::fs;
+use std::path::Path;
+
+use holdpoint_common::{
+    CutCause, Delta, Event, Fact, HoldCause, HoldShown, Outcome, PauseKind, RestoreCause, SessionStatus, ToolStatus,
+};
+use holdpoint_session::model::Message;
+use holdpoint_session::store::Sqlite;
+use holdpoint_session::testing::{Harness, reply};
+use holdpoint_session::{AttachFrom, SessionError};
+use serde_json::json;
+use tempfile::TempDir;
+
+fn on(store: &Path) -> Harness {
+    let store = Sqlite::open(store).unwrap();
+    Harness::with(|engine| engine.store(store))
+}
+
+/// What a SIGKILL at this moment would leave: the files as they are.
+fn crashed(store: &Path) -> TempDir {
+    let copy = TempDir::new().unwrap();
+    for entry in fs::read_dir(store).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    copy
+}
+
+#[tokio::test]
+async fn m_b9_sessions_of_an_earlier_process_are_listed_and_open_by_id_name_and_prefix() {
+    let folder = TempDir::new().unwrap();
+    let (first, second) = {
+        let harness = on(folder.path());
+        harness.model.then(reply().text("Hello."));
+        let first = harness.sessions().open(harness.session().name("first")).await.unwrap();
+        first.prompt("say hello\nplease").await.unwrap();
+        first.settled().await.unwrap();
+        let second = harness.sessions().open(harness.session().name("second")).await.unwrap();
+        second.close().await.unwrap();
+        (first.id().clone(), second.id().clone())
+    };
+    let harness = on(folder.path());
+    let list = harness.sessions().list().await.unwrap();
+    assert_eq!(list.iter().map(|line| (&line.id, line.live)).collect::<Vec<_>>(), [(&second, false), (&first, false)]);
+    let line = &list[1];
+    assert_eq!((line.name.as_str(), line.title.as_str(), line.status), ("first", "say hello", SessionStatus::Idle));
+    assert_eq!(line.last_turn.as_ref().unwrap().outcome, Outcome::Done);
+
+    for what in [first.as_str(), "first", &first.as_str()[..9]] {
+        assert_eq!(*harness.sessions().get(what).await.unwrap().id(), first);
+    }
+    assert_eq!(harness.sessions().get("second").await.unwrap().id(), &second);
+    let unknown = harness.sessions().get("nobody").await.err().unwrap();
+    assert_eq!(unknown, SessionError::Unknown { what: "nobody".into() });
+    let ambiguous = harness.sessions().get("").await.err().unwrap();
+    assert!(matches!(&ambiguous, SessionError::Ambiguous { ids, .. } if ids.len() == 2), "{ambiguous}");
+
+    // It goes on where it was, with all that was said.
+    let session = harness.sessions().get("first").await.unwrap();
+    session.prompt("and now?").await.unwrap();
+    session.settled().await.unwrap();
+    let sent = harness.model.requests().pop().unwrap().messages;
+    assert!(matches!(&sent[..], [Message::User(_), Message::Assistant(said), Message::User(now)]
+        if said.text() == "Hello." && now == "and now?"));
+    let mut events = harness.watch(&session).await;
+    let restored = |event: &Event| match event.fact() {
+        Some(Fact::SessionRestored { cause }) => Some(*cause),
+        _ => None,
+    };
+    assert_eq!(events.until("the restore", restored).await, RestoreCause::Restart);
+}
+
+#[tokio::test]
+async fn m_b7_what_a_crash_cuts_is_ended_before_anyone_asks_and_the_queue_waits() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    harness.model.then(reply().text("I look.").call("probe", json!({})));
+    harness.probe.does(|_, context| {
+        context.output("begun");
+        context.pause(PauseKind::Continue, "Look?", None);
+        Ok(holdpoint_tools::ToolOutcome::default())
+    });
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.asked().await;
+    assert!(session.prompt("next").await.unwrap().saved);
+    let after_crash = crashed(folder.path());
+
+    let again = on(after_crash.path());
+    let list = again.sessions().list().await.unwrap();
+    let line = &list[0];
+    let last = line.last_turn.as_ref().unwrap();
+    assert_eq!((last.outcome, last.cause.clone()), (Outcome::Interrupted, Some(CutCause::Restart)));
+    assert!(line.waits_for.is_none(), "its tool is gone");
+    let restored = again.sessions().get(session.id().as_str()).await.unwrap();
+    let snapshot = restored.snapshot();
+    assert_eq!((snapshot.queue.len(), snapshot.hold.shown()), (1, HoldShown::Standing));
+    assert!(matches!(&snapshot.hold, holdpoint_common::Hold::Standing { cause: HoldCause::Restored, .. }));
+    let mut events = again.watch(&restored).await;
+    let result = events
+        .until("the call's result", |event| match event.fact() {
+            Some(Fact::ToolFinished(result)) => Some(result.clone()),
+            _ => None,
+        })
+        .await;
+    assert_eq!(result.status, ToolStatus::Interrupted);
+    assert!(again.model.requests().is_empty(), "nothing runs by itself");
+    restored.release().await.unwrap();
+    restored.settled().await.unwrap();
+    let sent = again.model.requests().pop().unwrap().messages;
+    assert!(matches!(sent.last(), Some(Message::User(text)) if text == "next"), "{sent:?}");
+    assert!(sent.iter().any(|message| matches!(message, Message::Tool(_))));
+}
+
+#[tokio::test]
+async fn a_session_whose_model_is_gone_opens_and_says_why_it_does_not_go_on() {
+    let folder = TempDir::new().unwrap();
+    let id = {
+        let harness = on(folder.path());
+        harness.open().await.id().clone()
+    };
+    let store = Sqlite::open(folder.path()).unwrap();
+    let engine = holdpoint_session::Engine::builder(Default::default()).store(store).start().unwrap();
+    let session = engine.sessions(holdpoint_common::Who::named("t")).get(id.as_str()).await.unwrap();
+    session.prompt("go").await.unwrap();
+    let snapshot = session.settled().await.unwrap();
+    let last = snapshot.last_turn.as_ref().unwrap();
+    assert_eq!(last.outcome, Outcome::Failed);
+    assert!(last.error.as_ref().unwrap().contains("scripted"), "{:?}", last.error);
+}
+
+#[tokio::test]
+async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
+    let folder = TempDir::new().unwrap();
+    let id = {
+        let harness = on(folder.path());
+        harness.model.then(reply().text("one")).then(reply().text("two"));
+        let session = harness.open().await;
+        for prompt in ["first", "second"] {
+            session.prompt(prompt).await.unwrap();
+            session.settled().await.unwrap();
+        }
+        session.id().clone()
+    };
+    let db = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    let seq: u64 = db
+        .query_row("SELECT seq FROM facts WHERE event LIKE '%\"assistantMessage\"%' ORDER BY seq", [], |row| {
+            row.get::<_, i64>(0).map(i64::cast_unsigned)
+        })
+        .unwrap();
+    db.execute("UPDATE facts SET event = 'garbage' WHERE seq = ?1", [seq.cast_signed()]).unwrap();
+    let harness = on(folder.path());
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    let mut events = holdpoint_session::testing::Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
+    let gap = events
+        .until("the gap", |event| match event.delta() {
+            Some(Delta::Gap { from, to }) => Some((*from, *to)),
+            _ => None,
+        })
+        .await;
+    assert_eq!(gap, (seq, seq));
+    session.prompt("third").await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+}
