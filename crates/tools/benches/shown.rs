@@ -10,7 +10,8 @@ use holdpoint_tools::{secrets, shown};
 fn main() {
     let line = "for file in src/*.rs; do TOKEN=$x cp \"$file\" out/ && echo 'done: naïve' >> log; done\n";
     let command = line.repeat(10 * 1024 / line.len());
-    let code = "    let token = next_token(&mut rest)?; // the password: \"never\" stands here; see https://example.com/a\n";
+    let code =
+        "    let token = next_token(&mut rest)?; // the password: \"never\" stands here; see https://example.com/a\n";
     let text = code.repeat(1024 * 1024 / code.len());
     report("a command of 10 KiB, shown", 200, || shown::command(&command, Path::new("/work")).len());
     report("a text of 1 MiB, masked", 50, || secrets::mask(&text).len());

@@ -31,7 +31,12 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("HOLDPOINT_FULL").is_some() { 20_000 } else { 500 }))]
+    #![proptest_config(ProptestConfig {
+        cases: if std::env::var_os("HOLDPOINT_FULL").is_some() { 20_000 } else { 500 },
+        failure_persistence: None,
+        max_shrink_iters: 1_000,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn t_c1_what_is_shown_is_what_is_there(text in any_text()) {

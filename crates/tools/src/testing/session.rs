@@ -23,7 +23,7 @@ impl Session {
         let thread = thread::spawn(move || {
             let system = System::new();
             system.block_on(async move {
-                let answerer = Answerer { answers: answers.into(), asked: Vec::new(), open: Vec::new() };
+                let answerer = Answerer { answers: answers.into(), asked: Vec::new(), open: Vec::new(), cut: false };
                 let _ = tell.send(answerer.start());
             });
             let _ = system.run();
@@ -35,7 +35,7 @@ impl Session {
         self.actor.downgrade().recipient()
     }
 
-    /// Lets all open asks read as interrupted.
+    /// Lets all open asks, and those to come, read as interrupted.
     pub(super) fn drop_asks(&self) {
         self.actor.do_send(DropAsks);
     }
@@ -57,6 +57,8 @@ struct Answerer {
     asked: Vec<AskRequest>,
     /// Asks nobody answers, kept until a cut.
     open: Vec<Answering>,
+    /// From then on, none is kept.
+    cut: bool,
 }
 
 impl Actor for Answerer {
@@ -70,6 +72,7 @@ impl Handler<ToolRequest> for Answerer {
         let ToolRequest::Ask { request, answering, .. } = message else { return };
         self.asked.push(request);
         match self.answers.pop_front() {
+            _ if self.cut => answering.answer(AskReply::Interrupted),
             Some(reply) => answering.answer(reply),
             None => self.open.push(answering),
         }
@@ -84,6 +87,7 @@ impl Handler<DropAsks> for Answerer {
     type Result = ();
 
     fn handle(&mut self, _: DropAsks, _: &mut Context<Self>) {
+        self.cut = true;
         self.open.clear();
     }
 }
