@@ -17,7 +17,7 @@ use crate::session::SessionSettings;
 use crate::status::SessionStatus;
 use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome, Receipt, RestoreCause};
-use crate::usage::Usage;
+use crate::usage::{ContextFill, Usage};
 
 /// Something that happened to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,6 +150,9 @@ pub enum Fact {
     StepFinished {
         /// What it used.
         usage: Usage,
+        /// How full the model's context is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<ContextFill>,
     },
     /// A tool or the policy asks the user.
     AskRaised {
@@ -284,6 +287,18 @@ pub enum Delta {
         wait_ms: u64,
         /// Why the last one failed.
         reason: String,
+    },
+    /// The conversation is too long for the model: of the request that is about to be sent, its oldest messages were
+    /// left out. The log has them.
+    HistoryCut {
+        /// Messages that were left out.
+        messages: u64,
+        /// Results of tools that were cut.
+        results: u64,
+        /// Tokens of what was left in, by our own count.
+        tokens: u64,
+        /// Tokens that a request may have.
+        limit: u64,
     },
     /// Facts from `from` to `to` can't be read.
     Gap {

@@ -46,7 +46,7 @@ pub use hold::{Hold, HoldCause, HoldShown};
 pub use session::{LastTurn, QueuedPrompt, SessionSettings, SessionSummary, Snapshot};
 pub use status::{SessionStatus, UnknownStatus};
 pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, RestoreCause, StopHow, StoppedTool};
-pub use usage::Usage;
+pub use usage::{ContextFill, Usage};
 
 // Asks.
 pub use answer::{Answer, AnswerError, AnsweredBy, AskCloseCause};

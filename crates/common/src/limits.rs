@@ -45,6 +45,13 @@ pub struct Limits {
     /// Milliseconds before the second try; each further wait is twice as long, and up to half is added at random.
     #[schemars(range(min = 1, max = 60000))]
     pub model_retry_ms: u64,
+    /// Lines that the messages of one model request may have. What is beyond is left out, the oldest first.
+    #[schemars(range(min = 100, max = 10000000))]
+    pub max_history_lines: u64,
+    /// Tokens that one model request may have, by our own estimate, and never more than the window of its model.
+    /// What is beyond is left out, the oldest first.
+    #[schemars(range(min = 1000, max = 10000000))]
+    pub max_history_tokens: u64,
     /// Bytes of one model answer. At more, the turn fails.
     #[schemars(range(min = 1024, max = 1073741824))]
     pub max_answer_bytes: usize,
@@ -62,6 +69,8 @@ impl Default for Limits {
             grace_ms: 500,
             parallel_tools: 16,
             model_silence_s: 300,
+            max_history_lines: 50_000,
+            max_history_tokens: 100_000,
             model_tries: 5,
             model_retry_ms: 1000,
             max_answer_bytes: 16 * 1024 * 1024,
@@ -75,7 +84,7 @@ impl Limits {
     /// # Errors
     /// [`LimitError`] names the first that does not.
     pub fn check(&self) -> Result<(), LimitError> {
-        let bounds: [(&'static str, u64, RangeInclusive<u64>); 12] = [
+        let bounds: [(&'static str, u64, RangeInclusive<u64>); 14] = [
             ("max_sessions", self.max_sessions as u64, 1..=100000),
             ("max_queued_prompts", self.max_queued_prompts as u64, 0..=10000),
             ("buffered_events", self.buffered_events as u64, 1..=1000000),
@@ -87,6 +96,8 @@ impl Limits {
             ("model_silence_s", self.model_silence_s, 1..=86400),
             ("model_tries", self.model_tries.into(), 1..=20),
             ("model_retry_ms", self.model_retry_ms, 1..=60000),
+            ("max_history_lines", self.max_history_lines, 100..=10000000),
+            ("max_history_tokens", self.max_history_tokens, 1000..=10000000),
             ("max_answer_bytes", self.max_answer_bytes as u64, 1024..=1073741824),
         ];
         match bounds.into_iter().find(|(_, value, range)| !range.contains(value)) {

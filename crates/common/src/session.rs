@@ -13,7 +13,7 @@ use crate::policy::{PolicyMode, PolicyRules};
 use crate::status::SessionStatus;
 use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome};
-use crate::usage::Usage;
+use crate::usage::{ContextFill, Usage};
 
 /// What a session is opened with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,9 @@ pub struct Snapshot {
     pub last_turn: Option<LastTurn>,
     /// What all turns used.
     pub usage: Usage,
+    /// How full the model's context is; nothing before the first answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextFill>,
     /// Files its tools changed.
     pub files_modified: Arc<BTreeSet<String>>,
     /// How many clients are attached.

@@ -23,6 +23,16 @@ pub struct Usage {
     pub estimated: bool,
 }
 
+/// How full the context of a session's model is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextFill {
+    /// Tokens of the last request and its answer.
+    pub tokens: u64,
+    /// Tokens that a request may have; beyond, its oldest messages are left out.
+    pub limit: u64,
+}
+
 impl Usage {
     /// Our estimate for texts of these sizes in bytes: 2.5 bytes a token, the worst seen being 2.54.
     #[must_use]

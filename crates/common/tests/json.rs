@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind,
-    Body, CallId, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, Hold, HoldCause, HoldShown, ItemId, ItemKind,
-    Job, JobEnd, Kept, LastTurn, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId,
-    Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause,
-    SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Timestamp, ToolCall, ToolResult,
-    ToolStatus, TurnId, Usage, Who,
+    Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, Hold, HoldCause, HoldShown,
+    ItemId, ItemKind, Job, JobEnd, Kept, LastTurn, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode,
+    PolicyRules, PromptId, Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt,
+    Receipt, RestoreCause, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Timestamp,
+    ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -118,7 +118,7 @@ fn facts() -> Vec<Fact> {
         Fact::JobEnded { job: CallId(3), end: JobEnd::Exited { code: 1 } },
         Fact::JobEnded { job: CallId(3), end: JobEnd::Signalled { signal: 9 } },
         Fact::JobEnded { job: CallId(3), end: JobEnd::SessionClosed },
-        Fact::StepFinished { usage },
+        Fact::StepFinished { usage, context: Some(ContextFill { tokens: 15, limit: 100_000 }) },
         Fact::AskRaised { ask: ask() },
         Fact::AskAnswered {
             ask: ask_id(),
@@ -230,6 +230,7 @@ fn sessions() {
     let last_turn =
         LastTurn { turn: TurnId(1), outcome: Outcome::Failed, cause: None, error: Some("overloaded".into()) };
     let snapshot = Snapshot {
+        context: Some(ContextFill { tokens: 15, limit: 100_000 }),
         settings: Arc::new(settings()),
         title: "fix it".into(),
         seq: 99,

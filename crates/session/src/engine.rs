@@ -126,6 +126,7 @@ impl EngineBuilder {
             toolbox: self.toolbox,
             supervisor: self.supervisor,
             system: self.system,
+            tokenizer: Arc::default(),
             runtime: runtime.handle().clone(),
         };
         let (up, manager) = std::sync::mpsc::sync_channel(1);

@@ -38,6 +38,7 @@
 
 mod actor;
 mod attachment;
+pub mod context;
 mod engine;
 mod error;
 mod handle;

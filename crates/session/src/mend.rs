@@ -65,6 +65,7 @@ fn piece_of(event: &Event) -> Option<ItemId> {
         Delta::ItemSoFar { item, .. } => Some(*item),
         Delta::Status { .. }
         | Delta::Retrying { .. }
+        | Delta::HistoryCut { .. }
         | Delta::Gap { .. }
         | Delta::NotSaved { .. }
         | Delta::SavedAgain => None,

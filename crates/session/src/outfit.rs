@@ -7,6 +7,7 @@ use holdpoint_common::{Limits, SessionSettings};
 use holdpoint_tools::{Policy, PolicyError, Supervisor, Toolbox, Workspace};
 use tokio::runtime;
 
+use crate::context::Tokenizer;
 use crate::model::{Catalog, Model};
 use crate::store::SessionStore;
 
@@ -21,6 +22,7 @@ pub(crate) struct Base {
     pub(crate) toolbox: ToolboxMaker,
     pub(crate) supervisor: Supervisor,
     pub(crate) system: Arc<str>,
+    pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
 }
 
@@ -32,6 +34,7 @@ pub(crate) struct Outfit {
     pub(crate) supervisor: Supervisor,
     pub(crate) limits: Arc<Limits>,
     pub(crate) system: Arc<str>,
+    pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
 }
 
@@ -52,6 +55,7 @@ impl Base {
             supervisor: self.supervisor.clone(),
             limits: Arc::clone(&self.limits),
             system: Arc::clone(&self.system),
+            tokenizer: Arc::clone(&self.tokenizer),
             runtime: self.runtime.clone(),
         })
     }

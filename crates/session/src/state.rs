@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskId, AsksMode, CallId, CutCause, Event, Fact, FileMark, Hold, ItemId, Job,
-    LastTurn, PromptId, QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot, Timestamp, ToolCall, TurnId,
-    Usage, Who,
+    AnsweredBy, Ask, AskCloseCause, AskId, AsksMode, CallId, ContextFill, CutCause, Event, Fact, FileMark, Hold,
+    ItemId, Job, LastTurn, PromptId, QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot, Timestamp,
+    ToolCall, TurnId, Usage, Who,
 };
 
 pub use decide::decide;
@@ -54,6 +54,7 @@ pub struct State {
     /// The conversation: the prompts that were started, answers and results. Shared with the runner.
     history: Arc<Vec<Arc<Event>>>,
     usage: Usage,
+    context: Option<ContextFill>,
     last_turn: Option<LastTurn>,
     files_modified: Arc<BTreeSet<String>>,
     /// Every file a call has read or written, as it was then.
@@ -151,6 +152,7 @@ impl State {
             next_item: ItemId(1),
             history: Arc::default(),
             usage: Usage::default(),
+            context: None,
             last_turn: None,
             files_modified: Arc::default(),
             files_seen: BTreeMap::new(),
@@ -274,6 +276,7 @@ impl State {
             jobs: self.jobs.clone(),
             last_turn: self.last_turn.clone(),
             usage: self.usage,
+            context: self.context,
             files_modified: Arc::clone(&self.files_modified),
             clients,
             saved,

@@ -13,14 +13,15 @@ use std::sync::Arc;
 use actix::WeakRecipient;
 use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::{
-    CallId, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, ToolResult, ToolStatus,
-    TurnId, Usage,
+    CallId, ContextFill, Delta, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall,
+    ToolResult, ToolStatus, TurnId, Usage,
 };
 use holdpoint_tools::{Background, Tool, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use crate::context::{self, Bounds, Counter, LeftOut};
 use crate::history;
 use crate::lane::{Lane, Passage};
 use crate::model::{ModelError, ModelRequest};
@@ -61,6 +62,8 @@ pub(crate) async fn run(job: TurnJob) {
         specs,
         next_item: first_item,
         continues: false,
+        left_out: (0, 0),
+        counter: None,
         background,
         cancel,
         lane: to_actor,
@@ -113,6 +116,10 @@ struct Runner {
     next_item: ItemId,
     /// The answer to come goes on with one that broke.
     continues: bool,
+    /// Messages that were last told to be left out, and results to be cut.
+    left_out: (u64, u64),
+    /// Counts tokens, once they have to be.
+    counter: Option<Counter>,
     background: Background,
     cancel: CancellationToken,
     lane: mpsc::Sender<Lane>,
@@ -167,6 +174,13 @@ impl Runner {
         };
         // Let go, so that the actor can add to it without a copy.
         drop(history);
+        let request = match self.fit(request).await {
+            Ok(request) => request,
+            Err(error) => {
+                self.step_finished(Usage::default()).await;
+                return Some(End { outcome: Outcome::Failed, error: Some(error), ..End::default() });
+            }
+        };
         let Answered { message, usage, stop, refused } = self.answer(&request).await;
         let calls = message.calls.clone();
         self.report(Report::Answered(message)).await;
@@ -200,6 +214,31 @@ impl Runner {
                 Some(End { outcome: Outcome::Failed, error: Some(error), ..End::default() })
             }
         }
+    }
+
+    /// Leaves out of a request what the model's context has no room for, and tells it.
+    async fn fit(&mut self, mut request: ModelRequest) -> Result<ModelRequest, String> {
+        let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
+        if bounds.hold(&request) {
+            return Ok(request);
+        }
+        // Counting tokens may load a vocabulary, and takes its time.
+        let mut counter = self.counter.take().unwrap_or_else(|| Counter::new(Arc::clone(&self.outfit.tokenizer)));
+        let fitted = tokio::task::spawn_blocking(move || {
+            let left_out = context::fit(&mut request, &bounds, &mut |text| counter.count(text));
+            (request, left_out, counter)
+        });
+        let (request, left_out, counter) =
+            fitted.await.map_err(|panic| format!("the conversation could not be cut to size: {panic}"))?;
+        self.counter = Some(counter);
+        let left_out = left_out.map_err(|error| error.to_string())?.unwrap_or_default();
+        let LeftOut { messages, results, tokens } = left_out;
+        if (messages, results) != std::mem::replace(&mut self.left_out, (messages, results)) {
+            let told = Delta::HistoryCut { messages, results, tokens, limit: bounds.tokens };
+            // If the actor is gone, the token is cancelled.
+            let _ = self.lane.send(Lane::Delta(told)).await;
+        }
+        Ok(request)
     }
 
     /// After an answer that broke in the middle: what was said is kept, and the model is asked, once, to go on.
@@ -282,6 +321,8 @@ impl Runner {
     }
 
     async fn step_finished(&self, usage: Usage) {
-        self.report(Report::StepFinished { usage }).await;
+        let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
+        let context = (usage.total() > 0).then_some(ContextFill { tokens: usage.total(), limit: bounds.tokens });
+        self.report(Report::StepFinished { usage, context }).await;
     }
 }

@@ -1,22 +1,72 @@
 //! How large requests and events are.
 
+use std::io;
+
+use serde_json::Value;
+
 use super::{Message, ModelEvent, ModelRequest};
 
 impl ModelRequest {
     /// Bytes of all its texts, for an estimate of its tokens.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let messages = self.messages.iter().map(|message| match message {
-            Message::User(text) => text.len(),
-            Message::Assistant(answer) => {
+        self.fixed_bytes() + self.messages.iter().map(Message::bytes).sum::<u64>()
+    }
+
+    /// Bytes of what every request of the session has: the system prompt and the tools.
+    #[must_use]
+    pub fn fixed_bytes(&self) -> u64 {
+        let tools = self.tools.iter().map(|tool| tool.description.len() + json_bytes(&tool.schema));
+        (self.system.len() + tools.sum::<usize>()) as u64
+    }
+}
+
+impl Message {
+    /// Bytes of all its texts.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::User(text) => text.len(),
+            Self::Assistant(answer) => {
                 let text: usize = answer.blocks.iter().map(|block| block.text.len()).sum();
-                let calls = answer.calls.iter().map(|call| call.name.len() + call.input.to_string().len());
-                text + calls.sum::<usize>()
+                text + answer.calls.iter().map(|call| call.name.len() + json_bytes(&call.input)).sum::<usize>()
             }
-            Message::Tool(result) => result.output.head.len() + result.output.tail.len() + result.result.len(),
-        });
-        let tools = self.tools.iter().map(|tool| tool.description.len() + tool.schema.to_string().len());
-        (self.system.len() + messages.sum::<usize>() + tools.sum::<usize>()) as u64
+            Self::Tool(result) => result.output.head.len() + result.output.tail.len() + result.result.len(),
+        };
+        bytes as u64
+    }
+
+    /// Lines of all its texts.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        let lines = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count() as u64;
+        1 + match self {
+            Self::User(text) => lines(text),
+            Self::Assistant(answer) => {
+                let written = answer.calls.iter().map(|call| json_lines(&call.input));
+                answer.blocks.iter().map(|block| lines(&block.text)).chain(written).sum()
+            }
+            Self::Tool(result) => {
+                [&result.output.head, &result.output.tail, &result.result].map(|text| lines(text)).iter().sum()
+            }
+        }
+    }
+
+    /// All its texts, for a count of its tokens.
+    pub(crate) fn texts(&self, mut each: impl FnMut(&str)) {
+        match self {
+            Self::User(text) => each(text),
+            Self::Assistant(answer) => {
+                answer.blocks.iter().for_each(|block| each(&block.text));
+                for call in &answer.calls {
+                    each(&call.name);
+                    each(&call.input.to_string());
+                }
+            }
+            Self::Tool(result) => {
+                [&result.output.head, &result.output.tail, &result.result].into_iter().for_each(|text| each(text));
+            }
+        }
     }
 }
 
@@ -31,5 +81,33 @@ impl ModelEvent {
             }
             Self::Usage(_) | Self::OutputLimit => 0,
         }
+    }
+}
+
+/// Bytes of a value as JSON text, which is not made for it.
+fn json_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting does not fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+/// Lines of the texts in a value: a file that a call writes has them.
+fn json_lines(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.bytes().filter(|byte| *byte == b'\n').count() as u64,
+        Value::Array(values) => values.iter().map(json_lines).sum(),
+        Value::Object(map) => map.values().map(json_lines).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }

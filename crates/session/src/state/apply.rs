@@ -71,8 +71,9 @@ impl State {
             }
             Fact::JobStarted { job } => self.jobs.push(job.clone()),
             Fact::JobEnded { job, .. } => self.jobs.retain(|running| running.id != *job),
-            Fact::StepFinished { usage } => {
+            Fact::StepFinished { usage, context } => {
                 self.usage += *usage;
+                self.context = context.or(self.context);
                 if let Some(turn) = self.turn_mut() {
                     turn.usage += *usage;
                 }

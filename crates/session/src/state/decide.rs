@@ -340,7 +340,7 @@ impl Draft<'_> {
                 }
                 self.facts.push(Fact::ToolFinished(result));
             }
-            Report::StepFinished { usage } => self.facts.push(Fact::StepFinished { usage }),
+            Report::StepFinished { usage, context } => self.facts.push(Fact::StepFinished { usage, context }),
             Report::Finished { outcome, error, tools, processes } => {
                 self.finish(open, outcome, error, tools, processes);
             }

@@ -1,8 +1,8 @@
 //! What can happen to a session: the machine's inputs.
 
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AssistantMessage, CallId, EndedProcesses, HoldShown, JobEnd, Limits, Outcome,
-    RestoreCause, StoppedTool, Timestamp, ToolResult, TurnId, Usage, Who,
+    Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, HoldShown, JobEnd, Limits,
+    Outcome, RestoreCause, StoppedTool, Timestamp, ToolResult, TurnId, Usage, Who,
 };
 
 /// What can happen to a session.
@@ -146,6 +146,8 @@ pub enum Report {
     StepFinished {
         /// What it used.
         usage: Usage,
+        /// How full the model's context is.
+        context: Option<ContextFill>,
     },
     /// The turn ended. Nothing of it runs any more.
     Finished {

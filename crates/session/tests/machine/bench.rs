@@ -164,7 +164,7 @@ pub(super) fn tool_finished(call: u64) -> Report {
 }
 
 pub(super) fn step_finished() -> Report {
-    Report::StepFinished { usage: Usage { input: 10, output: 1, ..Usage::default() } }
+    Report::StepFinished { usage: Usage { input: 10, output: 1, ..Usage::default() }, context: None }
 }
 
 pub(super) fn finished(outcome: Outcome) -> Report {

@@ -690,7 +690,7 @@ impl Watch for Conversation {
                     let known = self.open.remove(&result.call) && self.over.insert(result.call);
                     ensure!(known, "{} has a result too many", result.call);
                 }
-                Fact::StepFinished { usage } => {
+                Fact::StepFinished { usage, .. } => {
                     self.turn += *usage;
                     self.all += *usage;
                 }

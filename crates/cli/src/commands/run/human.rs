@@ -105,6 +105,12 @@ impl Human {
                 let what = format!("{}; try {next} of {tries} in {wait:.0} s", prose_line(reason));
                 ui.line(Style::Warning, &what)
             }
+            Delta::HistoryCut { messages, results, tokens, limit } => {
+                let cut = if *results > 0 { format!(", {results} results cut") } else { String::new() };
+                let what =
+                    format!("{messages} messages left out{cut}: the model is sent {tokens} of at most {limit} tokens");
+                ui.line(Style::Warning, &what)
+            }
             Delta::Gap { from, to } => ui.line(Style::Warning, &format!("events {from} to {to} can't be read")),
             Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", prose_line(reason))),
             Delta::SavedAgain => ui.line(Style::Dim, "saved again"),
