@@ -134,7 +134,7 @@ impl ToolResult {
     }
 }
 
-/// A file as a tool left it: enough to notice that someone else changed it since.
+/// A file as a tool saw it or left it: enough to notice that someone else has changed it since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileMark {
@@ -144,4 +144,7 @@ pub struct FileMark {
     pub size: u64,
     /// When it was last changed, in nanoseconds since 1970.
     pub modified: u64,
+    /// What is in it: the first 128 bits of its BLAKE3 hash, in hexadecimal. Not of a file above 64 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
 }

@@ -87,7 +87,7 @@ fn facts() -> Vec<Fact> {
         }],
         partial: true,
     };
-    let mark = || FileMark { path: "a.txt".into(), size: 3, modified: 9 };
+    let mark = || FileMark { path: "a.txt".into(), size: 3, modified: 9, hash: Some("6f".repeat(16)) };
     let result = ToolResult {
         call: CallId(3),
         status: ToolStatus::Ok,

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use actix::prelude::*;
 use holdpoint_common::{Limits, SessionSettings, Who};
-use holdpoint_tools::{AskUser, Jobs, ReadFile, Shell, Supervisor, Toolbox, WriteFile};
+use holdpoint_tools::{AskUser, EditFile, Jobs, ReadFile, Shell, Supervisor, Toolbox, WriteFile};
 use thiserror::Error;
 use tokio::runtime;
 
@@ -76,6 +76,7 @@ pub fn builtin_tools() -> Toolbox {
         .with(Jobs::default)
         .with(ReadFile::default)
         .with(WriteFile::default)
+        .with(EditFile::default)
         .with(AskUser::default)
 }
 

@@ -66,12 +66,16 @@ mod act;
 mod ask;
 mod ask_user;
 mod background;
+mod change;
 mod context;
+mod edit_file;
 pub mod environment;
 mod files;
 mod input;
 mod jobs;
 mod lossy;
+mod mark;
+mod old_file;
 mod place;
 mod policy;
 mod process;
@@ -107,6 +111,7 @@ pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, 
 
 // Built-in tools.
 pub use ask_user::AskUser;
+pub use edit_file::EditFile;
 pub use jobs::Jobs;
 pub use read_file::ReadFile;
 pub use shell::Shell;

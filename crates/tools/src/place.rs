@@ -1,63 +1,22 @@
 //! Places: where the paths of tools lead, links followed, and what may be done there.
 
-use std::cell::RefCell;
-use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
-use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+mod open;
+mod protected;
+mod replace;
 
-use holdpoint_common::FileMark;
-use rustix::fs::{Mode, OFlags};
+use std::cell::RefCell;
+use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
+
 use rustix::io::Errno;
+
+pub(crate) use open::Spot;
+use protected::is_protected;
 
 use crate::tool::ToolError;
 
 /// How many links are followed in one path: what Linux follows.
 const MAX_LINKS: u32 = 40;
-
-/// Folders and files whose name, anywhere in a path, makes it protected: they start programs or configure
-/// what does, or hold what lets people in.
-const PROTECTED: [&str; 34] = [
-    // Version control and its hooks, ourselves and other agents.
-    ".git",
-    ".gitconfig",
-    ".gitmodules",
-    ".gitattributes",
-    ".hg",
-    ".hgrc",
-    ".holdpoint",
-    ".husky",
-    ".githooks",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".mcp.json",
-    // Shells.
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".inputrc",
-    ".envrc",
-    ".config",
-    // Editors.
-    ".vscode",
-    ".idea",
-    ".vimrc",
-    ".exrc",
-    ".emacs",
-    ".emacs.d",
-    // Keys.
-    ".ssh",
-    ".gnupg",
-];
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,13 +80,6 @@ impl Place {
     pub fn is_protected(&self) -> bool {
         self.protected
     }
-
-    /// The file as it is now.
-    pub(crate) fn mark(&self, metadata: &Metadata) -> FileMark {
-        let modified = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
-        let modified = u64::try_from(modified).unwrap_or(0);
-        FileMark { path: self.shown.clone(), size: metadata.len(), modified }
-    }
 }
 
 /// Remembers from a tool's intent to its call where a path led, so that what was judged is what is done.
@@ -153,28 +105,6 @@ impl Judged {
             _ => Ok(place),
         }
     }
-}
-
-/// Opens a place that no part of may be a link any more, without waiting for the other end of a pipe.
-pub(crate) fn open(path: &Path, flags: OFlags) -> io::Result<File> {
-    let flags = flags | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-    #[cfg(target_os = "linux")]
-    match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), rustix::fs::ResolveFlags::NO_SYMLINKS) {
-        // Not known to an old kernel, or not allowed in a container.
-        Err(Errno::NOSYS | Errno::PERM) => {}
-        opened => return Ok(File::from(opened?)),
-    }
-    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
-}
-
-/// Names are compared without regard to case: a file system may do the same.
-fn is_protected(path: &Path, root: &Path) -> bool {
-    let below = path.strip_prefix(root).unwrap_or(path);
-    let names = below.components().filter_map(|part| match part {
-        Component::Normal(name) => Some(name),
-        _ => None,
-    });
-    names.into_iter().any(|name| PROTECTED.iter().any(|known| OsStr::new(known).eq_ignore_ascii_case(name)))
 }
 
 /// An absolute path without `.` and `..`, by its words alone.
@@ -216,7 +146,10 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
                 rest.extend(parts(&target));
             }
             Ok(_) => resolved = next,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => resolved = next,
+            // Whoever opens it is told; what it is that can't be passed is not, before it may be read.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                resolved = next
+            }
             Err(error) => return Err(error),
         }
     }

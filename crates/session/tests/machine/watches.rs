@@ -883,7 +883,7 @@ fn m_a2_replies_come_in_the_order_of_the_questions() {
 
 #[test]
 fn m_b9_what_a_list_shows_follows_from_the_facts() {
-    let wrote = |path: &str| FileMark { path: path.to_owned(), size: 1, modified: 1 };
+    let wrote = |path: &str| FileMark { path: path.to_owned(), size: 1, modified: 1, hash: None };
     let mut result = ToolResult::unrun(CallId(2), ToolStatus::Ok, "fine");
     result.wrote = vec![wrote("b"), wrote("a"), wrote("b")];
     let bench = Bench::open(AsksMode::Wait, 1);

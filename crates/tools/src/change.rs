@@ -1,0 +1,279 @@
+//! What changes in a text: the parts that are replaced, and how that is shown.
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use crate::mark::hash_of;
+use crate::shown::{self, Hunk};
+
+/// Lines around a change that are shown with it.
+const CONTEXT: usize = 3;
+
+/// Bytes of both texts up to which all of them are looked at to show what changes.
+const SMALL: usize = 512 * 1024;
+
+/// A text, what becomes of it, and where the two differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) old: String,
+    pub(crate) new: String,
+    /// In their order; between any two, and around them, the texts are the same.
+    spans: Vec<Span>,
+}
+
+/// A part that is replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Span {
+    old: Range<usize>,
+    new: Range<usize>,
+}
+
+impl Change {
+    /// Nothing changes yet.
+    pub(crate) fn none(text: String) -> Self {
+        Self { new: text.clone(), old: text, spans: Vec::new() }
+    }
+
+    /// All of a text is given anew: what both have in common at their ends does not change.
+    pub(crate) fn between(old: String, new: String) -> Self {
+        let before = common(old.bytes().zip(new.bytes()));
+        let before = old.floor_char_boundary(before).min(new.floor_char_boundary(before));
+        let after = common(old[before..].bytes().rev().zip(new[before..].bytes().rev()));
+        let (old_end, new_end) = (old.ceil_char_boundary(old.len() - after), new.ceil_char_boundary(new.len() - after));
+        let after = (old.len() - old_end).min(new.len() - new_end);
+        let span = Span { old: before..old.len() - after, new: before..new.len() - after };
+        let spans = if span.old.is_empty() && span.new.is_empty() { Vec::new() } else { vec![span] };
+        Self { old, new, spans }
+    }
+
+    /// Replaces parts of the new text, given in their order, none within another.
+    pub(crate) fn replace(&mut self, parts: &[(Range<usize>, String)]) {
+        let mut text = String::with_capacity(self.new.len());
+        let mut at = 0;
+        let mut replaced = Vec::with_capacity(parts.len());
+        for (part, by) in parts {
+            text.push_str(&self.new[at..part.start]);
+            replaced.push(Span { old: part.clone(), new: text.len()..text.len() + by.len() });
+            text.push_str(by);
+            at = part.end;
+        }
+        text.push_str(&self.new[at..]);
+        self.spans = compose(&self.spans, &replaced);
+        self.new = text;
+    }
+
+    /// As a person reads it: a unified diff.
+    pub(crate) fn shown(&self, path: &str) -> String {
+        if self.old.len() + self.new.len() <= SMALL {
+            return shown::diff(path, Some(&self.old), &self.new);
+        }
+        let (mut old_line, mut new_line, mut old_at, mut new_at) = (1, 1, 0, 0);
+        let hunk = |part: Span| {
+            old_line += lines(&self.old[old_at..part.old.start]);
+            new_line += lines(&self.new[new_at..part.new.start]);
+            (old_at, new_at) = (part.old.start, part.new.start);
+            Hunk { old_line, new_line, old: &self.old[part.old], new: &self.new[part.new] }
+        };
+        let hunks: Vec<_> = self.lines_with(CONTEXT).into_iter().map(hunk).collect();
+        shown::diff_of(path, &hunks)
+    }
+
+    /// A short name for what happens to which lines, wherever they stand: the same if the same lines become the same.
+    pub(crate) fn gist(&self) -> String {
+        let mut all = Vec::new();
+        for part in self.lines_with(0) {
+            for text in [&self.old[part.old], &self.new[part.new]] {
+                all.extend((text.len() as u64).to_le_bytes());
+                all.extend(text.as_bytes());
+            }
+        }
+        hash_of(&all)
+    }
+
+    /// The lines of the new text that differ, counted from 1: the first and the last.
+    pub(crate) fn new_lines(&self) -> Option<(usize, usize)> {
+        let (first, last) = (self.spans.first()?, self.spans.last()?);
+        let from = 1 + lines(&self.new[..first.new.start]);
+        let changed = self.new[first.new.start..last.new.end].trim_end_matches('\n');
+        Some((from, from + lines(changed)))
+    }
+
+    /// Whole lines that differ, with so many around them. Those that touch are one.
+    fn lines_with(&self, context: usize) -> Vec<Span> {
+        let mut parts: Vec<Span> = Vec::new();
+        let mut last_end = 0;
+        for span in &self.spans {
+            let between = &self.old[last_end..span.old.start];
+            match parts.last_mut() {
+                Some(last) if memchr_iter(b'\n', between.as_bytes()).nth(2 * context).is_none() => {
+                    last.old.end = span.old.end;
+                    last.new.end = span.new.end;
+                }
+                _ => parts.push(span.clone()),
+            }
+            last_end = span.old.end;
+        }
+        for part in &mut parts {
+            // What is around is the same in both texts.
+            let before = part.old.start - lines_back(&self.old[..part.old.start], context);
+            let after = lines_on(&self.old[part.old.end..], context);
+            *part = Span {
+                old: part.old.start - before..part.old.end + after,
+                new: part.new.start - before..part.new.end + after,
+            };
+        }
+        parts
+    }
+}
+
+/// How many bytes are the same, from the first on.
+fn common(pairs: impl Iterator<Item = (u8, u8)>) -> usize {
+    pairs.take_while(|(one, other)| one == other).count()
+}
+
+/// How many lines end in it.
+fn lines(text: &str) -> usize {
+    memchr_iter(b'\n', text.as_bytes()).count()
+}
+
+/// Where the line begins that comes so many before the last.
+fn lines_back(text: &str, count: usize) -> usize {
+    let mut start = text.len();
+    for line in 0..=count {
+        // Behind the end of the line before.
+        let before = if line == 0 { start } else { start.saturating_sub(1) };
+        start = memrchr(b'\n', &text.as_bytes()[..before]).map_or(0, |at| at + 1);
+    }
+    start
+}
+
+/// Where the line ends that comes so many after the first.
+fn lines_on(text: &str, count: usize) -> usize {
+    let mut end = 0;
+    for _ in 0..=count {
+        end = memchr(b'\n', &text.as_bytes()[end..]).map_or(text.len(), |at| end + at + 1);
+    }
+    end
+}
+
+/// One change after another: where the last text differs from the first.
+fn compose(first: &[Span], second: &[Span]) -> Vec<Span> {
+    let mut composed: Vec<Span> = Vec::with_capacity(first.len() + second.len());
+    let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
+    // How far a place in the text between the two is from the same one in the first and in the last.
+    let (mut to_old, mut to_new) = (0_isize, 0_isize);
+    loop {
+        // The next part of the text between, and what of either change touches it.
+        let start = match (first.peek(), second.peek()) {
+            (None, None) => return composed,
+            (Some(one), None) => one.new.start,
+            (None, Some(other)) => other.old.start,
+            (Some(one), Some(other)) => one.new.start.min(other.old.start),
+        };
+        let mut end = start;
+        let (old_start, new_start) = (moved(start, to_old), moved(start, to_new));
+        loop {
+            if let Some(one) = first.next_if(|one| one.new.start <= end) {
+                end = end.max(one.new.end);
+                to_old += signed(one.old.len()) - signed(one.new.len());
+            } else if let Some(other) = second.next_if(|other| other.old.start <= end) {
+                end = end.max(other.old.end);
+                to_new += signed(other.new.len()) - signed(other.old.len());
+            } else {
+                break;
+            }
+        }
+        composed.push(Span { old: old_start..moved(end, to_old), new: new_start..moved(end, to_new) });
+    }
+}
+
+fn moved(at: usize, by: isize) -> usize {
+    at.saturating_add_signed(by)
+}
+
+/// A text is shorter than half of all memory.
+fn signed(length: usize) -> isize {
+    isize::try_from(length).unwrap_or(isize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Texts of few different lines, so that much repeats.
+    fn text() -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(vec!["a", "b", "é", "\n", "\n", "\r\n", "漢"]), 0..60)
+            .prop_map(|parts| parts.concat())
+    }
+
+    /// Holds for every change: what is outside of its spans is the same, and the spans are all there is.
+    fn check(change: &Change) {
+        let (mut old, mut new) = (0, 0);
+        for span in &change.spans {
+            assert_eq!(change.old[old..span.old.start], change.new[new..span.new.start], "{change:?}");
+            (old, new) = (span.old.end, span.new.end);
+        }
+        assert_eq!(change.old[old..], change.new[new..], "{change:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn spans_are_where_texts_differ(
+            old in text(),
+            new in text(),
+            rounds in prop::collection::vec(prop::collection::vec((0_usize..80, 0_usize..5, text()), 0..5), 0..5),
+        ) {
+            let between = Change::between(old.clone(), new);
+            check(&between);
+            let mut change = Change::none(old);
+            for mut round in rounds {
+                round.sort_by_key(|(at, ..)| *at);
+                let (mut parts, mut from) = (Vec::new(), 0);
+                for (at, length, by) in round {
+                    let start = change.new.ceil_char_boundary(at.clamp(from, change.new.len().max(from)));
+                    let end = change.new.ceil_char_boundary((start + length).min(change.new.len()));
+                    if start > end || start < from {
+                        continue;
+                    }
+                    parts.push((start..end, by));
+                    from = end;
+                }
+                change.replace(&parts);
+                check(&change);
+            }
+            // Whole lines, with and without others around them, are where the texts differ, too.
+            for (change, context) in [(&between, 0), (&between, 3), (&change, 0), (&change, 3)] {
+                let lines = Change { spans: change.lines_with(context), ..change.clone() };
+                check(&lines);
+                for span in &lines.spans {
+                    for (text, range) in [(&change.old, &span.old), (&change.new, &span.new)] {
+                        let is_line = |at: usize| at == 0 || at == text.len() || text.as_bytes()[at - 1] == b'\n';
+                        prop_assert!(is_line(range.start) && is_line(range.end), "{change:?} {span:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_text_is_shown_by_what_is_around_the_change() {
+        let old: String = (0..100_000).map(|line| format!("line {line}\n")).collect();
+        let new = old.replace("line 50000\n", "line fifty\nthousand\n");
+        let (change, small) = (Change::between(old, new), Change::between("line 9\n".into(), "line 9".into()));
+        let shown = change.shown("x");
+        assert!(shown.starts_with("--- x\n+++ x\n@@ -49998,7 +49998,8 @@\n line 49997\n"), "{shown}");
+        assert!(shown.ends_with(" line 50003\n") && shown.lines().count() == 12, "{shown}");
+        assert_eq!(change.new_lines(), Some((50_001, 50_002)));
+        assert_eq!(small.shown("y"), "--- y\n+++ y\n@@ -1 +1 @@\n-line 9\n+line 9\n\\ No newline at end of file\n");
+    }
+
+    #[test]
+    fn a_gist_is_about_lines_and_not_where_they_stand() {
+        let gist = |old: &str, new: &str| Change::between(old.into(), new.into()).gist();
+        assert_eq!(gist("a\nb\nc\n", "a\nB\nc\n"), gist("x\ny\nb\n", "x\ny\nB\n"));
+        assert_ne!(gist("a b\n", "a B\n"), gist("A b\n", "A B\n"));
+    }
+}

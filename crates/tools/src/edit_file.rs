@@ -1,0 +1,248 @@
+//! The tool `edit_file`: replaces strings in a text file.
+
+mod miss;
+mod replacement;
+
+use std::cell::RefCell;
+use std::io;
+use std::ops::Range;
+
+use holdpoint_common::{FileMark, Verdict};
+use memchr::memchr_iter;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::act::Act;
+use crate::change::Change;
+use crate::context::ToolContext;
+use crate::input::{parse, schema_of};
+use crate::mark::{is_same, mark_of};
+use crate::old_file::OldFile;
+use crate::place::{Judged, Place, Spot};
+use crate::shown;
+use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::workspace::Workspace;
+use replacement::{Found, Replacement};
+
+/// What the model calls it by.
+const NAME: &str = "edit_file";
+
+/// Places that an error names.
+const MAX_PLACES: usize = 10;
+
+/// The tool `edit_file`: replaces strings in a text file, one or several at once.
+///
+/// Each old string has to stand in the text in exactly one place, unless all of its places are meant; the edits are made
+/// one after the other, and all of them or none. A string without carriage returns fits lines that end in carriage
+/// return and line feed, too, and every line keeps its end; byte order mark and permissions stay. Files that are not
+/// UTF-8, or larger than 64 MiB, are refused.
+///
+/// If the file has changed since a call of the session has last read or written it, nothing is done. Nor if it has since
+/// the diff was shown to the user: what was shown is what is done. Other calls of the session are not held against it,
+/// as long as the same lines become the same. An edit that does not fit is told at once, and not asked about, if the
+/// file may be read unasked; else the user is told.
+#[derive(Debug, Default)]
+pub struct EditFile {
+    judged: Judged,
+    shown: RefCell<Option<Shown>>,
+}
+
+/// What the diff was made from, and what it came to.
+#[derive(Debug)]
+struct Shown {
+    mark: FileMark,
+    gist: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The file: absolute, or relative to the workspace folder.
+    path: String,
+    /// For a single edit: the text to replace, exactly as it stands in the file.
+    old_string: Option<String>,
+    /// For a single edit: what takes its place.
+    new_string: Option<String>,
+    /// For a single edit: replace it everywhere; without it, old_string has to be unique.
+    #[serde(default)]
+    replace_all: bool,
+    /// For several edits, instead of the strings above: each is made in the text as those before it left it.
+    #[serde(default)]
+    edits: Vec<Edit>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    /// The text to replace, exactly as it stands in the file, with the white space at its lines' beginnings.
+    old_string: String,
+    /// What takes its place.
+    new_string: String,
+    /// Replace it everywhere; without it, old_string has to be unique in the file.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+impl EditFile {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for EditFile {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn description(&self) -> &str {
+        "Replaces text in a file: old_string by new_string, or several such edits at once, all or none. Each \
+         old_string has to stand in the file exactly as given and in one place only, unless replace_all is set: add \
+         the lines around it until it does. Line numbers of read_file are not part of the text. Line ends are kept."
+    }
+
+    fn schema(&self) -> Value {
+        schema_of::<Input>()
+    }
+
+    fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
+        let input: Input = parse(input)?;
+        let edits = input.edits()?;
+        let place = self.judged.judge(&input.path, workspace.root())?;
+        self.shown.take();
+        let acts = vec![Act::Read(place.clone()), Act::Write(place.clone())];
+        let judge = |acts| workspace.policy().judge(NAME, acts, workspace.root()).verdict;
+        let details = match judge(&acts) {
+            // Nobody is going to see it.
+            Verdict::Allow | Verdict::Deny => None,
+            Verdict::Ask => Some(match self.show(&place, &edits, workspace) {
+                Ok(diff) => diff,
+                // An error tells the model what is in the file, and so it may only if that is free to be read.
+                Err(error) if judge(&acts[..1]) == Verdict::Allow => return Err(error),
+                Err(error) => format!("{}\n\nAs it is, this will fail: {error}\n", shown::line(place.shown())),
+            }),
+        };
+        let always = Some(format!("edit {}", place.path().display()));
+        Ok(Intent { acts, message: "Edit this file?".to_owned(), details, always })
+    }
+
+    fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let input: Input = parse(&input)?;
+        let edits = input.edits()?;
+        let place = self.judged.resolve(&input.path, context.root())?;
+        let shown = self.shown.take();
+        let files = context.workspace().files();
+        files.alone_with(place.path(), || {
+            let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+            let spot = Spot::of(place.path()).map_err(failed)?;
+            let (old, change) = change(&spot, &place, &edits, context.workspace())?;
+            if let Some(shown) = shown
+                && !is_same(&shown.mark, &old.mark)
+                && !(files.is_ours_since(&shown.mark, &old.mark) && shown.gist == change.gist())
+            {
+                let why = format!("{} has changed since the edit was shown: nothing was done", place.shown());
+                return Err(ToolError::failed(why));
+            }
+            if context.is_cancelled() {
+                return Err(ToolError::Interrupted);
+            }
+            let file = spot.replace(Some(&old.metadata), change.new.as_bytes()).map_err(failed)?;
+            let mark = mark_of(&place, &file.metadata().map_err(failed)?, change.new.as_bytes());
+            files.wrote(Some(old.mark), mark.clone());
+            let lines = match change.new_lines() {
+                Some((first, last)) if first < last => format!(": lines {first} to {last}"),
+                Some((line, _)) => format!(": line {line}"),
+                None => String::new(),
+            };
+            Ok(ToolOutcome { wrote: vec![mark], ..ToolOutcome::text(format!("edited {}{lines}", place.shown())) })
+        })
+    }
+}
+
+impl EditFile {
+    /// The diff, and what it was made from is remembered.
+    fn show(&self, place: &Place, edits: &[Replacement<'_>], workspace: &Workspace) -> Result<String, ToolError> {
+        let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+        let spot = Spot::of(place.path()).map_err(failed)?;
+        let (old, change) = change(&spot, place, edits, workspace)?;
+        let diff = change.shown(place.shown());
+        self.shown.replace(Some(Shown { mark: old.mark, gist: change.gist() }));
+        Ok(diff)
+    }
+}
+
+impl Input {
+    fn edits(&self) -> Result<Vec<Replacement<'_>>, ToolError> {
+        let edits: Vec<_> = match (&self.old_string, &self.new_string) {
+            (Some(old), Some(new)) if self.edits.is_empty() => vec![Replacement { old, new, all: self.replace_all }],
+            (None, None) if !self.edits.is_empty() && !self.replace_all => {
+                let edits = self.edits.iter();
+                edits
+                    .map(|edit| Replacement { old: &edit.old_string, new: &edit.new_string, all: edit.replace_all })
+                    .collect()
+            }
+            _ => return Err(ToolError::input("either old_string and new_string are needed, or edits")),
+        };
+        for (number, edit) in edits.iter().enumerate() {
+            let which = which(number, edits.len());
+            if edit.old.is_empty() {
+                return Err(ToolError::input(format!("{which}old_string is empty; to make a file, use write_file")));
+            }
+            if edit.old == edit.new {
+                return Err(ToolError::input(format!("{which}old_string and new_string are the same")));
+            }
+        }
+        Ok(edits)
+    }
+}
+
+/// How an error names an edit.
+fn which(number: usize, of: usize) -> String {
+    if of == 1 { String::new() } else { format!("edit {} of {of}: ", number + 1) }
+}
+
+/// The file as it is, and what the edits make of it.
+fn change(
+    spot: &Spot,
+    place: &Place,
+    edits: &[Replacement<'_>],
+    workspace: &Workspace,
+) -> Result<(OldFile, Change), ToolError> {
+    let refused = |why: String| ToolError::failed(format!("{}: {why}", place.shown()));
+    let old = OldFile::at(spot, place).map_err(|error| refused(error.to_string()))?;
+    let Some(mut old) = old else { return Err(refused("there is no such file".into())) };
+    if workspace.files().is_changed(&old.mark) {
+        return Err(refused("it has changed since it was last read: read it again".into()));
+    }
+    let text = std::mem::replace(&mut old.text, Ok(String::new())).map_err(|why| refused(why.to_string()))?;
+    let mut change = Change::none(text);
+    for (number, edit) in edits.iter().enumerate() {
+        let parts = parts(&change.new, edit).map_err(|why| refused(format!("{}{why}", which(number, edits.len()))))?;
+        change.replace(&parts);
+    }
+    match change.old == change.new {
+        true => Err(refused("the edits undo each other, nothing would change".into())),
+        false => Ok((old, change)),
+    }
+}
+
+/// What is replaced in `text` by what.
+fn parts(text: &str, edit: &Replacement<'_>) -> Result<Vec<(Range<usize>, String)>, String> {
+    let found = edit.find(text, MAX_PLACES + 1);
+    match found.len() {
+        0 => Err(format!("old_string does not stand in it{}", miss::hint(text, edit.old))),
+        count if count > 1 && !edit.all => {
+            let times = if count > MAX_PLACES { format!("more than {MAX_PLACES}") } else { count.to_string() };
+            let line = |found: &Found| 1 + memchr_iter(b'\n', &text.as_bytes()[..found.start]).count();
+            let lines: Vec<_> = found.iter().take(MAX_PLACES).map(|found| line(found).to_string()).collect();
+            Err(format!(
+                "old_string stands in it {times} times, on lines {}: add the lines around the one that is meant, or \
+                 set replace_all",
+                lines.join(", ")
+            ))
+        }
+        _ => Ok(found.into_iter().map(|Found { part, by, .. }| (part, by)).collect()),
+    }
+}

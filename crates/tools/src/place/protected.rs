@@ -1,0 +1,154 @@
+//! Names that are protected: what they start or configure acts for the user, unasked.
+
+use std::path::{Component, Path};
+
+use unicode_normalization::UnicodeNormalization;
+
+/// Folders and files whose name, anywhere in a path, makes it protected: they start programs or configure
+/// what does, or hold what lets people in. Lower case, and all begin with a dot.
+const PROTECTED: [&str; 49] = [
+    // Version control and its hooks, ourselves and other agents.
+    ".git",
+    ".gitconfig",
+    ".gitmodules",
+    ".gitattributes",
+    ".hg",
+    ".hgrc",
+    ".svn",
+    ".jj",
+    ".holdpoint",
+    ".husky",
+    ".githooks",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".mcp.json",
+    // Shells and sessions.
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".login",
+    ".logout",
+    ".cshrc",
+    ".tcshrc",
+    ".kshrc",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".inputrc",
+    ".envrc",
+    ".xprofile",
+    ".xsession",
+    ".xinitrc",
+    ".config",
+    // Programs of the user's own, and our state.
+    ".local",
+    // Editors and debuggers.
+    ".vscode",
+    ".idea",
+    ".vimrc",
+    ".exrc",
+    ".emacs",
+    ".emacs.d",
+    ".gdbinit",
+    ".lldbinit",
+    // Keys.
+    ".ssh",
+    ".gnupg",
+];
+
+/// Whether a part of `path` is a protected name, or one that some file system takes for it. What lies above
+/// `root` does not count for what lies in it.
+pub(super) fn is_protected(path: &Path, root: &Path) -> bool {
+    let below = path.strip_prefix(root).unwrap_or(path);
+    below.components().any(|part| match part {
+        // A name that is no text has no equal among these.
+        Component::Normal(name) => name.to_str().is_some_and(is_protected_name),
+        _ => false,
+    })
+}
+
+fn is_protected_name(name: &str) -> bool {
+    let folded = folded(name);
+    PROTECTED.contains(&&*folded) || PROTECTED.iter().any(|known| is_short_for(&folded, known))
+}
+
+/// The one name for all that a file system may take for the same: APFS, HFS+, NTFS, FAT and folders of ext4 and f2fs
+/// that say so do not tell case and Unicode's forms apart; HFS+, ext4 and f2fs pass over what can't be seen; FAT and
+/// NTFS drop dots and spaces at the end, and NTFS names a stream of a file behind a colon.
+fn folded(name: &str) -> String {
+    let name = name.split_once(':').map_or(name, |(file, _)| file);
+    // By way of upper case, as what has no lower case of its own (`ſ`, `ß`) is folded, too. Compatible forms are folded
+    // by none, but cost nothing.
+    let upper = name.nfkc().flat_map(char::to_uppercase);
+    let folded: String = upper.flat_map(char::to_lowercase).nfkc().filter(|c| !is_ignored(*c)).collect();
+    folded.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// The characters that are by default ignored, in this order: those of all scripts, then those of some.
+fn is_ignored(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e0fff}'
+            | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+    )
+}
+
+/// Whether `name` is what FAT and NTFS call a file of that long name, too: `GIT~1`.
+fn is_short_for(name: &str, long: &str) -> bool {
+    let Some((stem, rest)) = name.split_once('~') else { return false };
+    let number = rest.split_once('.').map_or(rest, |(number, _)| number);
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let long = long.trim_start_matches('.').split('.').next().unwrap_or_default();
+    is_number && !stem.is_empty() && stem.len() <= 6 && long.starts_with(stem) && (stem.len() == 6 || stem == long)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_d5_what_a_file_system_takes_for_a_protected_name_is_protected() {
+        for name in [
+            ".git",
+            ".GIT",
+            ".Git",
+            ".ＧＩＴ",
+            ".gi\u{200c}t",
+            "\u{feff}.git",
+            ".git.",
+            ".git ",
+            ".git. .",
+            ".git::$INDEX_ALLOCATION",
+            "GIT~1",
+            "git~12",
+            "BASH_P~1",
+            "bashrc~1",
+            "MCP~1.JSO",
+            ".ba\u{17f}hrc",
+            ".conﬁg",
+            ".Vs\u{ad}code",
+            ".SSH",
+            ".ßh",
+            ".gıt",
+        ] {
+            assert!(is_protected_name(name), "{name:?}");
+            assert!(is_protected(&Path::new("/w/sub").join(name).join("x"), Path::new("/w")), "{name:?}");
+        }
+        for name in
+            ["git", ".github", ".gitignore", "git~", "git~x", "gitt~1", "ba~1", ".gi.t", "x.git", "~1", ":.git", "…"]
+        {
+            assert!(!is_protected_name(name), "{name:?}");
+        }
+        assert!(!is_protected(Path::new("/home/.config/w/x"), Path::new("/home/.config/w")));
+        assert!(is_protected(Path::new("/home/.config/v/x"), Path::new("/home/.config/w")));
+    }
+}

@@ -1,0 +1,232 @@
+//! `edit_file`: exact replacements that leave all else as it is.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use holdpoint_tools::EditFile;
+use holdpoint_tools::testing::Bench;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::support::{call, edit, intent, is_full, read, replace};
+
+/// A bench with one file, `a`.
+fn with(text: &str) -> Bench {
+    let bench = Bench::new();
+    fs::write(bench.root().join("a"), text).unwrap();
+    bench
+}
+
+fn text(bench: &Bench) -> String {
+    fs::read_to_string(bench.root().join("a")).unwrap()
+}
+
+/// The text after an edit.
+fn edited(before: &str, old: &str, new: &str) -> String {
+    let bench = with(before);
+    edit(&bench, replace("a", old, new)).unwrap();
+    text(&bench)
+}
+
+fn edits(edits: &[(&str, &str)]) -> Value {
+    let edits: Vec<_> = edits.iter().map(|(old, new)| json!({ "old_string": old, "new_string": new })).collect();
+    json!({ "path": "a", "edits": edits })
+}
+
+#[test]
+fn m_e7_several_edits_are_made_one_after_the_other() {
+    let bench = with("one\ntwo\nthree\n");
+    let outcome = edit(&bench, edits(&[("one", "1"), ("1\ntwo", "1\n2"), ("three\n", "3")])).unwrap();
+    assert_eq!(text(&bench), "1\n2\n3");
+    assert_eq!(outcome.output, "edited a: lines 1 to 3");
+    assert_eq!((outcome.wrote[0].path.as_str(), outcome.wrote[0].size), ("a", 5));
+
+    let outcome = edit(&bench, replace("a", "2", "zwei")).unwrap();
+    assert_eq!(outcome.output, "edited a: line 2");
+    let all = json!({"path": "a", "old_string": "\n", "new_string": "\n\n", "replace_all": true});
+    edit(&bench, all).unwrap();
+    assert_eq!(text(&bench), "1\n\nzwei\n\n3");
+    let each = json!({"path": "a", "edits": [
+        {"old_string": "\n\n", "new_string": "-", "replace_all": true},
+        {"old_string": "1-zwei-3", "new_string": "aaa"},
+        {"old_string": "aa", "new_string": "b", "replace_all": true},
+    ]});
+    edit(&bench, each).unwrap();
+    assert_eq!(text(&bench), "ba", "of places that overlap the first is replaced");
+}
+
+#[test]
+fn m_e7_all_edits_are_made_or_none_and_the_reason_is_told() {
+    let before = "fn a() {\n    one();\n}\n\nfn b() {\n    one();\n}\n";
+    let bench = with(before);
+    for (input, told) in [
+        (replace("a", "one();", "two();"), "old_string stands in it 2 times, on lines 2, 6: add the lines around"),
+        (replace("a", "three", "3"), "a: old_string does not stand in it"),
+        (
+            replace("a", "fn b() {\n\tone();\n}", ""),
+            "; lines 5 to 7 differ only in white space:\nfn b() {\n    one();\n}\n",
+        ),
+        (replace("a", "fn  b", ""), "; line 5 differs only in white space:\nfn b() {\n"),
+        (edits(&[("fn a", "fn A"), ("fn a", "fn A")]), "a: edit 2 of 2: old_string does not stand in it"),
+        (edits(&[("fn a", "fn A"), ("fn A", "fn a")]), "undo each other"),
+        (replace("a", "", "x"), "old_string is empty"),
+        (edits(&[("fn a", "fn A"), ("", "x")]), "edit 2 of 2: old_string is empty"),
+        (replace("a", "x", "x"), "the same"),
+        (json!({"path": "a"}), "are needed, or edits"),
+        (json!({"path": "a", "old_string": "x"}), "are needed, or edits"),
+        (
+            json!({"path": "a", "old_string": "x", "new_string": "y", "edits": [{"old_string": "x", "new_string": "y"}]}),
+            "or edits",
+        ),
+        (json!({"path": "a", "old": "x", "new": "y"}), "unknown field `old`"),
+        (replace("missing", "x", "y"), "missing: there is no such file"),
+        (replace("no/folder", "x", "y"), "No such file"),
+        (replace(".", "x", "y"), "it is a folder"),
+    ] {
+        let error = edit(&bench, input.clone()).unwrap_err();
+        assert!(error.contains(told), "{input}: {error}");
+        assert_eq!(text(&bench), before);
+    }
+    let many = with(&"x\n".repeat(100));
+    let error = edit(&many, replace("a", "x", "y")).unwrap_err();
+    assert!(error.contains("more than 10 times, on lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10:"), "{error}");
+    let overlapping = with("aaa");
+    assert!(edit(&overlapping, replace("a", "aa", "b")).unwrap_err().contains("2 times"));
+}
+
+#[test]
+fn m_e7_line_ends_byte_order_mark_and_mode_are_kept() {
+    assert_eq!(edited("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz"), "x\r\ny\r\nz\r\nc\r\n");
+    assert_eq!(edited("a\r\nb", "b", "b\n"), "a\r\nb\r\n");
+    assert_eq!(edited("\u{feff}a\r\nb\r\n", "a\n", "A\nB\n"), "\u{feff}A\r\nB\r\nb\r\n");
+    // Each line its own, where they are mixed.
+    assert_eq!(edited("a\nb\r\nc\nd\r\n", "a\nb\nc\nd\n", "a\nB\nC\nd\n"), "a\nB\r\nC\nd\r\n");
+    assert_eq!(edited("a\nb\r\nc\n", "a", "a\na"), "a\na\nb\r\nc\n");
+    assert_eq!(edited("a\nb\r\nc\n", "b", "b\nb"), "a\nb\r\nb\r\nc\n");
+    // With carriage returns in it, a string is meant as it stands.
+    assert_eq!(edited("a\r\nb\r\n", "a\r\n", "a\n"), "a\nb\r\n");
+    assert_eq!(edited("a\nb\n", "a\n", "a\r\n"), "a\r\nb\n");
+    assert!(edit(&with("a\nb\n"), replace("a", "a\r\nb", "x")).unwrap_err().contains("only in white space"));
+
+    for (mode, kept) in [(0o640, 0o640), (0o755, 0o755), (0o600, 0o600), (0o6755, 0o755), (0o666, 0o666)] {
+        let bench = with("text");
+        let path = bench.root().join("a");
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        edit(&bench, replace("a", "text", "other")).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, kept, "{mode:o}");
+        assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 1, "nothing is left beside it");
+    }
+}
+
+#[test]
+fn what_is_no_text_is_not_edited() {
+    let bench = Bench::new();
+    fs::write(bench.root().join("latin"), b"gr\xfc\xdfe\n").unwrap();
+    fs::write(bench.root().join("zero"), "a\0b").unwrap();
+    fs::File::create(bench.root().join("huge")).unwrap().set_len(1 << 40).unwrap();
+    assert!(edit(&bench, replace("latin", "gr", "GR")).unwrap_err().contains("latin: it is not UTF-8"));
+    assert!(edit(&bench, replace("zero", "a", "b")).unwrap_err().contains("binary"));
+    assert!(edit(&bench, replace("huge", "a", "b")).unwrap_err().contains("more than 64 MiB"));
+    assert_eq!(fs::read(bench.root().join("latin")).unwrap(), b"gr\xfc\xdfe\n");
+}
+
+#[test]
+fn m_e7_a_confirm_shows_the_diff() {
+    let bench = with("one\r\ntwo\nthree\n");
+    let shown = intent(&bench, &EditFile::new(), &replace("a", "two", "2\u{202e}")).unwrap();
+    assert_eq!(shown.message, "Edit this file?");
+    assert_eq!(shown.always.unwrap(), format!("edit {}", bench.root().join("a").display()));
+    let diff = "--- a\n+++ a\n@@ -1,3 +1,3 @@\n one\\u{d}\n-two\n+2\\u{202e}\n three\n";
+    assert_eq!(shown.details.unwrap(), diff);
+    assert_eq!(text(&bench), "one\r\ntwo\nthree\n");
+}
+
+/// Lines of a text, each with its own end; perhaps a byte order mark, perhaps no end of the last.
+fn any_text() -> impl Strategy<Value = String> {
+    let words = || prop::sample::select(vec!["", "a", "b", "a b", "é", "\tx", "漢字"]);
+    let ends = prop_oneof![
+        Just(vec!["\n"]),
+        Just(vec!["\r\n"]),
+        Just(vec!["\n", "\r\n"]),
+        Just(vec!["\r\n", "\n", "\n", "\r"]),
+    ];
+    (prop::collection::vec(words(), 1..12), ends, any::<bool>(), any::<bool>()).prop_map(|(words, ends, mark, open)| {
+        let ends = ends.into_iter().cycle();
+        let mut text: String = words.into_iter().zip(ends).flat_map(|(word, end)| [word, end]).collect();
+        if open {
+            text.push('z');
+        }
+        if mark { format!("\u{feff}{text}") } else { text }
+    })
+}
+
+/// The text as a model has it from `read_file`.
+fn plain(text: &str) -> String {
+    text.trim_start_matches('\u{feff}').replace("\r\n", "\n")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if is_full() { 20_000 } else { 300 }))]
+
+    #[test]
+    fn m_e7_an_edit_and_its_reverse_give_the_same_bytes(
+        before in any_text(),
+        from in 0_usize..60,
+        length in 1_usize..20,
+        new in prop::collection::vec(prop::sample::select(vec!["q", "Q", "\n", "漢"]), 0..8),
+    ) {
+        let seen = plain(&before);
+        let start = seen.ceil_char_boundary(from.min(seen.len()));
+        let end = seen.ceil_char_boundary((start + length).min(seen.len()));
+        let (old, new) = (&seen[start..end], new.concat());
+        let ends = |text: &str| (text.matches("\r\n").count(), text.replace("\r\n", "").matches('\n').count());
+        let (long, short) = ends(&before);
+        // Of ends that are gone nobody knows any more which they were, unless all are alike and some stay; and without
+        // carriage returns in them, strings don't say which they mean.
+        let breaks = |text: &str| text.matches('\n').count();
+        if old.contains('\r') || old.is_empty() || *old == new {
+            return Ok(());
+        }
+        let places = seen.char_indices().filter(|(at, _)| seen[*at..].starts_with(old)).count();
+        let bench = with(&before);
+        if edit(&bench, replace("a", old, &new)).is_err() {
+            prop_assert!(places > 1);
+            prop_assert_eq!(text(&bench), before);
+            return Ok(());
+        }
+        prop_assert_eq!(places, 1);
+        let between = text(&bench);
+        let (start_seen, rest) = (&seen[..start], &seen[end..]);
+        prop_assert_eq!(plain(&between), format!("{start_seen}{new}{rest}"));
+        prop_assert_eq!(between.starts_with('\u{feff}'), before.starts_with('\u{feff}'));
+        let kept = ends(&between);
+        let mixed = long > 0 && short > 0;
+        if mixed && breaks(old) <= breaks(&new) || !mixed && kept.0 + kept.1 > 0 || breaks(old) == 0 {
+            let back = edit(&bench, replace("a", &new, old));
+            // The new string may stand elsewhere, too; empty, it can't be found.
+            if back.is_ok() {
+                prop_assert_eq!(text(&bench), before);
+            }
+        }
+    }
+}
+
+#[test]
+fn t_d10_a_reader_sees_the_text_before_or_after() {
+    let (one, other) = ("a".repeat(200_000), "b".repeat(200_000));
+    let bench = with(&one);
+    let path = bench.root().join("a");
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for _ in 0..if is_full() { 200 } else { 10 } {
+                call(&bench, EditFile::new(), replace("a", &one, &other)).unwrap();
+                call(&bench, EditFile::new(), replace("a", &other, &one)).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            let seen = fs::read(&path).unwrap();
+            assert!(seen == one.as_bytes() || seen == other.as_bytes(), "a part of {} bytes", seen.len());
+        }
+    });
+    assert!(read(&bench, json!({"path": "a"})).unwrap().output.contains("longer than"));
+}
