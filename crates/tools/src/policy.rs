@@ -3,8 +3,8 @@
 mod command;
 mod command_rule;
 mod opened;
-mod options;
 mod path_rule;
+mod prefixes;
 mod programs;
 mod rule;
 mod variables;
@@ -135,10 +135,9 @@ impl Policy {
         restricts: impl Fn(&RuleOf) -> Match,
         allowed: impl FnOnce(&Self) -> Result<String, Option<String>>,
     ) -> (Verdict, String) {
-        let strongest = |rules: &'_ [RuleOf]| {
-            let matching =
-                rules.iter().map(|rule| (restricts(rule), rule.to_string())).filter(|(is, _)| *is != Match::No);
-            matching.max_by_key(|(is, _)| *is)
+        let strongest = |rules: &[RuleOf]| {
+            let matching = rules.iter().map(|rule| (restricts(rule), rule)).filter(|(is, _)| *is != Match::No);
+            matching.max_by_key(|(is, _)| *is).map(|(is, rule)| (is, rule.to_string()))
         };
         let by_mode = self.mode.judge(class);
         let why_mode = || format!("the policy is `{}`", self.mode);

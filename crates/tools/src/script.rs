@@ -14,12 +14,16 @@ mod simple;
 mod word;
 
 use reader::Reader;
+pub(crate) use reader::excerpt;
 
 /// The longest script that is read, in bytes.
 pub(crate) const MAX_SCRIPT: usize = 128 * 1024;
 
 /// How deep compound commands, substitutions and quotes may stand in each other.
 pub(crate) const MAX_NESTING: u32 = 50;
+
+/// What means something to bash and can be the second byte of a character in GBK or Big5.
+const SWALLOWED: [char; 8] = ['\\', '`', '|', '{', '}', '[', ']', '~'];
 
 /// One thing that a script would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,14 +96,18 @@ impl Word {
 /// What `text` would do if bash ran it, as far as it can be read. `depth` is how deep it stands in others.
 pub(crate) fn read(text: &str, depth: u32) -> Vec<Deed> {
     if text.len() > MAX_SCRIPT {
-        let text = reader::excerpt(text).to_owned();
+        let text = excerpt(text).to_owned();
         return vec![Deed::Unclear { text, why: "it is longer than 128 KiB, which is more than is read" }];
     }
     let mut reader = Reader::new(text, depth);
     if let Some(at) = text.find(|c: char| c.is_control() && c != '\n' && c != '\t') {
-        reader.at = at;
-        reader.unclear("there is a control character in it");
-        reader.at = 0;
+        reader.unclear_at(at, "there is a control character in it");
+    }
+    // In some locales the second byte of a character can be any of these.
+    let swallowed =
+        |(at, c): (usize, char)| (!c.is_ascii() && text[at + c.len_utf8()..].starts_with(SWALLOWED)).then_some(at);
+    if let Some(at) = text.char_indices().find_map(swallowed) {
+        reader.unclear_at(at, "in some locales a character reaches further");
     }
     reader.whole()
 }

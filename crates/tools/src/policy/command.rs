@@ -8,41 +8,36 @@ use super::opened::{Opened, OpenedDeed, Run};
 use super::rule::{Match, RuleOf};
 use super::{Part, Policy, allowed_by, programs, variables};
 use crate::place::Place;
-use crate::script::{Call, Deed, Redirection, Word};
+use crate::script::{Assignment, Redirection, Word};
 
 /// Why something is not allowed by a rule; none: no rule says it is.
 type NotAllowed = Option<String>;
 
 impl Policy {
     pub(super) fn judge_command(&self, tool: &str, command: &str, root: &Path, parts: &mut Vec<Part>) {
-        let opened = Opened::new(command);
+        let (opened, before) = (Opened::new(command), parts.len());
         for deed in &opened.deeds {
-            let part = match deed {
-                OpenedDeed::Call(call, run) => self.judge_call(tool, call, run, opened.moves),
-                OpenedDeed::Other(Deed::Redirect(redirection)) => {
-                    match self.judge_redirection(tool, redirection, opened.moves, root) {
-                        Some(part) => part,
-                        None => continue,
-                    }
+            parts.extend(match deed {
+                OpenedDeed::Call(text, assignments, run) => {
+                    Some(self.judge_call(tool, text, assignments, run, opened.moves))
                 }
-                OpenedDeed::Other(Deed::Unclear { text, why }) => self.judge_unknown(tool, text.clone(), why),
-                OpenedDeed::Other(Deed::Call(call)) => self.judge_unknown(tool, call.text.clone(), "it was not opened"),
-            };
-            parts.push(part);
+                OpenedDeed::Redirect(redirection) => self.judge_redirection(tool, redirection, opened.moves, root),
+                OpenedDeed::Unclear(text, why) => Some(self.judge_unknown(tool, text.clone(), why)),
+            });
         }
-        if opened.deeds.is_empty() {
+        if parts.len() == before {
             let (verdict, why) =
                 self.settle(PolicyClass::Run, |rule| rule.names(tool), |_| Ok("it does nothing".to_owned()));
             parts.push(Part { what: "nothing".to_owned(), verdict, why });
         }
     }
 
-    fn judge_call(&self, tool: &str, call: &Call, run: &Run, moves: bool) -> Part {
+    fn judge_call(&self, tool: &str, text: &str, assignments: &[Assignment], run: &Run, moves: bool) -> Part {
         let restricts = |rule: &RuleOf| restricts(rule, tool, run);
         let allowed = |policy: &Self| {
             let ahead = |name: &str| format!("it sets {name}, which may change what runs");
-            for assignment in &call.assignments {
-                let harmless = match call.words.is_empty() {
+            for assignment in assignments {
+                let harmless = match run.words.is_empty() {
                     true => variables::is_harmless_here(assignment),
                     false => variables::is_harmless(&assignment.name, assignment.value.literal()),
                 };
@@ -50,10 +45,10 @@ impl Policy {
                     return Err(Some(ahead(&assignment.name)));
                 }
             }
-            if call.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, moves) }
+            if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, moves) }
         };
         let (verdict, why) = self.settle(PolicyClass::Run, restricts, allowed);
-        Part { what: call.text.clone(), verdict, why }
+        Part { what: text.to_owned(), verdict, why }
     }
 
     /// Whether rules allow a program, and all that it would run.
@@ -72,6 +67,11 @@ impl Policy {
         if moves && program.contains('/') && !program.starts_with('/') {
             return no("its folder is not known: the command goes elsewhere");
         }
+        if let Some(option) = programs::option_that_runs(program, &run.words[1..]) {
+            return Err(Some(format!(
+                "`{option}` of `{program}` runs another program, and may be among its arguments"
+            )));
+        }
         if let Some(rule) = self.rules.allow.iter().find(|rule| rule.allows_call(&run.words)) {
             return Ok(allowed_by(rule));
         }
@@ -88,9 +88,7 @@ impl Policy {
         if !wrapper.harmless || program.contains('/') {
             return Err(Some(format!("`{program}` is never allowed by what it would run")));
         }
-        if let Some((name, _)) =
-            wrapper.sets.iter().find(|(name, value)| !variables::is_harmless(name, value.as_deref()))
-        {
+        if let Some((name, _)) = wrapper.sets.iter().find(|(name, value)| !variables::is_harmless(name, Some(value))) {
             return Err(Some(format!("it sets {name}, which may change what runs")));
         }
         if run.calls.is_empty() {
@@ -145,22 +143,31 @@ fn restricts(rule: &RuleOf, tool: &str, run: &Run) -> Match {
     let own = rule.restricts_call(tool, &run.words);
     let unclear = run.wrapper.as_ref().is_some_and(|wrapper| wrapper.unclear);
     let unknown = if unclear { rule.restricts_unknown(tool) } else { Match::No };
-    let guesses = run.wrapper.iter().flat_map(|wrapper| &wrapper.guesses);
-    let guessed = guesses.map(|words| rule.restricts_call(tool, words));
+    let guesses = run.wrapper.as_ref().map_or(0, |wrapper| wrapper.guesses);
+    let guessed = run.words.len() - guesses..run.words.len();
+    let guessed = guessed.map(|at| rule.restricts_call(tool, &run.words[at..]));
     let inner = run.calls.iter().map(|call| restricts(rule, tool, call));
     guessed.chain(inner).chain([own, unknown]).max().unwrap_or(Match::No)
 }
 
-/// Whether a command of bash evaluates some of these words: as names with subscripts, which are arithmetic.
+/// Whether a command of bash evaluates some of these words, or sets variables that they name.
 fn evaluates(program: &str, words: &[Word]) -> bool {
+    let is_option = |word: &Word| word.literal().is_none_or(|word| word.starts_with('-') && word != "--");
     match program {
         "printf" => {
-            words.first().is_some_and(|word| word.literal().is_none_or(|word| word.starts_with('-') && word != "--"))
+            words.first().is_some_and(is_option) || words.iter().take(2).any(|word| word.literal().is_none_or(counts))
         }
-        "test" | "[" => {
-            words.iter().any(|word| matches!(word, Word::Dynamic) || matches!(word.literal(), Some("-v" | "-R")))
-        }
-        "wait" => words.iter().any(|word| word.literal().is_none_or(|word| word.starts_with('-'))),
+        "test" | "[" => words.iter().any(|word| *word == Word::Dynamic || matches!(word.literal(), Some("-v" | "-R"))),
+        "wait" => words.iter().any(is_option),
         _ => false,
     }
+}
+
+/// Whether a format of `printf` has a `%n`, which sets a variable to a number: `PATH`, say.
+fn counts(format: &str) -> bool {
+    let plain = format.replace("%%", "");
+    let conversions = plain.split('%').skip(1);
+    let kinds =
+        conversions.map(|text| text.trim_start_matches(|c: char| "hlLjztq".contains(c) || !c.is_ascii_alphabetic()));
+    kinds.into_iter().any(|kind| kind.starts_with('n'))
 }

@@ -20,24 +20,34 @@ pub(super) struct CommandRule {
 #[derive(Debug)]
 struct Glob {
     text: String,
-    matcher: GlobMatcher,
+    /// Without one it is the text alone.
+    matcher: Option<GlobMatcher>,
+    /// In any case of letters.
+    folds: bool,
 }
 
 impl Glob {
-    fn new(text: &str) -> Result<Self, String> {
+    /// What restricts does so in any case of letters where file names have none.
+    fn new(text: &str, allows: bool) -> Result<Self, String> {
+        let folds = !allows && cfg!(target_os = "macos");
         // `[` alone is a program.
-        let pattern = if text == "[" { r"\[" } else { text };
-        let glob = GlobBuilder::new(pattern).case_insensitive(cfg!(target_os = "macos")).build();
-        let glob = glob.map_err(|error| format!("{}: `{text}`", error.kind()))?;
-        Ok(Self { text: text.to_owned(), matcher: glob.compile_matcher() })
+        let literal = text == "[" || !text.contains(['*', '?', '[', ']', '{', '}', '\\']);
+        let compile = || GlobBuilder::new(text).case_insensitive(folds).build().map(|glob| glob.compile_matcher());
+        let matcher =
+            if literal { None } else { Some(compile().map_err(|error| format!("{}: `{text}`", error.kind()))?) };
+        Ok(Self { text: text.to_owned(), matcher, folds })
     }
 
     fn is_literal(&self) -> bool {
-        self.text == "[" || !self.text.contains(['*', '?', '[', ']', '{', '}', '\\'])
+        self.matcher.is_none()
     }
 
     fn matches(&self, word: &str) -> bool {
-        self.matcher.is_match(word)
+        match &self.matcher {
+            Some(matcher) => matcher.is_match(word),
+            None if self.folds => self.text.eq_ignore_ascii_case(word),
+            None => self.text == word,
+        }
     }
 }
 
@@ -50,8 +60,8 @@ impl CommandRule {
             words.pop();
         }
         let (program, arguments) = words.split_first().ok_or("it has no words")?;
-        let globs = arguments.iter().map(|word| Glob::new(word)).collect::<Result<_, _>>()?;
-        let rule = Self { program: Glob::new(program)?, arguments: globs, open };
+        let globs = arguments.iter().map(|word| Glob::new(word, allows)).collect::<Result<_, _>>()?;
+        let rule = Self { program: Glob::new(program, allows)?, arguments: globs, open };
         if allows { rule.check().map(|()| rule) } else { Ok(rule) }
     }
 

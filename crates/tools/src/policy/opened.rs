@@ -2,23 +2,32 @@
 
 use super::programs;
 use super::wrapper::{Wrapper, look_through};
-use crate::script::{self, Call, Deed, MAX_NESTING, Word};
+use crate::script::{self, Assignment, Call, Deed, MAX_NESTING, MAX_SCRIPT, Word};
 
-/// What a command would do, scripts within scripts included, in the order it is written.
+/// How much text is read for one command, in bytes: scripts within scripts can be read many times.
+const MAX_READ: usize = 8 * MAX_SCRIPT;
+
+/// How many words that may begin a script are looked at.
+const MAX_GUESSES: usize = 64;
+
+/// What a command would do, scripts within scripts included.
 #[derive(Debug, Default)]
 pub(super) struct Opened {
     pub(super) deeds: Vec<OpenedDeed>,
     /// It may go to another folder: relative paths may begin anywhere.
     pub(super) moves: bool,
+    read: usize,
 }
 
 /// One thing it would do.
 #[derive(Debug)]
 pub(super) enum OpenedDeed {
-    /// A call, with what it would run.
-    Call(Call, Run),
-    /// Anything else.
-    Other(Deed),
+    /// A call: as it is written, what is assigned before it, and what it would run.
+    Call(String, Vec<Assignment>, Run),
+    /// A file that is opened.
+    Redirect(script::Redirection),
+    /// Something that can't be known: the text, and what it is.
+    Unclear(String, &'static str),
 }
 
 /// A program that is called, and what it would call in its turn.
@@ -39,13 +48,19 @@ impl Opened {
     }
 
     fn open(&mut self, script: &str, depth: u32) {
+        self.read += script.len();
+        if self.read > MAX_READ {
+            let why = "there are more scripts in scripts than are read";
+            self.deeds.push(OpenedDeed::Unclear(script::excerpt(script).to_owned(), why));
+            return;
+        }
         for deed in script::read(script, depth) {
             let deed = match deed {
-                Deed::Call(call) => {
-                    let run = self.run(call.words.clone(), true, depth);
-                    OpenedDeed::Call(call, run)
+                Deed::Call(Call { text, assignments, words }) => {
+                    OpenedDeed::Call(text, assignments, self.run(words, true, depth))
                 }
-                other => OpenedDeed::Other(other),
+                Deed::Redirect(redirection) => OpenedDeed::Redirect(redirection),
+                Deed::Unclear { text, why } => OpenedDeed::Unclear(text, why),
             };
             self.deeds.push(deed);
         }
@@ -58,15 +73,15 @@ impl Opened {
         let mut calls = Vec::new();
         if let Some(wrapper) = &mut wrapper {
             if depth >= MAX_NESTING {
-                wrapper.unclear = true;
-                wrapper.calls.clear();
-                wrapper.scripts.clear();
+                *wrapper = Wrapper { unclear: true, ..Wrapper::default() };
             }
             for call in &wrapper.calls {
                 calls.push(self.run(call.clone(), by_bash && !wrapper.outside, depth + 1));
             }
-            for script in &wrapper.scripts {
-                self.open(script, depth + 1);
+            let guessed = (words.len() - wrapper.guesses..words.len()).take(MAX_GUESSES);
+            let guessed = guessed.filter_map(|at| look_through(&words[at..])).flat_map(|wrapper| wrapper.scripts);
+            for script in wrapper.scripts.drain(..).chain(guessed) {
+                self.open(&script, depth + 1);
             }
         }
         Run { words, wrapper, calls, by_bash }

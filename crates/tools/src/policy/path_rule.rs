@@ -23,7 +23,8 @@ impl PathRule {
         Self { globs: GlobSet::empty(), relative: false, any: true }
     }
 
-    pub(super) fn new(pattern: &str, home: Option<&Path>) -> Result<Self, String> {
+    /// What restricts does so in any case of letters where file names have none.
+    pub(super) fn new(pattern: &str, home: Option<&Path>, allows: bool) -> Result<Self, String> {
         let full = match pattern.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 let home = home.and_then(Path::to_str).ok_or("`~` needs HOME, which is not set")?;
@@ -39,7 +40,7 @@ impl PathRule {
         for pattern in [Some(full.as_str()), full.strip_suffix("/**")].into_iter().flatten().filter(|it| !it.is_empty())
         {
             let mut glob = GlobBuilder::new(pattern);
-            glob.literal_separator(true).case_insensitive(cfg!(target_os = "macos"));
+            glob.literal_separator(true).case_insensitive(!allows && cfg!(target_os = "macos"));
             globs.add(glob.build().map_err(|error| error.kind().to_string())?);
         }
         let globs = globs.build().map_err(|error| error.to_string())?;

@@ -1,197 +1,55 @@
 //! What is known of programs: those that run others, and those that bash itself has.
 
+use crate::script::Word;
+
 /// Programs that run what follows, and nothing else: looked through.
-const WRAPPERS: [&str; 56] = [
-    "ash",
-    "bash",
-    "builtin",
-    "busybox",
-    "caffeinate",
-    "choom",
-    "chroot",
-    "chrt",
-    "command",
-    "dash",
-    "dbus-run-session",
-    "doas",
-    "env",
-    "eval",
-    "exec",
-    "fakeroot",
-    "fish",
-    "flock",
-    "ionice",
-    "ksh",
-    "linux32",
-    "linux64",
-    "ltrace",
-    "nice",
-    "nohup",
-    "nsenter",
-    "numactl",
-    "parallel",
-    "pkexec",
-    "prlimit",
-    "rbash",
-    "runuser",
-    "script",
-    "setarch",
-    "setpriv",
-    "setsid",
-    "sh",
-    "ssh",
-    "stdbuf",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "time",
-    "timeout",
-    "toybox",
-    "unbuffer",
-    "unshare",
-    "valgrind",
-    "watch",
-    "xargs",
-    "xvfb-run",
-    "zsh",
-    "find",
-    "trap",
-];
+const WRAPPERS: &str = "
+    ash bash builtin busybox caffeinate choom chroot chrt command dash dbus-run-session doas env eval exec
+    fakeroot find fish flock ionice ksh linux32 linux64 ltrace nice nohup nsenter numactl parallel pkexec
+    prlimit rbash runuser script setarch setpriv setsid sh ssh stdbuf strace su sudo systemd-run taskset
+    time timeout toybox trap unbuffer unshare valgrind watch xargs xvfb-run zsh
+";
 
 /// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone.
-const RUNNERS: [&str; 78] = [
-    // Version control: hooks, aliases, pagers, editors.
-    "git",
-    "gh",
-    "hg",
-    "svn",
-    "jj",
-    // Builds and packages.
-    "make",
-    "gmake",
-    "cmake",
-    "ninja",
-    "just",
-    "meson",
-    "bazel",
-    "cargo",
-    "go",
-    "npm",
-    "npx",
-    "pnpm",
-    "yarn",
-    "bun",
-    "bunx",
-    "deno",
-    "gradle",
-    "mvn",
-    "ant",
-    "pip",
-    "pip3",
-    "pipx",
-    "poetry",
-    "uv",
-    "uvx",
-    "tox",
-    "nox",
-    "bundle",
-    "rake",
-    "gem",
-    "composer",
-    "nix",
-    "brew",
-    "apt",
-    "apt-get",
-    "dpkg",
-    // Interpreters.
-    "python",
-    "python3",
-    "node",
-    "perl",
-    "ruby",
-    "php",
-    "lua",
-    "awk",
-    "gawk",
-    "mawk",
-    "sed",
-    "ed",
-    "tclsh",
-    "expect",
-    "osascript",
-    "gdb",
-    "java",
-    // Editors and pagers.
-    "vi",
-    "vim",
-    "nvim",
-    "emacs",
-    "nano",
-    "less",
-    "more",
-    "man",
-    // Elsewhere, or later.
-    "docker",
-    "podman",
-    "kubectl",
-    "rsync",
-    "scp",
-    "sftp",
-    "tar",
-    "zip",
-    "tmux",
-    "screen",
-    "crontab",
-    "at",
+const RUNNERS: &str = "
+    ansible ant apt apt-get at awk bazel brew bun bundle bunx busctl c++ cargo cc clang clang++ cmake
+    composer crontab dbus-send dc deno direnv docker dotnet dpkg ed elixir emacs entr erl ex expect g++ gawk
+    gcc gdb gem gh ghci git gmake gnuplot go gradle helm hg iex ip ipython irb java jj julia jupyter just
+    kubectl ld less lua m4 make man mawk meson more mosh mvn mysql nano ninja nix nix-shell nmap node nox
+    npm npx nvim octave open openssl osascript perl php pip pip3 pipx pnpm podman poetry pre-commit pry psql
+    pytest python python3 R rake Rscript rsync ruby runghc rustc rustup sage scp screen sed sftp sqlite3 svn
+    swift tar tclsh tcpdump terraform tmux tox uv uvx vagrant vi view vim xdg-open yarn zip
+";
+
+/// Options by which programs run others that run none without them.
+const RUNNING_OPTIONS: [(&str, &[&str]); 8] = [
+    ("bat", &["--pager"]),
+    ("fd", &["--exec", "--exec-batch", "-x", "-X"]),
+    ("fdfind", &["--exec", "--exec-batch", "-x", "-X"]),
+    ("install", &["--strip-program"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+    ("sort", &["--compress-program"]),
+    ("split", &["--filter"]),
+    ("wget", &["--use-askpass"]),
 ];
 
 /// Commands of bash that change nothing but where it stands, and end it: always allowed, unless denied.
 const QUIET: [&str; 8] = [":", "true", "false", "cd", "exit", "return", "break", "continue"];
 
 /// Commands of bash that evaluate their arguments, or change what later words mean: never allowed by a rule.
-const EVALUATING: [&str; 36] = [
-    ".",
-    "alias",
-    "bind",
-    "caller",
-    "compgen",
-    "complete",
-    "compopt",
-    "coproc",
-    "declare",
-    "enable",
-    "eval",
-    "exec",
-    "export",
-    "fc",
-    "getopts",
-    "hash",
-    "history",
-    "jobs",
-    "let",
-    "local",
-    "mapfile",
-    "popd",
-    "pushd",
-    "read",
-    "readarray",
-    "readonly",
-    "set",
-    "shopt",
-    "source",
-    "suspend",
-    "trap",
-    "typeset",
-    "ulimit",
-    "umask",
-    "unalias",
-    "unset",
-];
+const EVALUATING: &str = "
+    . alias bind caller compgen complete compopt coproc declare enable eval exec export fc getopts hash
+    history jobs let local mapfile popd pushd read readarray readonly set shopt source suspend trap typeset
+    ulimit umask unalias unset
+";
 
 /// Commands that change the folder that relative paths begin at.
 const MOVING: [&str; 3] = ["cd", "pushd", "popd"];
+
+/// Whether it is a word of a list.
+fn is_in(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|word| word == name)
+}
 
 /// The last part of a program's path.
 pub(super) fn name_of(program: &str) -> &str {
@@ -199,13 +57,30 @@ pub(super) fn name_of(program: &str) -> &str {
 }
 
 pub(super) fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.contains(&name)
+    is_in(WRAPPERS, name)
 }
 
 /// Whether it can run others. Versions count: `python3.12`.
 pub(super) fn is_runner(name: &str) -> bool {
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    RUNNERS.contains(&name) || RUNNERS.contains(&unversioned)
+    is_in(RUNNERS, name) || is_in(RUNNERS, unversioned)
+}
+
+/// The option by which a program runs others, if it is or may be among these words: written out, shortened, or
+/// not known before it runs.
+pub(super) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static str> {
+    let (_, options) = RUNNING_OPTIONS.iter().find(|(name, _)| *name == name_of(program))?;
+    let may_be = |option: &str| {
+        words.iter().any(|word| match word.literal() {
+            None => *word == Word::Dynamic,
+            Some(word) if option.starts_with("--") => {
+                let name = word.split('=').next().unwrap_or(word);
+                name.len() > 2 && option.starts_with(name)
+            }
+            Some(word) => word.starts_with('-') && !word.starts_with("--") && word.contains(&option[1..]),
+        })
+    };
+    options.iter().copied().find(|option| may_be(option))
 }
 
 pub(super) fn is_quiet(name: &str) -> bool {
@@ -213,7 +88,7 @@ pub(super) fn is_quiet(name: &str) -> bool {
 }
 
 pub(super) fn is_evaluating(name: &str) -> bool {
-    EVALUATING.contains(&name)
+    is_in(EVALUATING, name)
 }
 
 pub(super) fn is_moving(name: &str) -> bool {

@@ -63,7 +63,9 @@ impl RuleOf {
                 return Err(error("it would allow every command; write `--policy all` if that is meant".to_owned()));
             }
             ("shell", Some(pattern), _) => Subject::Commands(CommandRule::new(pattern, allows).map_err(error)?),
-            (_, Some(pattern), Some(group)) => Subject::Places(group, PathRule::new(pattern, home).map_err(error)?),
+            (_, Some(pattern), Some(group)) => {
+                Subject::Places(group, PathRule::new(pattern, home, allows).map_err(error)?)
+            }
             (_, None, Some(group @ (Group::Read | Group::Write))) => Subject::Places(group, PathRule::any()),
             (_, None, _) => Subject::Tool,
             (tool, Some(_), None) => {

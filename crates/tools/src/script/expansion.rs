@@ -99,9 +99,7 @@ impl Reader<'_> {
             }
         }
         if !plain {
-            let end = std::mem::replace(&mut self.at, start);
-            self.unclear("arithmetic can run programs");
-            self.at = end;
+            self.unclear_at(start, "arithmetic can run programs");
         }
         Ok(())
     }

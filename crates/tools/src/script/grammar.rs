@@ -209,8 +209,7 @@ impl Reader<'_> {
         if self.inside > 0 {
             self.unclear("there is a `case` in a substitution, which not every bash reads the same way");
         }
-        self.blanks();
-        self.word(false)?;
+        self.operand()?;
         self.lines()?;
         if !(self.rest().starts_with("in") && self.peek_at(2).is_none_or(is_meta)) {
             return Err(Stop("bash would expect `in` here"));
@@ -223,8 +222,7 @@ impl Reader<'_> {
             }
             self.eat("(");
             loop {
-                self.blanks();
-                self.word(false)?;
+                self.operand()?;
                 self.blanks();
                 if self.eat(")") {
                     break;
@@ -291,8 +289,7 @@ impl Reader<'_> {
     fn function(&mut self) -> Result<(), Stop> {
         let start = self.at;
         self.expect("function")?;
-        self.blanks();
-        self.word(false)?;
+        self.operand()?;
         self.blanks();
         if self.eat("(") {
             self.blanks();
@@ -305,9 +302,7 @@ impl Reader<'_> {
 
     /// The rest of a function that began at `start`.
     pub(super) fn function_body(&mut self, start: usize) -> Result<(), Stop> {
-        let at = std::mem::replace(&mut self.at, start);
-        self.unclear("it defines a function");
-        self.at = at;
+        self.unclear_at(start, "it defines a function");
         self.lines()?;
         if self.begins_compound() { self.command() } else { Err(Stop("bash would expect a function's body here")) }
     }

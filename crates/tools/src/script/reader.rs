@@ -60,7 +60,12 @@ impl<'a> Reader<'a> {
 
     /// Notes that what stands here can't be known; reading goes on.
     pub(super) fn unclear(&mut self, why: &'static str) {
-        let text = excerpt(&self.source[self.at..]).to_owned();
+        self.unclear_at(self.at, why);
+    }
+
+    /// Notes that what stands at `at` can't be known.
+    pub(super) fn unclear_at(&mut self, at: usize, why: &'static str) {
+        let text = excerpt(&self.source[at..]).to_owned();
         self.found.push(Deed::Unclear { text, why });
     }
 
@@ -173,7 +178,7 @@ pub(super) fn is_meta(byte: u8) -> bool {
 }
 
 /// The beginning of a text: its first line, at most 80 bytes.
-pub(super) fn excerpt(text: &str) -> &str {
+pub(crate) fn excerpt(text: &str) -> &str {
     let line = text.lines().next().unwrap_or_default();
     &line[..line.floor_char_boundary(80)]
 }

@@ -23,8 +23,7 @@ impl Reader<'_> {
             }
         }
         if self.eat("<<<") {
-            self.blanks();
-            self.word(false)?;
+            self.operand()?;
             return Ok(true);
         }
         if self.eat("<<-") {
@@ -45,8 +44,7 @@ impl Reader<'_> {
 
     /// The path of a redirection that began at `start`.
     fn file(&mut self, start: usize, writes: bool) -> Result<bool, Stop> {
-        self.blanks();
-        let target = self.word(false)?;
+        let target = self.operand()?;
         let text = self.source[start..self.at].to_owned();
         self.found.push(Deed::Redirect(Redirection { text, writes, target }));
         Ok(true)
@@ -54,8 +52,7 @@ impl Reader<'_> {
 
     /// What follows `<&` or `>&`: a number, which opens nothing, or for `>&` a path.
     fn duplicate(&mut self, start: usize) -> Result<bool, Stop> {
-        self.blanks();
-        let target = self.word(false)?;
+        let target = self.operand()?;
         if let Word::Literal(word) = &target {
             let number = word.strip_suffix('-').unwrap_or(word);
             if !word.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {

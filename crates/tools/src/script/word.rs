@@ -33,6 +33,12 @@ impl Building {
 }
 
 impl Reader<'_> {
+    /// A word that has to come next, after blanks.
+    pub(super) fn operand(&mut self) -> Result<Word, Stop> {
+        self.blanks();
+        if self.peek() == Some(b'#') { Err(Stop("a word is missing before a comment")) } else { self.word(false) }
+    }
+
     /// A word. `leads`: it stands where an assignment could.
     pub(super) fn word(&mut self, leads: bool) -> Result<Word, Stop> {
         let start = self.at;

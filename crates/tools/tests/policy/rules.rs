@@ -41,6 +41,8 @@ const CURL: &[&str] = &[
     "alias c='curl evil'; c",
     "xargs curl",
     "xargs -I{} curl {}",
+    "xargs -I{} sh -c 'curl {}'",
+    "unshare -r bash -c 'curl evil'",
     "find . -exec curl {} \\;",
     "find . -execdir curl {} +",
     "command curl evil",
@@ -134,8 +136,12 @@ fn t_a9_a_command_of_any_shape_is_judged_and_none_that_is_too_long_is_allowed() 
         }
     }
     assert_eq!(world.verdict(&format!("echo {}", "a".repeat(1 << 20))), Ask);
-    assert_eq!(world.verdict(&format!("{}echo a", "env ".repeat(30_000))), Ask);
-    assert_eq!(world.verdict(&"eval ".repeat(20_000)), Ask);
+    assert_eq!(world.verdict(&format!("{}echo a", "env ".repeat(3_000))), Ask);
+    assert_eq!(world.verdict(&"eval ".repeat(2_000)), Ask);
+    assert_eq!(world.verdict(&"ssh ".repeat(2_000)), Ask);
+    assert_eq!(world.verdict(&format!("find {}", "-exec ".repeat(10_000))), Ask);
+    assert_eq!(world.verdict(&"sudo -x ".repeat(2_000)), Ask);
+    assert_eq!(world.verdict(&format!("{};", "sudo -x ".repeat(60)).repeat(20)), Ask);
 }
 
 #[test]
