@@ -2,4 +2,5 @@
 
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod policy;
 pub(crate) mod run;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use holdpoint_common::ConfigError;
 use holdpoint_session::{SessionError, StartError, model::ModelError, state::Refused};
-use holdpoint_tools::shown::prose;
+use holdpoint_tools::{PolicyError, shown::prose};
 
 use crate::ui::Ui;
 
@@ -65,7 +65,7 @@ impl From<SessionError> for CliError {
         let what = error.to_string();
         match error {
             SessionError::Workspace { .. } => Self::usage(what).hint("--cwd names the folder to work in"),
-            SessionError::Policy(_) => Self::usage(what).hint("`holdpoint config schema` says how rules are written"),
+            SessionError::Policy(error) => error.into(),
             SessionError::Model(error) => error.into(),
             SessionError::Refused(Refused::EmptyPrompt) => {
                 Self::usage(what).hint("holdpoint run \"what to do\", or `-` to read it from standard input")
@@ -84,6 +84,12 @@ impl From<ModelError> for CliError {
             ModelError::Setup { message, hint } => Self::usage(message).hint(hint),
             error => Self::failed(error),
         }
+    }
+}
+
+impl From<PolicyError> for CliError {
+    fn from(error: PolicyError) -> Self {
+        Self::usage(error).hint("`holdpoint policy --help` says how rules are written")
     }
 }
 

@@ -49,6 +49,7 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(CliError::usage(format!("{}: {error}", path.display()))),
+        Err(error) => Err(CliError::usage(format!("{}: {error}", path.display()))
+            .hint("without its rules nothing runs: make it readable, or --state-dir names another place")),
     }
 }

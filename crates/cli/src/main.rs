@@ -5,6 +5,7 @@ mod commands;
 mod error;
 mod folders;
 mod log;
+mod policy;
 mod signals;
 mod terminal;
 mod ui;

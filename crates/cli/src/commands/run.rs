@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use holdpoint_common::{AsksMode, Config, PolicyMode, Who};
+use holdpoint_common::{AsksMode, Config, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Engine, OpenSession};
 use holdpoint_tools::Supervisor;
@@ -19,6 +19,7 @@ use self::follow::Follower;
 use self::human::Human;
 use crate::error::CliError;
 use crate::folders::Folders;
+use crate::policy::PolicyArgs;
 use crate::signals;
 use crate::terminal::{self, Terminal};
 use crate::ui::{Style, Ui};
@@ -56,9 +57,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// What tools may do unasked; without it, the configuration's, else `ask`
-    #[arg(long, value_enum)]
-    policy: Option<Policy>,
+    #[command(flatten)]
+    policy: PolicyArgs,
 
     /// Who answers when a tool asks; without it, the configuration's, else `wait` on a terminal, else
     /// `deny`
@@ -76,18 +76,6 @@ pub(crate) struct Args {
     /// Runs the session in this process, which ends it when it ends. The only way for now
     #[arg(long)]
     in_process: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Policy {
-    /// Reading inside the folder is allowed, the rest asks
-    Ask,
-    /// Also writing inside the folder, but for protected names
-    Edits,
-    /// Everything is allowed
-    All,
-    /// Reading inside the folder is allowed, the rest is denied unasked
-    Readonly,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -132,8 +120,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let open = OpenSession::in_folder(folder)
         .model(model)
         .asks(asks.mode)
-        .policy(args.policy.map_or(config.policy, PolicyMode::from))
-        .rules(config.rules.clone())
+        .policy(args.policy.mode(&config))
+        .rules(args.policy.rules(&config))
         .max_steps(args.max_steps.unwrap_or(config.max_steps))
         .env(env.collect());
 
@@ -193,17 +181,6 @@ impl Args {
             None => {
                 AsksChoice { mode, why: "nobody can answer here: an ask waits until you interrupt", terminal: None }
             }
-        }
-    }
-}
-
-impl From<Policy> for PolicyMode {
-    fn from(policy: Policy) -> Self {
-        match policy {
-            Policy::Ask => Self::Ask,
-            Policy::Edits => Self::Edits,
-            Policy::All => Self::All,
-            Policy::Readonly => Self::Readonly,
         }
     }
 }

@@ -1,0 +1,120 @@
+//! `holdpoint policy`: what may be done, and why.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use holdpoint_common::Verdict;
+use holdpoint_tools::shown::{line, prose_line};
+use holdpoint_tools::{Act, Judgement, Place, Policy};
+use serde_json::json;
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::policy::PolicyArgs;
+use crate::ui::Ui;
+
+/// Explains what the policy allows, asks for and denies
+///
+/// A policy is a mode and rules. The mode says what is allowed unasked: `--policy ask`, `edits`,
+/// `all` or `readonly`. Rules say more: in the configuration, under `[rules]` as `allow`, `ask` and
+/// `deny`, or on the command line as `--allow`, `--ask` and `--deny`. Deny beats ask beats allow
+/// beats the mode.
+///
+/// A rule is TOOL or TOOL(PATTERN):
+///   shell(git status)     exactly these words
+///   shell(npm run *)      these words, and any further ones
+///   shell(curl)           this program, with any arguments
+///   write(docs/**)        paths in the workspace; also absolute ones, and `~/...`
+///   read, write           what any tool or redirection reads, or writes
+///   deploy                whatever the tool of this name does
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Explain(Explain),
+}
+
+/// Says of each part of a command what the policy says of it, and why; nothing is run
+///
+/// The verdict of the whole is that of its worst part, and is the last line. With --tool it explains what a
+/// tool would do with a path instead.
+#[derive(Debug, clap::Args)]
+struct Explain {
+    /// The command, as one word; or with --tool a path
+    #[arg(value_name = "COMMAND | PATH")]
+    subject: String,
+
+    #[command(flatten)]
+    policy: PolicyArgs,
+
+    /// The folder it would work in; without it, this one
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// The tool that would be called
+    #[arg(long, value_name = "TOOL", default_value = "shell")]
+    #[arg(value_parser = ["shell", "read_file", "list_dir", "glob", "grep", "write_file", "edit_file"])]
+    tool: String,
+
+    /// Writes it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    match &args.what {
+        What::Explain(explain) => explain.carry_out(folders, ui),
+    }
+}
+
+impl Explain {
+    fn carry_out(&self, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+        let config = folders.config()?;
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let policy = Policy::new(self.policy.mode(&config), &self.policy.rules(&config), home.as_deref())?;
+        let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
+        let root = cwd.canonicalize().map_err(|error| {
+            CliError::usage(format!("{}: {error}", cwd.display())).hint("--cwd names the folder to work in")
+        })?;
+        let place = || Place::resolve(&self.subject, &root).map_err(CliError::usage);
+        let act = match self.tool.as_str() {
+            "shell" => Act::Command(self.subject.clone()),
+            "write_file" | "edit_file" => Act::Write(place()?),
+            _ => Act::Read(place()?),
+        };
+        let judgement = policy.judge(&self.tool, &[act], &root);
+        ui.print(&if self.json { as_json(&judgement) } else { as_text(&judgement) })?;
+        Ok(0)
+    }
+}
+
+fn as_json(judgement: &Judgement) -> String {
+    let parts = judgement.parts.iter().map(|part| json!({"what": part.what, "verdict": part.verdict, "why": part.why}));
+    let parts: Vec<_> = parts.collect();
+    let whole = json!({"verdict": judgement.verdict, "why": judgement.why(), "parts": parts});
+    format!("{whole:#}\n")
+}
+
+/// A line a part, its verdict first.
+fn as_text(judgement: &Judgement) -> String {
+    let mut text = String::new();
+    for part in &judgement.parts {
+        let (what, why) = (line(&part.what), prose_line(&part.why));
+        text.push_str(&format!("{:<6} {what}\n       {why}\n", word(part.verdict)));
+    }
+    text.push_str(&format!("\n{}: {}\n", word(judgement.verdict), prose_line(judgement.why())));
+    text
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allow",
+        Verdict::Ask => "ask",
+        Verdict::Deny => "deny",
+    }
+}

@@ -1,0 +1,129 @@
+//! Rules from the configuration and the command line: kept, explained, refused.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::world::{Ran, World};
+
+/// What `policy explain --json` says.
+fn explained(ran: &Ran) -> serde_json::Value {
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+#[test]
+fn m_e7_rules_of_the_configuration_and_the_command_line_hold_together() {
+    let world = World::new();
+    world.config("[rules]\nallow = ['shell(echo)', 'write(out/**)']\ndeny = ['shell(rm)']\n");
+    std::fs::create_dir(world.work("out")).unwrap();
+    let ran = world.play(&[], "shell: echo hi > out/made").code(0);
+    assert!(world.work("out/made").exists(), "{ran:#?}");
+    world.play(&[], "shell: touch made").code(3);
+    world.play(&["--allow", "shell(touch *)"], "shell: touch made").code(0);
+    assert!(world.work("made").exists());
+    let ran = world.play(&["--policy", "all", "--json"], "shell: rm made").code(0);
+    assert!(ran.out.contains("denied by the rule `shell(rm)`") && world.work("made").exists(), "{ran:#?}");
+    world.play(&["--ask", "shell(echo)"], "shell: echo hi").code(3);
+    let ran =
+        world.play(&["--deny", "shell(echo)", "--asks", "approve", "--json"], "shell: echo hi > out/more").code(0);
+    assert!(!world.work("out/more").exists(), "{ran:#?}");
+}
+
+#[test]
+fn t_a13_a_rule_that_can_not_be_kept_is_told_and_nothing_runs() {
+    let world = World::new();
+    let play = |args: &[&str]| world.play(args, "shell: touch made").code(2);
+    for (rule, says) in [
+        ("shell(", "`shell(` is no rule"),
+        ("", "`` is no rule"),
+        ("shell()", "`shell()` is no rule"),
+        ("sh ell", "`sh ell` is no rule"),
+        ("shell(a[)", "unclosed character class"),
+        ("shell(git)", "`git` can run other programs"),
+        ("shell(sudo touch *)", "`sudo` runs other programs"),
+        ("web(x)", "nothing is known of patterns of `web`"),
+    ] {
+        let ran = play(&["--policy", "all", "--allow", rule]);
+        assert!(ran.err.contains(says), "{rule}: {ran:#?}");
+        world.config(&format!("policy = 'all'\n[rules]\nallow = ['{rule}']\n"));
+        let ran = play(&[]);
+        assert!(ran.err.contains(says) && ran.err.contains("\nhint: "), "{rule}: {ran:#?}");
+        world.config("");
+    }
+    for config in ["[rules]\nallow = 'shell(ls)'\n", "[rules]\nalow = []\n", "policy = 'yes'\n", "[rules\n", "\0"] {
+        world.config(config);
+        assert!(play(&[]).err.contains("\nhint: "), "{config}");
+    }
+    assert!(!world.work("made").exists());
+}
+
+#[test]
+fn t_a13_a_configuration_that_can_not_be_read_is_told_and_nothing_runs() {
+    let world = World::new();
+    let path = world.config("policy = 'all'\n");
+    // Bytes that are no text; a folder; and, unless it is root who asks, a file that is not for reading.
+    std::fs::write(&path, b"policy = '\xff'").unwrap();
+    let told = |ran: Ran| assert!(ran.err.contains("config.toml") && ran.err.contains("\nhint: "), "{ran:#?}");
+    told(world.play(&[], "shell: touch made").code(2));
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    told(world.play(&[], "shell: touch made").code(2));
+    std::fs::remove_dir(&path).unwrap();
+    world.config("policy = 'ask'\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    if std::fs::read(&path).is_err() {
+        told(world.play(&["--policy", "all"], "shell: touch made").code(2));
+    }
+    assert!(!world.work("made").exists());
+}
+
+#[test]
+fn t_a9_bytes_that_are_no_text_are_refused() {
+    let world = World::new();
+    let mut command = world.command(&["policy", "explain"]);
+    command.arg(std::ffi::OsStr::from_bytes(b"echo \xff"));
+    Ran::of(command).code(2);
+    let ran = world.run(&["policy", "explain", "echo a\u{1b}[2Kb\\\nc"]).code(0);
+    assert!(!ran.out.contains('\u{1b}'), "{ran:#?}");
+}
+
+#[test]
+fn each_part_is_explained_and_the_worst_decides() {
+    let world = World::new();
+    world.config("[rules]\nallow = ['shell(echo)']\ndeny = ['shell(curl)']\n");
+    let ran = world.run(&["policy", "explain", "echo $(sudo curl x) > out; ls"]).code(0);
+    let expected = "\
+deny   sudo curl x
+       denied by the rule `shell(curl)`
+ask    > out
+       the policy is `ask`
+allow  echo $(sudo curl x) > out
+       allowed by the rule `shell(echo)`
+ask    ls
+       the policy is `ask`
+
+deny: denied by the rule `shell(curl)`
+";
+    assert_eq!(ran.out, expected);
+    let ran = world.run(&["policy", "explain", "--json", "--allow", "shell(ls *)", "ls -l"]).code(0);
+    let part = serde_json::json!({"what": "ls -l", "verdict": "allow", "why": "allowed by the rule `shell(ls *)`"});
+    let whole = serde_json::json!({"verdict": "allow", "why": "allowed by the rule `shell(ls *)`", "parts": [part]});
+    assert_eq!(explained(&ran), whole);
+}
+
+#[test]
+fn paths_of_tools_are_explained_too() {
+    let world = World::new();
+    let verdict = |args: &[&str]| {
+        let ran = world.run(&[&["policy", "explain", "--json"], args].concat()).code(0);
+        explained(&ran)["verdict"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(verdict(&["--tool", "read_file", "a"]), "allow");
+    assert_eq!(verdict(&["--tool", "read_file", "/etc/hosts"]), "ask");
+    assert_eq!(verdict(&["--tool", "write_file", "a"]), "ask");
+    assert_eq!(verdict(&["--tool", "write_file", "--policy", "edits", "a"]), "allow");
+    assert_eq!(verdict(&["--tool", "edit_file", "--policy", "edits", ".git/config"]), "ask");
+    assert_eq!(verdict(&["--tool", "read_file", "--deny", "read(~/.ssh/**)", "../home/.ssh/id"]), "deny");
+    assert_eq!(verdict(&["--policy", "readonly", "ls"]), "deny");
+    world.run(&["policy", "explain", "--tool", "web", "a"]).code(2);
+    world.run(&["policy", "explain", "--cwd", "nowhere", "ls"]).code(2);
+}
