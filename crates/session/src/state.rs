@@ -15,9 +15,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskId, AsksMode, CallId, ContextFill, CutCause, Event, Fact, FileMark, Hold,
-    ItemId, Job, LastTurn, PromptId, QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot, Timestamp,
-    ToolCall, TurnId, Usage, Who,
+    AnsweredBy, Ask, AskCloseCause, AskId, AskRequest, AsksMode, CallId, ContextFill, CutCause, Event, Fact, FileMark,
+    Hold, ItemId, Job, LastTurn, PromptId, QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot,
+    Timestamp, ToolCall, TurnId, Usage, Who,
 };
 
 pub use decide::decide;
@@ -97,7 +97,10 @@ pub enum CallStage {
     /// The policy's Confirm for it is open.
     Asking,
     /// It was confirmed.
-    Approved,
+    Approved {
+        /// What the user was shown. Nothing else may run for it.
+        shown: AskRequest,
+    },
     /// It was denied.
     Denied {
         /// Why.
@@ -324,6 +327,11 @@ fn queued(event: &Event) -> Option<QueuedPrompt> {
 impl Turn {
     fn call(&self, id: CallId) -> Option<&(ToolCall, CallStage)> {
         self.calls.iter().find(|(call, _)| call.id == id)
+    }
+
+    /// Whether a policy's Confirm for one of its calls stands.
+    fn stands(&self) -> bool {
+        self.calls.iter().any(|(_, stage)| *stage == CallStage::Asking)
     }
 
     /// Whether the call's tool has begun and not come back.

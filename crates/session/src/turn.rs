@@ -35,6 +35,10 @@ use retry::Tries;
 pub(crate) struct TurnJob {
     pub(crate) turn: TurnId,
     pub(crate) first_item: ItemId,
+    /// The steps it has taken already.
+    pub(crate) step: u32,
+    /// The calls of its last step that have no result yet: it goes on with them.
+    pub(crate) standing: Vec<ToolCall>,
     pub(crate) settings: Arc<SessionSettings>,
     pub(crate) outfit: Arc<Outfit>,
     pub(crate) toolbox: Toolbox,
@@ -53,7 +57,8 @@ pub(crate) struct TurnJob {
 pub(crate) async fn run(job: TurnJob) {
     let lane = job.lane.clone();
     let _alive = job.alive.clone();
-    let TurnJob { turn, first_item, settings, outfit, toolbox, background, cancel, lane: to_actor, asks, alive } = job;
+    let TurnJob { turn, first_item, step, standing, settings, outfit, toolbox, .. } = job;
+    let TurnJob { background, cancel, lane: to_actor, asks, alive, .. } = job;
     let specs = toolbox.specs().cloned().collect();
     let runner = Runner {
         turn,
@@ -70,7 +75,7 @@ pub(crate) async fn run(job: TurnJob) {
         asks,
         alive,
     };
-    let end = AssertUnwindSafe(Box::pin(runner.run(toolbox))).catch_unwind().await;
+    let end = AssertUnwindSafe(Box::pin(runner.run(step, standing, toolbox))).catch_unwind().await;
     let end = end.unwrap_or_else(|panic| End {
         outcome: Outcome::Panicked,
         error: Some(format!("the turn's runner panicked: {}", panic_text(&*panic))),
@@ -128,8 +133,11 @@ struct Runner {
 }
 
 impl Runner {
-    async fn run(mut self, mut toolbox: Toolbox) -> End {
-        let mut end = self.steps(&mut toolbox).await;
+    async fn run(mut self, step: u32, standing: Vec<ToolCall>, mut toolbox: Toolbox) -> End {
+        let mut end = match self.stood(standing, &mut toolbox).await {
+            Some(end) => end,
+            None => self.steps(step, &mut toolbox).await,
+        };
         if self.cancel.is_cancelled() {
             end.processes.add(self.jobs_ended().await);
         }
@@ -148,8 +156,18 @@ impl Runner {
         tokio::task::spawn_blocking(move || background.finish(turn)).await.unwrap_or_default()
     }
 
-    async fn steps(&mut self, toolbox: &mut Toolbox) -> End {
-        let mut step = 0;
+    /// Goes on with the calls that a restart has left; `Some` if the turn ends with them.
+    async fn stood(&self, standing: Vec<ToolCall>, toolbox: &mut Toolbox) -> Option<End> {
+        if standing.is_empty() {
+            return None;
+        }
+        let end = self.calls(standing, Vec::new(), toolbox).await;
+        // What the answer before them had used went with the process.
+        self.step_finished(Usage::default()).await;
+        end
+    }
+
+    async fn steps(&mut self, mut step: u32, toolbox: &mut Toolbox) -> End {
         loop {
             if self.settings.max_steps > 0 && step == self.settings.max_steps {
                 let error = Some(format!("the limit of {step} steps is reached"));

@@ -249,7 +249,10 @@ fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
 
     let mut prompt = request(vec![Message::User(words(100_000, 0))]);
     let error = fit(&mut prompt, &bounds, &mut |text| count(text)).unwrap_err().to_string();
-    assert!(error.contains("about 2502") && error.contains("tokens") && error.contains("at most 3000 tokens"), "{error}");
+    assert!(
+        error.contains("about 2502") && error.contains("tokens") && error.contains("at most 3000 tokens"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

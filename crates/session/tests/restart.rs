@@ -3,9 +3,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use holdpoint_common::{
-    CutCause, Delta, Event, Fact, HoldCause, HoldShown, Outcome, PauseKind, RestoreCause, SessionStatus, ToolStatus,
+    Answer, Ask, CutCause, Delta, Event, Fact, HoldCause, HoldShown, Outcome, PauseKind, PolicyMode, RestoreCause,
+    SessionStatus, ToolStatus,
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::store::Sqlite;
@@ -165,4 +168,68 @@ async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
     assert_eq!(gap, (seq, seq));
     session.prompt("third").await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+}
+
+/// A session in which a policy's Confirm for `input` stands, at the moment of a crash.
+async fn asked_and_crashed(harness: &Harness, store: &Path, tool: &str, input: serde_json::Value) -> (Ask, TempDir) {
+    harness.model.then(reply().call(tool, input));
+    let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    (ask, crashed(store))
+}
+
+#[tokio::test]
+async fn m_a11_a_policy_confirm_stands_again_after_a_crash_and_its_turn_goes_on() {
+    for answer in [Answer::Approve { always: false }, Answer::Deny { reason: Some("not on Fridays".to_owned()) }] {
+        let folder = TempDir::new().unwrap();
+        let harness = on(folder.path());
+        let (ask, copy) = asked_and_crashed(&harness, folder.path(), "probe", json!({"deploy": true})).await;
+        let id = ask.id.session.clone();
+
+        let again = on(copy.path());
+        let ran = Arc::new(AtomicUsize::new(0));
+        let runs = Arc::clone(&ran);
+        again.probe.does(move |_, _| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            Ok(holdpoint_tools::ToolOutcome::text("deployed"))
+        });
+        let list = again.sessions().list().await.unwrap();
+        assert_eq!((list[0].status, list[0].waits_for.as_ref()), (SessionStatus::Paused, Some(&ask)));
+        let session = again.sessions().get(id.as_str()).await.unwrap();
+        let mut events = again.watch(&session).await;
+        assert_eq!(session.snapshot().asks, std::slice::from_ref(&ask));
+        assert_eq!(ran.load(Ordering::SeqCst), 0, "never allowed by itself");
+        session.answer(&ask.id, answer.clone()).await.unwrap();
+        let end = events.turn_finished().await;
+        assert_eq!((end.outcome, end.cause), (Outcome::Done, None));
+        let approved = matches!(answer, Answer::Approve { .. });
+        assert_eq!(ran.load(Ordering::SeqCst), usize::from(approved));
+        let sent = again.model.requests().pop().unwrap().messages;
+        let Some(Message::Tool(result)) = sent.last() else { panic!("{sent:?}") };
+        assert!(result.result.contains(if approved { "deployed" } else { "not on Fridays" }), "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn m_b7_a_diff_that_no_longer_applies_after_a_restart_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    let file = harness.folder.path().join("notes");
+    fs::write(&file, "old\n").unwrap();
+    let input = json!({"path": "notes", "content": "new\n"});
+    let (ask, copy) = asked_and_crashed(&harness, folder.path(), "write_file", input).await;
+    fs::write(&file, "somebody else's\n").unwrap();
+
+    let again = on(copy.path());
+    let session = again.sessions().get(ask.id.session.as_str()).await.unwrap();
+    let mut events = again.watch(&session).await;
+    // Refused as soon as it is judged anew, or when it is approved: whichever is first.
+    let _ = session.answer(&ask.id, Answer::Approve { always: false }).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "somebody else's\n");
+    let sent = again.model.requests().pop().unwrap().messages;
+    let Some(Message::Tool(result)) = sent.last() else { panic!("{sent:?}") };
+    assert!(result.result.contains("changed"), "{result:?}");
 }

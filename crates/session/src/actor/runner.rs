@@ -31,9 +31,9 @@ struct FromLane {
 
 impl SessionActor {
     pub(super) fn start_runner(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
-        if self.state.turn().is_none_or(|open| open.id != turn) {
-            return;
-        }
+        let Some(open) = self.state.turn().filter(|open| open.id == turn) else { return };
+        // Of a turn that goes on after a restart: the calls whose Confirm stands.
+        let (step, standing) = (open.step, open.calls.iter().map(|(call, _)| call.clone()).collect());
         let cancel = CancellationToken::new();
         if matches!(self.state.phase(), crate::state::Phase::Interrupting(..)) {
             // The cut was saved before the start was.
@@ -47,6 +47,8 @@ impl SessionActor {
         let job = TurnJob {
             turn,
             first_item: self.state.next_item(),
+            step,
+            standing,
             settings: self.state.settings().clone(),
             outfit: self.outfit.clone(),
             toolbox,

@@ -90,7 +90,7 @@ impl State {
                     Answer::Approve { always } => {
                         self.always.extend(ask.always.filter(|_| *always));
                         if ask.origin == AskOrigin::Policy {
-                            self.stage(ask.call, CallStage::Approved);
+                            self.stage(ask.call, CallStage::Approved { shown: ask.request });
                         }
                     }
                     Answer::Deny { reason } if ask.origin == AskOrigin::Policy => {

@@ -2,13 +2,13 @@
 
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, CutCause,
-    EndedProcesses, Fact, Hold, HoldCause, HoldShown, Job, JobEnd, Outcome, PauseKind, PauseRequest, PauseResponse,
-    PromptId, QuestionResponse, Receipt, RestoreCause, StoppedTool, ToolResult, ToolStatus, TurnId, Who,
+    EndedProcesses, Fact, Hold, HoldCause, HoldShown, Job, JobEnd, Outcome, PauseKind, PauseResponse, PromptId,
+    QuestionResponse, Receipt, RestoreCause, StoppedTool, ToolResult, ToolStatus, TurnId, Who,
 };
 use holdpoint_tools::AskReply;
 
 use super::decision::{Decision, Effect, GateReply, Refused, Reply};
-use super::input::{Clearance, Confirm, Gate, Input, Moment, Report};
+use super::input::{Clearance, Gate, Input, Moment, Report};
 use super::{CallStage, Cut, Phase, Settled, State, Turn, queued};
 
 /// Says what `input` does to `state`, without doing it.
@@ -298,9 +298,7 @@ impl Draft<'_> {
             (CallStage::Proposed, Clearance::Ask(confirm))
                 if !confirm.always.as_ref().is_some_and(|always| self.state.always.contains(always)) =>
             {
-                let Confirm { tool_name, message, details, always } = confirm;
-                let request = PauseRequest { kind: PauseKind::Confirm, tool_name, message, details };
-                self.raise(call, AskOrigin::Policy, AskRequest::Pause(request), always);
+                self.raise(call, AskOrigin::Policy, confirm.request(), confirm.always);
                 match self.state.settings.asks {
                     AsksMode::Wait => GateReply::Wait,
                     AsksMode::Approve => self.go(call),
@@ -309,11 +307,28 @@ impl Draft<'_> {
                     }
                 }
             }
-            (CallStage::Proposed, Clearance::Allow | Clearance::Ask(_)) | (CallStage::Approved, _) => self.go(call),
-            (CallStage::Asking, _) => GateReply::Wait,
+            (CallStage::Proposed, Clearance::Allow | Clearance::Ask(_)) => self.go(call),
+            // After a restart, the call is judged anew: what stands may no longer be what would be done.
+            (CallStage::Approved { shown }, Clearance::Ask(confirm)) if *shown != confirm.request() => {
+                GateReply::Denied { reason: OUTDATED.to_owned() }
+            }
+            (CallStage::Approved { .. }, Clearance::Allow | Clearance::Ask(_)) => self.go(call),
+            (CallStage::Asking, clearance) => self.still_asking(call, &clearance),
             (CallStage::Denied { reason, by }, _) => GateReply::Denied { reason: denial(reason.as_deref(), by) },
             // A call begins once.
             (CallStage::Started, _) => GateReply::Cut,
+        }
+    }
+
+    /// A call whose Confirm stands: it waits, unless what was shown is no longer what would be done.
+    fn still_asking(&mut self, call: CallId, clearance: &Clearance) -> GateReply {
+        let of_call = |ask: &&Ask| ask.call == call && ask.origin == AskOrigin::Policy;
+        match (self.state.asks.iter().find(of_call), clearance) {
+            (Some(ask), Clearance::Ask(confirm)) if ask.request != confirm.request() => {
+                self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
+                GateReply::Denied { reason: OUTDATED.to_owned() }
+            }
+            _ => GateReply::Wait,
         }
     }
 
@@ -393,7 +408,7 @@ impl Draft<'_> {
         for (call, stage) in &turn.calls {
             let told = match stage {
                 CallStage::Started => format!("{why} before this call came back; what it did until then stands"),
-                CallStage::Proposed | CallStage::Asking | CallStage::Approved | CallStage::Denied { .. } => {
+                CallStage::Proposed | CallStage::Asking | CallStage::Approved { .. } | CallStage::Denied { .. } => {
                     format!("not run: {why}")
                 }
             };
@@ -411,6 +426,7 @@ impl Draft<'_> {
         };
         match &self.state.phase {
             Phase::Idle | Phase::Closed => {}
+            Phase::Running(turn) if cause != RestoreCause::Panic && turn.stands() => self.keep(turn),
             Phase::Running(turn) => self.bury(turn, ask_cause, outcome, cut_cause, Receipt::default()),
             // The cut was first: it keeps its cause, what it had released, and the close it was to end with.
             Phase::Interrupting(turn, cut) => {
@@ -435,6 +451,17 @@ impl Draft<'_> {
         Reply::Noted
     }
 
+    /// Keeps a turn of which a policy's Confirm stands: the tool of that call had not begun, and goes on when it is
+    /// answered. What had begun, and what was not asked about yet, is not run again.
+    fn keep(&mut self, turn: &Turn) {
+        for ask in self.state.asks.iter().filter(|ask| ask.origin == AskOrigin::Tool) {
+            self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
+        }
+        let calls = turn.calls.iter().filter(|(_, stage)| *stage != CallStage::Asking).cloned().collect();
+        self.answer_open_calls(&Turn { calls, ..turn.clone() }, &CutCause::Restart.to_string());
+        self.effects.push(Effect::Start { turn: turn.id });
+    }
+
     /// Ends a turn whose runner is gone.
     fn bury(&mut self, turn: &Turn, asks: AskCloseCause, outcome: Outcome, cause: CutCause, mut receipt: Receipt) {
         self.close_asks(asks);
@@ -444,6 +471,9 @@ impl Draft<'_> {
         self.facts.push(Fact::TurnFinished { outcome, error: None, cause, receipt, usage });
     }
 }
+
+/// What the model is told when what was confirmed is no longer what the call would do.
+const OUTDATED: &str = "not run: since it was shown to the user, what this call would do has changed; look again";
 
 /// What a tool that waits is told.
 fn reply_to(request: &AskRequest, answer: &Answer, by: &AnsweredBy) -> AskReply {

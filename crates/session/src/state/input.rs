@@ -2,7 +2,7 @@
 
 use holdpoint_common::{
     Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, HoldShown, JobEnd, Limits,
-    Outcome, RestoreCause, StoppedTool, Timestamp, ToolResult, TurnId, Usage, Who,
+    Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, Timestamp, ToolResult, TurnId, Usage, Who,
 };
 
 /// What can happen to a session.
@@ -133,6 +133,14 @@ pub struct Confirm {
     pub details: Option<String>,
     /// What an *always* remembers.
     pub always: Option<String>,
+}
+
+impl Confirm {
+    /// What the user is shown.
+    pub(super) fn request(&self) -> AskRequest {
+        let Self { tool_name, message, details, .. } = self.clone();
+        AskRequest::Pause(PauseRequest { kind: PauseKind::Confirm, tool_name, message, details })
+    }
 }
 
 /// What a runner tells.

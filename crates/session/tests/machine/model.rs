@@ -337,12 +337,23 @@ impl Model {
             RestoreCause::Panic => AskCloseCause::Panicked,
             RestoreCause::Restart | RestoreCause::Unloaded => AskCloseCause::Restart,
         };
-        self.over_all(&format!("refused: ask closed, {cause}"));
-        self.calls.clear();
         self.jobs.clear();
         self.always.clear();
+        let stands = self.calls.iter().any(|(_, stage)| *stage == "asking");
+        let keeps = self.at == At::Running && stands && cause == AskCloseCause::Restart;
+        let (kept, over) = self.asks.drain(..).partition(|ask| keeps && ask.policy.is_some());
+        self.asks = over;
+        self.over_all(&format!("refused: ask closed, {cause}"));
+        self.asks = kept;
+        self.calls.retain(|(_, stage)| keeps && *stage == "asking");
         // A close that was accepted is not forgotten.
-        self.at = if self.at == At::Closing { At::Closed } else { At::Idle };
+        self.at = if keeps {
+            At::Running
+        } else if self.at == At::Closing {
+            At::Closed
+        } else {
+            At::Idle
+        };
         self.hold = if self.queue.is_empty() { HoldShown::Off } else { HoldShown::Standing };
         "Noted".to_owned()
     }
@@ -396,7 +407,7 @@ pub(super) fn shown(state: &State) -> String {
     let stage = |stage: &CallStage| match stage {
         CallStage::Proposed => "proposed",
         CallStage::Asking => "asking",
-        CallStage::Approved => "approved",
+        CallStage::Approved { .. } => "approved",
         CallStage::Denied { .. } => "denied",
         CallStage::Started => "started",
     };

@@ -175,9 +175,9 @@ impl Director {
                 let (turn, call) = (turn.id.0, call.id.0);
                 match stage {
                     CallStage::Proposed | CallStage::Asking => gate(turn, cleared(call, c)),
-                    CallStage::Approved | CallStage::Denied { .. } if c < 160 => gate(turn, cleared(call, a)),
+                    CallStage::Approved { .. } | CallStage::Denied { .. } if c < 160 => gate(turn, cleared(call, a)),
                     CallStage::Started if c < 110 => ask(turn, call, request(a)),
-                    CallStage::Approved | CallStage::Denied { .. } | CallStage::Started => {
+                    CallStage::Approved { .. } | CallStage::Denied { .. } | CallStage::Started => {
                         report(turn, tool_finished(call))
                     }
                 }

@@ -280,7 +280,7 @@ fn every_phase_is_what_its_name_says() {
                 },
                 Some(CallStage::Proposed) => "proposed proposed/deny proposed/approve proposed/always",
                 Some(CallStage::Asking) => "asking",
-                Some(CallStage::Approved) => "approved",
+                Some(CallStage::Approved { .. }) => "approved",
                 Some(CallStage::Denied { .. }) => "denied",
                 Some(CallStage::Started) => {
                     "started started/deny started/approve started/job continue? confirm? question?"

@@ -12,7 +12,8 @@ use holdpoint_common::{
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
 use holdpoint_session::state::{
-    Clearance, Cut, Decision, Effect, Gate, GateReply, Input, Moment, Phase, Refused, Reply, Report, State, decide,
+    CallStage, Clearance, Cut, Decision, Effect, Gate, GateReply, Input, Moment, Phase, Refused, Reply, Report, State,
+    Turn, decide,
 };
 use holdpoint_tools::AskReply;
 
@@ -408,7 +409,13 @@ impl Watch for NothingAfterTheCut {
                         ensure!(rule || self.approved.contains(call), "{call} began and nobody had approved");
                     }
                 }
-                Fact::SessionRestored { .. } => self.always.clear(),
+                Fact::SessionRestored { .. } => {
+                    self.always.clear();
+                    // A turn whose Confirm stands goes on.
+                    if let Phase::Running(turn) = seen.after().phase() {
+                        starts.push(Effect::Start { turn: turn.id });
+                    }
+                }
                 _ => {}
             }
         }
@@ -481,6 +488,10 @@ impl Watch for Receipts {
                 }
                 _ => {}
             }
+        }
+        if matches!((seen.input, seen.after().phase()), (Input::Restored { .. }, Phase::Running(_))) {
+            // The turn goes on: what the restart has closed is not the cut's.
+            self.asks.clear();
         }
         Ok(())
     }
@@ -774,23 +785,41 @@ fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (St
     (state, decision)
 }
 
-fn settled(before: &State, after: &State, orderly: bool) -> Result<(), String> {
+fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) -> Result<(), String> {
     let snapshot = after.snapshot(0, 0, true);
-    ensure!(snapshot.asks.is_empty(), "asks are open: {:?}", snapshot.asks);
     if matches!(before.phase(), Phase::Interrupting(_, Cut { closing: Some(_), .. })) {
         // A close that was accepted is not forgotten.
         ensure!(matches!(after.phase(), Phase::Closed), "restored, it is {:?}", after.phase());
         ensure!(snapshot.queue.is_empty() && snapshot.hold == Hold::Off, "{:?}", snapshot);
         return Ok(());
     }
-    ensure!(matches!(after.phase(), Phase::Idle), "restored, it is {:?}", after.phase());
+    let stands = |(_, stage): &(_, CallStage)| *stage == CallStage::Asking;
+    let kept = before.turn().filter(|turn| {
+        let running = matches!(before.phase(), Phase::Running(_));
+        running && cause != RestoreCause::Panic && turn.calls.iter().any(stands)
+    });
+    match (kept, after.phase()) {
+        (None, phase) => {
+            ensure!(matches!(phase, Phase::Idle), "restored, it is {phase:?}");
+            ensure!(snapshot.asks.is_empty(), "asks are open: {:?}", snapshot.asks);
+        }
+        (Some(kept), Phase::Running(turn)) => {
+            // A11: the Confirm stands under its id, and nothing else of the turn is left.
+            ensure!(turn.calls.iter().all(stands), "{:?} go on", turn.calls);
+            let policy = |ask: &&holdpoint_common::Ask| ask.origin == AskOrigin::Policy;
+            ensure!(after.asks().iter().eq(before.asks().iter().filter(policy)), "standing are {:?}", after.asks());
+            ensure!((turn.id, turn.step) == (kept.id, kept.step), "{turn:?} is another turn");
+        }
+        (Some(_), phase) => return Err(format!("restored, it is {phase:?}")),
+    }
     ensure!(snapshot.queue == before.snapshot(0, 0, true).queue, "the queue is now {:?}", snapshot.queue);
     let held = matches!(&snapshot.hold, Hold::Standing { cause: HoldCause::Restored, .. });
     ensure!(held != snapshot.queue.is_empty(), "{:?} with {} waiting", snapshot.hold, snapshot.queue.len());
-    ensure!(held || after.is_at_rest(), "not held, and not at rest");
-    let open = before.turn().map(|turn| turn.calls.len()).unwrap_or_default();
+    ensure!(held || kept.is_some() || after.is_at_rest(), "not held, and not at rest");
+    let over = |turn: &Turn| turn.calls.iter().filter(|call| kept.is_none() || !stands(call)).count();
+    let open = before.turn().map(over).unwrap_or_default();
     ensure!(after.history().len() == before.history().len() + open, "a call has no result");
-    if let Some(turn) = before.turn() {
+    if let Some(turn) = before.turn().filter(|_| kept.is_none()) {
         ensure!(snapshot.last_turn.is_some_and(|last| last.turn == turn.id), "{} did not end", turn.id);
     }
     if orderly { valid(after) } else { Ok(()) }
@@ -809,14 +838,18 @@ impl Watch for RestoredAnywhere {
             let cause = causes[(seen.bench.now as usize + n) % 3];
             let (once, decision) = restore(&crashed, seen.bench, 1, cause);
             let ends = matches!(once.phase(), Phase::Closed);
-            let expected = if ends { vec![Effect::Stop] } else { vec![] };
+            let expected = match once.phase() {
+                Phase::Closed if ends => vec![Effect::Stop],
+                Phase::Running(turn) => vec![Effect::Start { turn: turn.id }],
+                _ => vec![],
+            };
             ensure!(decision.effects == expected, "restoring does {:?}", decision.effects);
-            settled(&crashed, &once, seen.orderly)?;
+            settled(&crashed, &once, cause, seen.orderly)?;
             if n + 1 < seen.new.len() {
                 continue;
             }
             let (twice, decision) = restore(&once, seen.bench, 2, cause);
-            settled(&once, &twice, seen.orderly)?;
+            settled(&once, &twice, cause, seen.orderly)?;
             for fact in &decision.facts {
                 let own = matches!(fact, Fact::SessionRestored { .. } | Fact::HoldChanged { .. });
                 ensure!(own, "restored twice, it says {fact:?}");
@@ -932,4 +965,46 @@ fn m_c4_the_prompt_of_a_turn_cut_early_goes_with_the_next() {
         prompt("two"),
     ]);
     assert_eq!(history::messages(&bench.state.history()), [Message::User("one\n\ntwo".to_owned())]);
+}
+
+#[test]
+fn m_b7_what_was_shown_before_a_restart_and_is_no_longer_so_is_refused() {
+    let standing = || {
+        Bench::open(AsksMode::Wait, 1).with([
+            prompt("one"),
+            gate(1, Gate::Step),
+            report(1, Report::Answered(answer(1, 1))),
+            gate(1, confirm(2, None)),
+            Input::Restored { cause: RestoreCause::Restart },
+        ])
+    };
+    let other = || match confirm(2, None) {
+        Gate::Tool { call, clearance: Clearance::Ask(confirm) } => {
+            let confirm = holdpoint_session::state::Confirm { details: Some("another diff".to_owned()), ..confirm };
+            gate(1, Gate::Tool { call, clearance: Clearance::Ask(confirm) })
+        }
+        _ => unreachable!(),
+    };
+    let denied =
+        |reply: &Reply| matches!(reply, Reply::Gate(GateReply::Denied { reason }) if reason.contains("changed"));
+    // Seen by the new runner before the answer: the ask closes.
+    let mut bench = standing();
+    let ask = bench.last_ask().expect("an ask");
+    assert!(denied(&bench.take(other()).expect("not refused").reply));
+    let late = bench.take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() });
+    assert!(matches!(late, Err(Refused::Answer(AnswerError::Closed { cause: AskCloseCause::Restart, .. }))));
+    // Seen after the answer: it does not run either.
+    let mut bench = standing();
+    let ask = bench.last_ask().expect("an ask");
+    let mut bench = {
+        bench.take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() }).expect("it counts");
+        bench
+    };
+    assert!(denied(&bench.take(other()).expect("not refused").reply));
+    // The same as was shown runs.
+    let mut bench = standing();
+    let ask = bench.last_ask().expect("an ask");
+    bench.take(Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() }).expect("it counts");
+    let reply = bench.take(gate(1, confirm(2, None))).expect("not refused").reply;
+    assert_eq!(reply, Reply::Gate(GateReply::Go));
 }
