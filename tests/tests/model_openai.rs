@@ -25,12 +25,7 @@ fn reach(key: &str, base_url: &str) -> Arc<dyn Model> {
 }
 
 fn request() -> ModelRequest {
-    ModelRequest {
-        system: "Be brief.".into(),
-        dropped: 0,
-        messages: vec![Message::User("hello".into())],
-        tools: Arc::new([]),
-    }
+    ModelRequest { system: "Be brief.".into(), messages: vec![Message::User("hello".into())], tools: Arc::new([]) }
 }
 
 fn ask(server: &ModelServer) -> ModelStream {
@@ -291,10 +286,8 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let spec = |name: &str| ToolSpec { name: name.into(), description: "does it".into(), schema: schema.clone() };
     let tools = [spec("shell"), spec("read_file")].into();
-    let events: Vec<_> = model(&server)
-        .stream(&ModelRequest { system: "Be brief.".into(), dropped: 0, messages, tools })
-        .collect()
-        .await;
+    let events: Vec<_> =
+        model(&server).stream(&ModelRequest { system: "Be brief.".into(), messages, tools }).collect().await;
     server.assert_no_violations();
     assert_eq!(events.last(), Some(&usage()));
 

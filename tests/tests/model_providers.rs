@@ -37,12 +37,7 @@ fn named(name: &str, wire: Wire, server: &ModelServer, settings: &ModelSettings)
 }
 
 fn hello() -> ModelRequest {
-    ModelRequest {
-        system: "Be brief.".into(),
-        dropped: 0,
-        messages: vec![Message::User("hello".into())],
-        tools: Arc::new([]),
-    }
+    ModelRequest { system: "Be brief.".into(), messages: vec![Message::User("hello".into())], tools: Arc::new([]) }
 }
 
 async fn ask(model: &dyn Model, request: ModelRequest) -> Vec<Said> {
@@ -133,7 +128,7 @@ fn conversation(signature: Option<&str>) -> ModelRequest {
         Message::Assistant(only_thought),
     ];
     let messages = messages.into_iter().chain([Message::User("fourth".into())]).collect();
-    ModelRequest { system: "Be brief.".into(), dropped: 0, messages, tools: named_tools(&["shell", "read_file"]) }
+    ModelRequest { system: "Be brief.".into(), messages, tools: named_tools(&["shell", "read_file"]) }
 }
 
 #[tokio::test]

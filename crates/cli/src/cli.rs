@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{completions, config, policy, run};
+use crate::commands::{completions, config, models, policy, run};
 use crate::error::{CliError, exit};
 use crate::folders::Folders;
 use crate::ui::Ui;
@@ -25,6 +25,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Models(models::Args),
     Policy(policy::Args),
     Config(config::Args),
     Completions(completions::Args),
@@ -55,6 +56,7 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
     let folders = Folders::find(cli.state_dir)?;
     match cli.command {
         Some(Command::Run(args)) => run::carry_out(&args, &folders, ui),
+        Some(Command::Models(args)) => models::carry_out(&args, &folders, ui),
         Some(Command::Policy(args)) => policy::carry_out(&args, &folders, ui),
         Some(Command::Config(args)) => config::carry_out(&args, &folders, ui),
         Some(Command::Completions(args)) => completions::carry_out(&args, &mut Cli::command(), ui),

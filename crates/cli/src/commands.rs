@@ -2,5 +2,6 @@
 
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod models;
 pub(crate) mod policy;
 pub(crate) mod run;

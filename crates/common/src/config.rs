@@ -33,6 +33,9 @@ pub struct Config {
     pub asks: Option<AsksMode>,
     /// The most steps (model requests) one turn may take; 0 for no limit.
     pub max_steps: u32,
+    /// What models are told about themselves, instead of what is built in. A workspace's `AGENTS.md` is added to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
     /// Providers of models, by name: `openai`, `anthropic`, `gemini`, `ollama`.
     pub providers: BTreeMap<String, Provider>,
     /// What is known of single models, by `PROVIDER/NAME`.

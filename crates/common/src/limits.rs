@@ -144,3 +144,6 @@ pub const RETRY_AFTER_MOST: Duration = Duration::from_secs(5 * 60);
 
 /// The longest that one request to a model waits between its tries, all waits together.
 pub const RETRY_TOTAL: Duration = Duration::from_secs(15 * 60);
+
+/// Bytes of a workspace's `AGENTS.md` that a model is told.
+pub const MAX_PROJECT_WORDS: usize = 32 * 1024;

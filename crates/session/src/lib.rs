@@ -49,6 +49,7 @@ mod mend;
 pub mod model;
 mod open;
 mod outfit;
+mod project;
 mod sessions;
 pub mod state;
 pub mod store;

@@ -29,6 +29,11 @@ pub trait Model: Send + Sync + 'static {
         ModelSettings::default()
     }
 
+    /// Whether its requests are held to the limits of a context. What plays a script has none, and needs all of it.
+    fn has_context(&self) -> bool {
+        true
+    }
+
     /// Sends a request. It is read at once; the stream does not need it.
     fn stream(&self, request: &ModelRequest) -> ModelStream;
 }
@@ -43,8 +48,6 @@ pub struct ModelRequest {
     pub system: Arc<str>,
     /// The conversation, oldest first. Every call in it has a result.
     pub messages: Vec<Message>,
-    /// Answers after the newest prompt that were left out of `messages`, for want of room.
-    pub dropped: usize,
     /// The tools it may call.
     pub tools: Arc<[ToolSpec]>,
 }

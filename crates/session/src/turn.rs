@@ -26,6 +26,7 @@ use crate::history;
 use crate::lane::{Lane, Passage};
 use crate::model::{ModelError, ModelRequest};
 use crate::outfit::Outfit;
+use crate::project;
 use crate::state::{Gate, Report};
 use answer::Answered;
 use call::CallEnd;
@@ -60,11 +61,13 @@ pub(crate) async fn run(job: TurnJob) {
     let TurnJob { turn, first_item, step, standing, settings, outfit, toolbox, .. } = job;
     let TurnJob { background, cancel, lane: to_actor, asks, alive, .. } = job;
     let specs = toolbox.specs().cloned().collect();
+    let system = project::system_prompt(&outfit.system, outfit.workspace.root()).await;
     let runner = Runner {
         turn,
         settings,
         outfit,
         specs,
+        system,
         next_item: first_item,
         continues: false,
         left_out: (0, 0),
@@ -118,6 +121,8 @@ struct Runner {
     settings: Arc<SessionSettings>,
     outfit: Arc<Outfit>,
     specs: Arc<[ToolSpec]>,
+    /// What the model is told about itself in this turn, the project's words included.
+    system: Arc<str>,
     next_item: ItemId,
     /// The answer to come goes on with one that broke.
     continues: bool,
@@ -185,9 +190,8 @@ impl Runner {
     /// One step; `Some` if it was the last.
     async fn step(&mut self, history: Arc<Vec<Arc<Event>>>, toolbox: &mut Toolbox) -> Option<End> {
         let request = ModelRequest {
-            system: Arc::clone(&self.outfit.system),
+            system: Arc::clone(&self.system),
             messages: history::messages(&history),
-            dropped: 0,
             tools: Arc::clone(&self.specs),
         };
         // Let go, so that the actor can add to it without a copy.
@@ -237,7 +241,7 @@ impl Runner {
     /// Leaves out of a request what the model's context has no room for, and tells it.
     async fn fit(&mut self, mut request: ModelRequest) -> Result<ModelRequest, String> {
         let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
-        if bounds.hold(&request) {
+        if !self.outfit.model.has_context() || bounds.hold(&request) {
             return Ok(request);
         }
         // Counting tokens may load a vocabulary, and takes its time.

@@ -126,7 +126,7 @@ fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
 
 fn request(messages: Vec<Message>) -> ModelRequest {
     let spec = ToolSpec { name: "probe".into(), description: "does it".into(), schema: json!({"type": "object"}) };
-    ModelRequest { system: "Be brief.".into(), messages, dropped: 0, tools: [spec].into() }
+    ModelRequest { system: "Be brief.".into(), messages, tools: [spec].into() }
 }
 
 /// Four bytes a token: fewer than the estimate, as in truth.

@@ -57,7 +57,7 @@ fn masked(config: Config) -> Config {
 }
 
 /// An address without the name and password it may carry.
-fn without_password(url: &str) -> String {
+pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let host_ends = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(host_ends);

@@ -48,8 +48,8 @@ pub(crate) struct Args {
     #[arg(value_name = "PROMPT | -")]
     prompt: Option<String>,
 
-    /// The model, as PROVIDER/NAME or PROVIDER: openai/..., rehearsal. Without it: the
-    /// configuration's, else the first provider whose key is set, else rehearsal
+    /// The model, as PROVIDER/NAME or PROVIDER: openai, anthropic, gemini, ollama, or rehearsal.
+    /// Without it: the configuration's, else the first provider whose key is set, else rehearsal
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
@@ -126,7 +126,11 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         .env(env.collect());
 
     let patience = config.limits.grace() + signals::BEYOND_GRACE;
-    let engine = Engine::builder(catalog).limits(config.limits).supervisor(Supervisor::ThisProgram).start()?;
+    let mut engine = Engine::builder(catalog).limits(config.limits).supervisor(Supervisor::ThisProgram);
+    if let Some(prompt) = config.system_prompt {
+        engine = engine.system_prompt(prompt);
+    }
+    let engine = engine.start()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| CliError::failed(format!("no runtime: {error}")))?;

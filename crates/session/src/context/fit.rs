@@ -100,7 +100,6 @@ pub fn fit(
         from += 1;
     }
     let stays = |unit: usize| unit >= from || unit == newest;
-    request.dropped += (newest..from).filter(|unit| !stays(*unit)).count();
     let before = request.messages.len();
     let mut kept = units.iter().enumerate().flat_map(|(n, unit)| unit.clone().map(move |_| stays(n)));
     request.messages.retain(|_| kept.next().unwrap_or(true));

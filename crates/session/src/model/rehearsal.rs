@@ -61,9 +61,13 @@ impl Model for Rehearsal {
         "rehearsal"
     }
 
+    fn has_context(&self) -> bool {
+        false
+    }
+
     fn stream(&self, request: &ModelRequest) -> ModelStream {
         let player = Player {
-            todo: next_step(request).into_iter(),
+            todo: next_step(&request.messages).into_iter(),
             now: None,
             burst: 0,
             bytes_in: request.bytes(),
@@ -77,15 +81,13 @@ impl Model for Rehearsal {
 }
 
 /// What to do now: derived from the conversation alone.
-fn next_step(request: &ModelRequest) -> Vec<Instruction> {
-    let messages = &request.messages;
+fn next_step(messages: &[Message]) -> Vec<Instruction> {
     let say = |text: String| vec![Instruction::Say { rate: None, text }];
     let prompt = messages.iter().rposition(|message| matches!(message, Message::User(_)));
     let Some((at, Message::User(text))) = prompt.and_then(|at| Some((at, messages.get(at)?))) else {
         return say(INTRODUCTION.to_owned());
     };
     let answers = messages[at..].iter().filter(|message| matches!(message, Message::Assistant(_))).count();
-    let answers = answers + request.dropped;
     match Script::parse(text) {
         Ok(Some(mut script)) if answers < script.steps.len() => script.steps.swap_remove(answers),
         Ok(Some(_)) => say(THE_END.to_owned()),

@@ -1,0 +1,92 @@
+//! `holdpoint models`
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use holdpoint_session::model::{Catalog, Message, Model, ModelError, ModelEvent, ModelRequest, ProviderSetup};
+
+use crate::commands::config::without_password;
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::ui::Ui;
+use holdpoint_tools::shown::prose_line;
+
+/// How long a model that is tried may take to answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Shows the providers of models: what is set up, and which model new sessions would use
+///
+/// Keys are read from the configuration or the environment and are never shown. `--check` sends one
+/// short request to see whether a model answers.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes:
+  0  it was shown; with --check, the model answers
+  1  the model does not answer
+  2  the command line or the configuration is wrong, or a key is missing")]
+pub(crate) struct Args {
+    /// The model to try, as PROVIDER/NAME or PROVIDER; without it, the one that new sessions would use
+    #[arg(value_name = "MODEL", requires = "check")]
+    model: Option<String>,
+
+    /// Sends a short request to the model, and says what came of it
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let config = folders.config()?;
+    let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
+    let default = catalog.default_name();
+    if args.check {
+        let name = args.model.as_deref().unwrap_or(&default.name);
+        return check(&*catalog.get(name)?, ui);
+    }
+    let width = catalog.providers().iter().map(|setup| setup.default_model.len()).max().unwrap_or_default();
+    for setup in catalog.providers() {
+        ui.print(&line(&setup, width))?;
+    }
+    ui.print(&format!("{:width$}  built in, needs no key\n", "rehearsal"))?;
+    ui.print(&format!("\nNew sessions use {} ({}).\n", prose_line(&default.name), default.why))?;
+    Ok(0)
+}
+
+/// A provider's line: its default model, where it is, and where its key is from.
+fn line(setup: &ProviderSetup, width: usize) -> String {
+    let address = without_password(&setup.base_url);
+    let from = setup.base_url_from.as_ref().map(|from| format!(" ({from})")).unwrap_or_default();
+    let key = match (&setup.key_from, setup.provider.key_variable()) {
+        (Some(from), _) => format!("key: {from}"),
+        (None, Some(variable)) => format!("no key ({variable})"),
+        (None, None) => "needs no key".to_owned(),
+    };
+    format!("{:width$}  {key}, {}{from}\n", setup.default_model, prose_line(&address))
+}
+
+/// Asks a model for a word.
+fn check(model: &dyn Model, ui: &mut Ui) -> Result<i32, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::failed(format!("no runtime: {error}")))?;
+    let begun = Instant::now();
+    runtime.block_on(async {
+        let silent = || CliError::failed(format!("{} did not answer in {} s", model.name(), PATIENCE.as_secs()));
+        tokio::time::timeout(PATIENCE, answers(model)).await.map_err(|_| silent())?.map_err(CliError::from)
+    })?;
+    let name = prose_line(model.name());
+    ui.print(&format!("{name} answers ({:.1} s)\n", begun.elapsed().as_secs_f64()))?;
+    Ok(0)
+}
+
+/// Whether a model says anything at all.
+async fn answers(model: &dyn Model) -> Result<(), ModelError> {
+    let asked = Message::User("Say the word ok, and nothing else.".to_owned());
+    let mut events = model.stream(&ModelRequest { messages: vec![asked], ..ModelRequest::default() });
+    while let Some(event) = events.next().await {
+        if matches!(event?, ModelEvent::Text(_) | ModelEvent::Thought(_) | ModelEvent::OutputLimit) {
+            return Ok(());
+        }
+    }
+    Err(ModelError::Failed { message: "it ended without a word".into() })
+}

@@ -1,0 +1,65 @@
+//! `holdpoint models`: what is set up, what would be used, and whether it answers.
+
+use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
+
+use crate::world::{Ran, World};
+
+const KEY: &str = "sk-very-secret";
+
+#[test]
+fn m_e6_what_is_set_up_is_listed_without_keys() {
+    let world = World::new();
+    world.config("[providers.gemini]\napi_key = 'sk-very-secret'\nbase_url = 'https://me:sk-very-secret@host/x'\n");
+    let mut command = world.command(&["models"]);
+    command.env("ANTHROPIC_API_KEY", KEY).env("OLLAMA_HOST", "0.0.0.0");
+    let ran = Ran::of(command).code(0);
+    assert!(!format!("{ran:?}").contains(KEY), "{ran:#?}");
+    let expected = "\
+openai/gpt-5                 no key (OPENAI_API_KEY), https://api.openai.com/v1
+anthropic/claude-sonnet-5-5  key: ANTHROPIC_API_KEY, https://api.anthropic.com
+gemini/gemini-3.8-flash      key: [providers.gemini] api_key, https://***@host/x ([providers.gemini] base_url)
+ollama/qwen3                 needs no key, http://127.0.0.1:11434 (OLLAMA_HOST)
+rehearsal                    built in, needs no key
+
+New sessions use anthropic/claude-sonnet-5-5 (a key for anthropic is set).
+";
+    assert_eq!(ran.out, expected);
+    let ran = World::new().run(&["models"]).code(0);
+    assert!(ran.out.ends_with("New sessions use rehearsal (no model is configured and no provider's key is set).\n"));
+}
+
+#[test]
+fn m_e6_a_model_is_tried() {
+    let server = ModelServer::start();
+    let world = World::new();
+    let check = |model: &str| {
+        let mut command = world.command(&["models", "--check", model]);
+        for (wire, key, url) in [
+            (Wire::OpenAi, "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+            (Wire::Anthropic, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+            (Wire::Gemini, "GEMINI_API_KEY", "GEMINI_BASE_URL"),
+            (Wire::Ollama, "UNUSED", "OLLAMA_HOST"),
+        ] {
+            command.env(key, KEY).env(url, server.url(wire));
+        }
+        Ran::of(command)
+    };
+    for model in ["openai/x", "anthropic/x", "gemini/x", "ollama/x"] {
+        server.reply(Reply::text(["ok"]));
+        let ran = check(model).code(0);
+        assert!(ran.out.starts_with(&format!("{model} answers (")), "{ran:#?}");
+
+        server.reply(Reply::status(401, &[], r#"{"error":{"message":"wrong key sk-very-secret"}}"#));
+        let ran = check(model).code(1);
+        assert!(ran.err.contains("HTTP 401"), "{ran:#?}");
+        // Ollama was sent no key.
+        assert!(ran.err.contains("wrong key ***") || model == "ollama/x", "{ran:#?}");
+    }
+    server.assert_no_violations();
+    assert_eq!(server.requests().len(), 8, "each was asked once");
+
+    let ran = world.run(&["models", "--check", "openai/x"]).code(2);
+    assert!(ran.err.contains("OPENAI_API_KEY"), "{ran:#?}");
+    let ran = world.run(&["models", "--check"]).code(0);
+    assert!(ran.out.starts_with("rehearsal answers ("), "{ran:#?}");
+}
