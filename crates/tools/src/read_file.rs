@@ -14,6 +14,7 @@ use crate::context::ToolContext;
 use crate::input::{parse, schema_of};
 use crate::mark::{Hashing, mark};
 use crate::place::{Judged, Place, Spot};
+use crate::shown;
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
 use crate::workspace::Workspace;
 use page::Page;
@@ -81,7 +82,7 @@ impl Tool for ReadFile {
         let input: Input = parse(input)?;
         let place = self.judged.judge(&input.path, workspace.root())?;
         Ok(Intent {
-            details: Some(place.path.display().to_string()),
+            details: Some(shown::line(&place.path.to_string_lossy()).into_owned()),
             always: Some(format!("read {}", place.path.display())),
             ..Intent::new(Act::Read(place.clone()), "Read this file?")
         })

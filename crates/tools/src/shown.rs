@@ -15,7 +15,6 @@ use std::fmt::Write;
 use std::ops::Range;
 
 pub use command::command;
-#[allow(unused_imports, reason = "the file tools use it")]
 pub(crate) use diff::{Hunk, diff, diff_of};
 
 use crate::secrets::{self, Secret};

@@ -4,8 +4,10 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use holdpoint_tools::shown;
+use holdpoint_tools::testing::Bench;
+use holdpoint_tools::{ReadFile, Tool, shown};
 use proptest::prelude::*;
+use serde_json::json;
 
 /// The text that is shown like this.
 fn unshown(shown: &str) -> String {
@@ -118,6 +120,13 @@ fn a_command_is_shown_with_its_folder_and_what_it_sets() {
         let sets = variables.map(|variables| format!("\nsets {variables} for it")).unwrap_or_default();
         assert_eq!(shown(command), format!("{command}\n\nin /w{sets}"));
     }
+}
+
+#[test]
+fn a_path_is_shown_exactly() {
+    let bench = Bench::new();
+    let intent = ReadFile::new().intent(&json!({ "path": "a\u{1b}[2J\\u{1b}\n" }), bench.workspace()).unwrap();
+    assert_eq!(intent.details.unwrap(), format!("{}/a\\u{{1b}}[2J\\u{{5c}}u{{1b}}\\u{{a}}", bench.root().display()));
 }
 
 /// What runs is looked at more closely than text.

@@ -1,7 +1,5 @@
 //! What would change in a file, as a unified diff.
 
-#![allow(dead_code, reason = "the file tools use it")]
-
 use std::time::Duration;
 
 use similar::udiff::UnifiedHunkHeader;
