@@ -1,7 +1,9 @@
 //! The manager: the actor that knows every session, starts their actors, watches them, and makes room.
 
 mod find;
+mod names;
 mod restore;
+mod room;
 mod start;
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,4 +1,4 @@
-//! Starting a session's actor: fresh, or rebuilt from its log; and making room for it.
+//! Starting a session's actor: fresh, or rebuilt from its log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,13 +9,15 @@ use holdpoint_common::{
     Body, Event, Fact, RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot, Timestamp,
 };
 use holdpoint_tools::environment;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
 
 use super::find::IsKnown;
+use super::names::{NameFor, folder_name, fresh_id};
 use super::restore::fold;
+use super::room::{Room, make_room};
 use super::{ActorEnded, Entry, Life, Live, Manager, Reach};
-use crate::actor::{self, NUMBERS, Parts, SessionActor, now};
+use crate::actor::{NUMBERS, Parts, SessionActor, now};
 use crate::error::SessionError;
 use crate::model::Unusable;
 use crate::open::OpenSession;
@@ -23,13 +25,8 @@ use crate::outfit::{Base, Outfit};
 use crate::state::{Phase, Refused, State};
 use crate::store::SessionLog;
 
-/// Characters of a fresh session id: 50 bits.
-const ID_CHARACTERS: usize = 10;
-
 /// Messages that wait in a session's mailbox before senders wait.
 const MAILBOX: usize = 16;
-
-type Room = tokio::sync::Mutex<()>;
 
 /// Opens a fresh session.
 pub(super) async fn open(
@@ -190,157 +187,13 @@ async fn start(
     if spawned { Ok(live) } else { Err(SessionError::Stopped) }
 }
 
-/// Unloads sessions until there is room for one more. Each is asked once.
-async fn make_room(manager: &Addr<Manager>) -> Result<(), SessionError> {
-    let mut refused = BTreeSet::new();
-    loop {
-        let (most, candidates) = match manager.send(GetRoom).await.map_err(stopped)? {
-            Places::Free => return Ok(()),
-            Places::Ending(id) => {
-                manager.send(AwaitEnd(id)).await.map_err(stopped)?;
-                continue;
-            }
-            Places::Full { most, candidates } => (most, candidates),
-        };
-        let candidate = candidates.into_iter().find(|(id, _)| !refused.contains(id));
-        let (id, actor) = candidate.ok_or(SessionError::TooManySessions { most })?;
-        if actor.send(actor::Unload).await == Ok(true) {
-            // Until the manager knows, the place is not free.
-            manager.send(AwaitEnd(id)).await.map_err(stopped)?;
-        } else {
-            refused.insert(id);
-        }
-    }
-}
-
-fn stopped(_: MailboxError) -> SessionError {
+pub(super) fn stopped(_: MailboxError) -> SessionError {
     SessionError::Stopped
 }
 
 pub(super) fn damaged() -> SessionError {
     let message = "the log does not begin with the session's opening".to_owned();
     SessionError::Store(crate::store::StoreError::Io { message })
-}
-
-fn fresh_id() -> SessionId {
-    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let text: String = (0..ID_CHARACTERS).map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())])).collect();
-    // The alphabet is a part of what an id may have.
-    text.parse().unwrap_or_else(|_| unreachable!("{text} is a session id"))
-}
-
-fn folder_name(folder: &std::path::Path) -> String {
-    folder.file_name().map_or_else(|| "session".to_owned(), |name| name.to_string_lossy().into_owned())
-}
-
-/// A name: this one, or the folder's, numbered where taken.
-#[derive(Message)]
-#[rtype(result = "Result<String, SessionError>")]
-struct NameFor(Option<String>, String);
-
-impl Handler<NameFor> for Manager {
-    type Result = Result<String, SessionError>;
-
-    fn handle(&mut self, NameFor(wanted, folder): NameFor, _: &mut Self::Context) -> Self::Result {
-        let name = match wanted {
-            Some(name) if self.names.contains_key(&name) => return Err(SessionError::NameTaken { name }),
-            Some(name) => name,
-            None if !self.names.contains_key(&folder) => folder,
-            None => {
-                let last = self.numbered.entry(folder.clone()).or_insert(1);
-                loop {
-                    *last += 1;
-                    let name = format!("{folder}-{last}");
-                    if !self.names.contains_key(&name) {
-                        break name;
-                    }
-                }
-            }
-        };
-        Ok(name)
-    }
-}
-
-/// Whether there is room for one more.
-#[derive(Message)]
-#[rtype(result = "Places")]
-struct GetRoom;
-
-/// Room for one more, or who might make it.
-#[derive(MessageResponse)]
-enum Places {
-    Free,
-    /// This one's actor has ended, and the manager is about to hear of it.
-    Ending(SessionId),
-    Full {
-        most: usize,
-        /// Idle as far as is known, nobody attached, the longest untouched first.
-        candidates: Vec<(SessionId, Addr<SessionActor>)>,
-    },
-}
-
-impl Handler<GetRoom> for Manager {
-    type Result = Places;
-
-    fn handle(&mut self, _: GetRoom, _: &mut Self::Context) -> Places {
-        let most = self.base.limits.max_sessions;
-        // A session that is starting is the one that room is made for.
-        let live = self.sessions.values().filter(|entry| matches!(entry.life, Life::Live { .. })).count();
-        if live < most {
-            return Places::Free;
-        }
-        let ending = self.sessions.iter().find(|(_, entry)| match &entry.life {
-            Life::Live { actor, .. } => !actor.connected(),
-            Life::Starting { .. } | Life::Saved => false,
-        });
-        if let Some((id, _)) = ending {
-            return Places::Ending(id.clone());
-        }
-        let mut candidates: Vec<_> = self
-            .sessions
-            .iter()
-            .filter_map(|(id, entry)| match &entry.life {
-                Life::Live { actor, .. } if is_free(&entry.shown.borrow()) => {
-                    Some((entry.touched, id.clone(), actor.clone()))
-                }
-                _ => None,
-            })
-            .collect();
-        candidates.sort_by_key(|(touched, ..)| *touched);
-        let candidates = candidates.into_iter().map(|(_, id, actor)| (id, actor)).collect();
-        Places::Full { most, candidates }
-    }
-}
-
-fn is_free(snapshot: &Snapshot) -> bool {
-    use holdpoint_common::{Hold, SessionStatus};
-    snapshot.status == SessionStatus::Idle
-        && snapshot.clients == 0
-        && snapshot.queue.is_empty()
-        && snapshot.jobs.is_empty()
-        && snapshot.hold == Hold::Off
-        && snapshot.saved
-}
-
-/// Waits until a session's actor has ended.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct AwaitEnd(SessionId);
-
-impl Handler<AwaitEnd> for Manager {
-    type Result = ResponseFuture<()>;
-
-    fn handle(&mut self, AwaitEnd(id): AwaitEnd, _: &mut Self::Context) -> Self::Result {
-        let (ended, end) = oneshot::channel();
-        match self.sessions.get_mut(&id) {
-            Some(Entry { life: Life::Live { .. }, ends, .. }) => ends.push(ended),
-            // It has ended already.
-            _ => drop(ended),
-        }
-        Box::pin(async move {
-            let _ = end.await;
-        })
-    }
 }
 
 /// Enters a fresh session.

@@ -1,0 +1,127 @@
+//! How turns and sessions end: by a cut, by themselves, by a close.
+
+use holdpoint_common::{
+    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, HoldCause, JobEnd, Outcome, Receipt, StoppedTool, ToolResult,
+    ToolStatus, TurnId, Who,
+};
+
+use super::Draft;
+use crate::state::decision::{Effect, Refused, Reply};
+use crate::state::{CallStage, Cut, Phase, Turn, queued};
+
+impl Draft<'_> {
+    pub(super) fn interrupt(&mut self, turn: Option<TurnId>, by: Who) -> Result<Reply, Refused> {
+        match &self.state.phase {
+            Phase::Closed => Err(Refused::Closed),
+            Phase::Idle => Ok(Reply::NotRunning),
+            Phase::Running(open) | Phase::Interrupting(open, _) if turn.is_some_and(|turn| turn != open.id) => {
+                Ok(Reply::NotRunning)
+            }
+            Phase::Interrupting(open, _) => Ok(Reply::Interrupting { turn: open.id }),
+            Phase::Running(open) => {
+                let turn = open.id;
+                self.cut(turn, CutCause::User { by }, AskCloseCause::Interrupted);
+                Ok(Reply::Interrupting { turn })
+            }
+        }
+    }
+
+    /// Cuts the turn: nothing of it starts any more, its asks are answered, the queue is handed back.
+    pub(super) fn cut(&mut self, turn: TurnId, cause: CutCause, asks: AskCloseCause) {
+        self.effects.push(Effect::Cancel { turn });
+        self.facts.push(Fact::TurnCut { cause });
+        self.close_asks(asks);
+        self.return_queue();
+        if self.state.hold != Hold::Off {
+            self.facts.push(Fact::HoldChanged { hold: Hold::Off });
+        }
+    }
+
+    pub(super) fn return_queue(&mut self) {
+        let waiting = self.state.queue.iter().filter_map(|event| queued(event));
+        self.facts.extend(waiting.map(|queued| Fact::PromptReturned { prompt: queued.prompt, text: queued.text }));
+    }
+
+    pub(super) fn close(&mut self, by: Who) -> Result<Reply, Refused> {
+        match &self.state.phase {
+            Phase::Closed => return Err(Refused::Closed),
+            Phase::Idle => {
+                self.return_queue();
+                self.end_session(by);
+            }
+            Phase::Running(turn) => {
+                let turn = turn.id;
+                self.cut(turn, CutCause::Close { by }, AskCloseCause::SessionClosed);
+            }
+            // It is closing already.
+            Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {}
+            Phase::Interrupting(_, Cut { closing: None, .. }) => {
+                self.facts.push(Fact::TurnCut { cause: CutCause::Close { by } });
+                self.return_queue();
+            }
+        }
+        Ok(Reply::Closing)
+    }
+
+    pub(super) fn end_session(&mut self, by: Who) {
+        if self.state.hold != Hold::Off {
+            self.facts.push(Fact::HoldChanged { hold: Hold::Off });
+        }
+        self.end_jobs(JobEnd::SessionClosed);
+        self.facts.push(Fact::SessionClosed { by });
+        self.effects.push(Effect::Stop);
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        turn: &Turn,
+        outcome: Outcome,
+        error: Option<String>,
+        tools: Vec<StoppedTool>,
+        processes: EndedProcesses,
+    ) {
+        self.close_asks(AskCloseCause::TurnEnded);
+        let cut = match &self.state.phase {
+            Phase::Interrupting(_, cut) => Some(cut),
+            Phase::Idle | Phase::Running(_) | Phase::Closed => None,
+        };
+        self.answer_open_calls(turn, if cut.is_some() { "the turn was interrupted" } else { "the turn ended" });
+        let usage = turn.usage;
+        self.facts.push(match cut {
+            Some(cut) => Fact::TurnFinished {
+                outcome: Outcome::Interrupted,
+                error,
+                cause: Some(cut.cause.clone()),
+                receipt: Some(Receipt { tools, processes, asks: cut.asks.clone(), prompts: cut.prompts.clone() }),
+                usage,
+            },
+            None => Fact::TurnFinished { outcome, error, cause: None, receipt: None, usage },
+        });
+        if let Some(by) = cut.and_then(|cut| cut.closing.clone()) {
+            return self.end_session(by);
+        }
+        let waits = !self.state.queue.is_empty();
+        match &self.state.hold {
+            Hold::Requested { by, .. } if waits => {
+                let cause = HoldCause::User { by: by.clone() };
+                self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
+            }
+            Hold::Requested { .. } => self.facts.push(Fact::HoldChanged { hold: Hold::Off }),
+            Hold::Standing { .. } => {}
+            Hold::Off => self.start_next(),
+        }
+    }
+
+    /// Gives every call without a result one that says what became of it.
+    pub(super) fn answer_open_calls(&mut self, turn: &Turn, why: &str) {
+        for (call, stage) in &turn.calls {
+            let told = match stage {
+                CallStage::Started => format!("{why} before this call came back; what it did until then stands"),
+                CallStage::Proposed | CallStage::Asking | CallStage::Approved { .. } | CallStage::Denied { .. } => {
+                    format!("not run: {why}")
+                }
+            };
+            self.facts.push(Fact::ToolFinished(ToolResult::unrun(call.id, ToolStatus::Interrupted, told)));
+        }
+    }
+}

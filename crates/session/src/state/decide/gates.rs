@@ -1,0 +1,85 @@
+//! What a runner is told at its gates.
+
+use holdpoint_common::{AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldCause, TurnId};
+
+use super::Draft;
+use super::asks::denial;
+use crate::state::decision::GateReply;
+use crate::state::input::{Clearance, Gate};
+use crate::state::{CallStage, Phase, Turn};
+
+impl Draft<'_> {
+    pub(super) fn gate(&mut self, turn: TurnId, gate: Gate) -> GateReply {
+        match &self.state.phase {
+            Phase::Running(open) if open.id == turn => match gate {
+                Gate::Step => self.step_gate(open),
+                Gate::Tool { call, clearance } => self.tool_gate(open, call, clearance),
+            },
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => GateReply::Cut,
+        }
+    }
+
+    pub(super) fn step_gate(&mut self, turn: &Turn) -> GateReply {
+        match &self.state.hold {
+            Hold::Standing { .. } => GateReply::Wait,
+            Hold::Requested { by, .. } if turn.step > 0 => {
+                let cause = HoldCause::User { by: by.clone() };
+                self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
+                GateReply::Wait
+            }
+            Hold::Requested { .. } | Hold::Off => {
+                self.facts.push(Fact::StepStarted);
+                GateReply::Go
+            }
+        }
+    }
+
+    pub(super) fn tool_gate(&mut self, turn: &Turn, call: CallId, clearance: Clearance) -> GateReply {
+        let Some((_, stage)) = turn.call(call) else { return GateReply::Cut };
+        match (stage, clearance) {
+            (CallStage::Proposed, Clearance::Ask(confirm))
+                if !confirm.always.as_ref().is_some_and(|always| self.state.always.contains(always)) =>
+            {
+                self.raise(call, AskOrigin::Policy, confirm.request(), confirm.always);
+                match self.state.settings.asks {
+                    AsksMode::Wait => GateReply::Wait,
+                    AsksMode::Approve => self.go(call),
+                    AsksMode::Deny => {
+                        GateReply::Denied { reason: denial(None, &AnsweredBy::Setting { asks: AsksMode::Deny }) }
+                    }
+                }
+            }
+            (CallStage::Proposed, Clearance::Allow | Clearance::Ask(_)) => self.go(call),
+            // After a restart, the call is judged anew: what stands may no longer be what would be done.
+            (CallStage::Approved { shown }, Clearance::Ask(confirm)) if *shown != confirm.request() => {
+                GateReply::Denied { reason: OUTDATED.to_owned() }
+            }
+            (CallStage::Approved { .. }, Clearance::Allow | Clearance::Ask(_)) => self.go(call),
+            (CallStage::Asking, clearance) => self.still_asking(call, &clearance),
+            (CallStage::Denied { reason, by }, _) => GateReply::Denied { reason: denial(reason.as_deref(), by) },
+            // A call begins once.
+            (CallStage::Started, _) => GateReply::Cut,
+        }
+    }
+
+    /// A call whose Confirm stands: it waits, unless what was shown is no longer what would be done.
+    pub(super) fn still_asking(&mut self, call: CallId, clearance: &Clearance) -> GateReply {
+        let of_call = |ask: &&Ask| ask.call == call && ask.origin == AskOrigin::Policy;
+        match (self.state.asks.iter().find(of_call), clearance) {
+            (Some(ask), Clearance::Ask(confirm)) if ask.request != confirm.request() => {
+                self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
+                GateReply::Denied { reason: OUTDATED.to_owned() }
+            }
+            _ => GateReply::Wait,
+        }
+    }
+
+    pub(super) fn go(&mut self, call: CallId) -> GateReply {
+        self.facts.push(Fact::ToolStarted { call });
+        GateReply::Go
+    }
+}
+
+/// What the model is told when what was confirmed is no longer what the call would do.
+pub(super) const OUTDATED: &str =
+    "not run: since it was shown to the user, what this call would do has changed; look again";

@@ -1,0 +1,33 @@
+//! What background jobs do to a session.
+
+use holdpoint_common::{CallId, Fact, Job, JobEnd, TurnId};
+
+use super::Draft;
+use crate::state::Phase;
+use crate::state::decision::Reply;
+
+impl Draft<'_> {
+    pub(super) fn job_started(&mut self, turn: TurnId, call: CallId, command: String) -> Reply {
+        match &self.state.phase {
+            Phase::Running(open) if open.id == turn && open.has_begun(call) && !self.state.has_job(call) => {
+                let job = Job { id: call, turn, command, since: self.moment.now };
+                self.facts.push(Fact::JobStarted { job });
+                Reply::Noted
+            }
+            // It began before the cut and is ended with it.
+            Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Reply::Stale,
+        }
+    }
+
+    pub(super) fn job_ended(&mut self, job: CallId, end: JobEnd) -> Reply {
+        if !self.state.has_job(job) {
+            return Reply::Stale;
+        }
+        self.facts.push(Fact::JobEnded { job, end });
+        Reply::Noted
+    }
+
+    pub(super) fn end_jobs(&mut self, end: JobEnd) {
+        self.facts.extend(self.state.jobs.iter().map(|job| Fact::JobEnded { job: job.id, end }));
+    }
+}
