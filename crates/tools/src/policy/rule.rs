@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::script::Word;
 
 /// Tools whose rules may have a path for a pattern.
-const PATH_TOOLS: [&str; 7] = ["read_file", "list_dir", "glob", "grep", "write_file", "edit_file", "view_image"];
+const PATH_TOOLS: [&str; 6] = ["read_file", "list_dir", "glob", "grep", "write_file", "edit_file"];
 
 /// Whether a rule speaks of something. The later outweighs the earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
