@@ -26,6 +26,7 @@ pub struct Place {
     pub(crate) inside: bool,
     pub(crate) shown: String,
     protected: bool,
+    varies: bool,
 }
 
 impl Place {
@@ -42,19 +43,25 @@ impl Place {
             return Err(ToolError::input("the path contains a zero byte"));
         }
         let named = root.join(path);
-        let resolved = follow(&named).map_err(|error| ToolError::input(format!("{path}: {error}")))?;
+        let (resolved, varies) = follow(&named).map_err(|error| ToolError::input(format!("{path}: {error}")))?;
         // What a path is called counts as much as where it leads.
         let protected = is_protected(&named, root) || is_protected(&resolved, root);
         let within = resolved.strip_prefix(root).ok();
         let shown = within.unwrap_or(&resolved);
         let shown = if shown.as_os_str().is_empty() { ".".into() } else { shown.to_string_lossy().into_owned() };
-        Ok(Self { inside: within.is_some(), shown, protected, named: tidy(&named), path: resolved })
+        Ok(Self { inside: within.is_some(), shown, protected, varies, named: tidy(&named), path: resolved })
     }
 
     /// Absolute; no part of it was a link when it was looked at.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// It was reached by a link of `/proc`, which leads elsewhere for everyone who follows it.
+    #[must_use]
+    pub(crate) fn varies(&self) -> bool {
+        self.varies
     }
 
     /// The path it was reached by: absolute, without `.` and `..`, its links not followed.
@@ -123,8 +130,10 @@ fn tidy(path: &Path) -> PathBuf {
 }
 
 /// Follows every link of an absolute path. `..` is taken after the link before it, as the system does.
-fn follow(path: &Path) -> io::Result<PathBuf> {
-    let mut resolved = PathBuf::from("/");
+///
+/// Says also whether one of them was a link of `/proc`.
+fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
+    let (mut resolved, mut varies) = (PathBuf::from("/"), false);
     let mut rest: Vec<PathBuf> = parts(path);
     let mut links = 0;
     while let Some(part) = rest.pop() {
@@ -136,6 +145,7 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
         match fs::symlink_metadata(&next) {
             Ok(metadata) if metadata.is_symlink() => {
                 links += 1;
+                varies |= next.starts_with("/proc");
                 if links > MAX_LINKS {
                     return Err(Errno::LOOP.into());
                 }
@@ -153,7 +163,7 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
             Err(error) => return Err(error),
         }
     }
-    Ok(resolved)
+    Ok((resolved, varies))
 }
 
 /// The parts of a path, last first.

@@ -71,6 +71,11 @@ impl CommandRule {
         if !self.program.is_literal() {
             return Err("it has to name its program".to_owned());
         }
+        if programs::is_evaluating(program) {
+            return Err(format!(
+                "`{program}` evaluates what it is given, or changes what later words mean: it always asks"
+            ));
+        }
         let wide = self.open || !self.arguments.iter().all(Glob::is_literal);
         let name = programs::name_of(program);
         if programs::is_wrapper(name) && wide {
@@ -90,9 +95,7 @@ impl CommandRule {
     pub(super) fn allows(&self, words: &[Word]) -> bool {
         let Some((Word::Literal(program), arguments)) = words.split_first() else { return false };
         // A path is another program, whatever it is called.
-        program.contains('/') == self.program.text.contains('/')
-            && self.program.matches(program)
-            && self.arguments(arguments) == Match::Yes
+        self.program.matches(program) && self.arguments(arguments) == Match::Yes
     }
 
     /// Whether it restricts a call: a program counts wherever it lies, and what is not known may be anything.

@@ -195,7 +195,7 @@ impl Reader<'_> {
                 self.at += 2;
                 self.gap();
                 while !matches!(self.peek(), None | Some(b';' | b'\n')) {
-                    self.word(false)?;
+                    self.word()?;
                     self.gap();
                 }
                 self.eat(";");
@@ -252,7 +252,7 @@ impl Reader<'_> {
                 (None, _) => return Err(Stop("a `[[` is not closed")),
                 _ => {
                     let start = self.at;
-                    let word = self.word(false)?;
+                    let word = self.word()?;
                     match &self.source[start..self.at] {
                         "]]" => return Ok(()),
                         "=~" => self.unclear("a regular expression is not read"),

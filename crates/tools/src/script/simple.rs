@@ -20,7 +20,7 @@ impl Reader<'_> {
                     assignments.push(assignment);
                     continue;
                 }
-                words.push(self.word(words.is_empty())?);
+                words.push(self.word()?);
                 if words.len() == 1 && assignments.is_empty() && !redirected && self.is_function()? {
                     return self.function_body(start);
                 }
@@ -69,9 +69,9 @@ impl Reader<'_> {
         let value = match self.peek() {
             None => Word::Literal(String::new()),
             Some(b'(') => self.array()?,
-            Some(b'<' | b'>') if self.peek_at(1) == Some(b'(') => self.word(false)?,
+            Some(b'<' | b'>') if self.peek_at(1) == Some(b'(') => self.word()?,
             Some(byte) if is_meta(byte) => Word::Literal(String::new()),
-            Some(_) => self.word(false)?,
+            Some(_) => self.word()?,
         };
         Ok(Some(Assignment { name: name.to_owned(), value }))
     }
@@ -85,7 +85,7 @@ impl Reader<'_> {
             if self.eat(")") {
                 return Ok(Word::Dynamic);
             }
-            self.word(true)?;
+            self.word()?;
         }
     }
 

@@ -36,11 +36,11 @@ impl Reader<'_> {
     /// A word that has to come next, after blanks.
     pub(super) fn operand(&mut self) -> Result<Word, Stop> {
         self.blanks();
-        if self.peek() == Some(b'#') { Err(Stop("a word is missing before a comment")) } else { self.word(false) }
+        if self.peek() == Some(b'#') { Err(Stop("a word is missing before a comment")) } else { self.word() }
     }
 
-    /// A word. `leads`: it stands where an assignment could.
-    pub(super) fn word(&mut self, leads: bool) -> Result<Word, Stop> {
+    /// A word.
+    pub(super) fn word(&mut self) -> Result<Word, Stop> {
         let start = self.at;
         let mut word = Building::default();
         while let Some(byte) = self.peek() {
@@ -60,9 +60,6 @@ impl Reader<'_> {
                 b'`' => self.backquotes(&mut word)?,
                 b'\\' => self.escaped(&mut word)?,
                 b'~' => self.tilde(start, &mut word),
-                b'[' if leads && is_name(&self.source[start..self.at]) => {
-                    return Err(Stop("a subscript is arithmetic, which can run programs"));
-                }
                 _ => self.plain(byte, &mut word),
             }
         }
@@ -117,12 +114,6 @@ impl Reader<'_> {
             word.text.push('~');
         }
     }
-}
-
-/// Whether it can be the name of a variable.
-fn is_name(text: &str) -> bool {
-    let of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    text.bytes().all(of_name) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
 /// Whether some locales of some systems take this byte of a longer character for a blank.

@@ -240,6 +240,8 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         "shell(xargs *)",
         "shell(bash -c *)",
         "shell(awk)",
+        "shell(read)",
+        "shell(export x=1)",
         "shell(sed *)",
         "shell(vim)",
         "shell(tar)",
@@ -326,11 +328,26 @@ fn places_are_matched_by_where_they_lead_and_for_deny_by_name_too() {
     // Redirections are places too.
     let world =
         Written { allow: &["shell(echo)", "write(docs/**)"], deny: &["write(/etc/**)"], ..Written::default() }.world();
+    fs::create_dir(world.root.join("docs")).unwrap();
+    symlink("/proc/self/fd", world.root.join("docs/fd")).unwrap();
     assert_eq!(world.verdict("echo a > docs/x"), Allow);
+    assert_eq!(world.verdict("echo a > docs/fd/1"), Ask);
     assert_eq!(world.verdict("echo a > x"), Ask);
     assert_eq!(world.verdict("echo a > /etc/x"), Deny);
     assert_eq!(world.verdict("echo a > docs/../../../../../../../../etc/x"), Deny);
     assert_eq!(world.verdict("echo a > $x"), Ask);
+}
+
+#[test]
+fn files_that_depend_on_who_opens_them_are_asked_for_whatever_is_allowed() {
+    let world = Written { allow: &["shell(echo)", "write", "read", "write(~/notes/**)"], ..Written::default() }.world();
+    symlink("/proc/self/fd", world.root.join("fd")).unwrap();
+    for path in ["fd/1", "/proc/self/fd/1", "/dev/stdout", "/dev/tcp/127.0.0.1/1", "/dev/../proc/self/cwd/x"] {
+        assert_eq!(world.verdict(&format!("echo a > {path}")), Ask, "{path}");
+    }
+    let world = Written { allow: &["shell(echo)", "write(~/notes/**)"], ..Written::default() }.world();
+    assert_eq!(world.verdict("echo a > ~/notes/x"), Allow);
+    assert_eq!(world.verdict("echo a > ~/x"), Ask);
 }
 
 #[test]
