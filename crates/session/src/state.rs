@@ -162,6 +162,15 @@ impl State {
         })
     }
 
+    /// The state that the facts of a whole log come to; `None` if they do not begin with the session's opening.
+    #[must_use]
+    pub fn fold(facts: &[Arc<Event>]) -> Option<Self> {
+        let (first, rest) = facts.split_first()?;
+        let mut state = Self::open(first)?;
+        rest.iter().for_each(|fact| state.apply(fact));
+        Some(state)
+    }
+
     /// What the session was opened with.
     #[must_use]
     pub fn settings(&self) -> &Arc<SessionSettings> {

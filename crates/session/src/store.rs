@@ -131,8 +131,6 @@ pub enum StoreError {
 /// What facts come to, for a list; nothing if they do not begin with a session's opening.
 #[cfg(feature = "sqlite")]
 fn summary_of(facts: &[Arc<Event>]) -> Option<SessionSummary> {
-    let (first, rest) = facts.split_first()?;
-    let mut state = crate::state::State::open(first)?;
-    rest.iter().for_each(|fact| state.apply(fact));
+    let state = crate::state::State::fold(facts)?;
     Some(SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) })
 }

@@ -55,9 +55,5 @@ async fn one(base: &Base, id: &SessionId) -> Result<usize, SessionError> {
 
 /// The state that a log's facts come to.
 pub(super) async fn fold(log: &dyn SessionLog) -> Result<State, SessionError> {
-    let facts = log.read(0..u64::MAX, None).await?;
-    let mut facts = facts.iter();
-    let mut state = facts.next().and_then(|first| State::open(first)).ok_or_else(super::start::damaged)?;
-    facts.for_each(|fact| state.apply(fact));
-    Ok(state)
+    State::fold(&log.read(0..u64::MAX, None).await?).ok_or_else(super::start::damaged)
 }
