@@ -62,7 +62,12 @@ impl Watch {
             self.finish(JobEnd::TimedOut);
         }
         let (exit, _) = process.finish();
-        let ending = self.shared.jobs().all.get(&self.id).and_then(|job| job.ending);
+        // Its supervisor included: who is told of the end finds nothing of it.
+        let job = self.shared.jobs().all.get(&self.id).map(|job| (job.processes.clone(), job.ending));
+        let ending = job.and_then(|(processes, ending)| {
+            let _ = processes.finish();
+            ending
+        });
         self.end = ending.unwrap_or(match exit {
             Exit::Code(code) => JobEnd::Exited { code },
             Exit::Signal(signal) => JobEnd::Signalled { signal },
