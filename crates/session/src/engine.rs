@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use actix::prelude::*;
 use holdpoint_common::{Limits, SessionSettings, Who};
-use holdpoint_tools::{AskUser, EditFile, Jobs, ReadFile, Shell, Supervisor, Toolbox, WriteFile};
+use holdpoint_tools::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Toolbox, WriteFile};
 use thiserror::Error;
 use tokio::runtime;
 
@@ -77,6 +77,9 @@ pub fn builtin_tools() -> Toolbox {
         .with(ReadFile::default)
         .with(WriteFile::default)
         .with(EditFile::default)
+        .with(ListDir::default)
+        .with(Glob::default)
+        .with(Grep::default)
         .with(AskUser::default)
 }
 

@@ -12,6 +12,8 @@ pub enum Act {
     Talk,
     /// Reads there, or below.
     Read(Place),
+    /// Reads what lies below there, and leaves out what the policy does not let it read.
+    Walk(Place),
     /// Writes there.
     Write(Place),
     /// Runs this command, as bash reads it.
@@ -26,8 +28,8 @@ impl Act {
     pub fn class(&self) -> PolicyClass {
         match self {
             Self::Talk => PolicyClass::Talk,
-            Self::Read(place) if place.is_inside() => PolicyClass::Read,
-            Self::Read(_) => PolicyClass::ReadOutside,
+            Self::Read(place) | Self::Walk(place) if place.is_inside() => PolicyClass::Read,
+            Self::Read(_) | Self::Walk(_) => PolicyClass::ReadOutside,
             Self::Write(place) if !place.is_inside() => PolicyClass::WriteOutside,
             Self::Write(place) if place.is_protected() => PolicyClass::WriteProtected,
             Self::Write(_) => PolicyClass::Write,

@@ -71,11 +71,15 @@ mod context;
 mod edit_file;
 pub mod environment;
 mod files;
+mod glob;
+mod grep;
 mod input;
 mod jobs;
+mod list_dir;
 mod lossy;
 mod mark;
 mod old_file;
+mod pattern;
 mod place;
 mod policy;
 mod process;
@@ -87,6 +91,7 @@ pub mod shown;
 #[cfg(feature = "test-support")]
 pub mod testing;
 mod tool;
+mod walk;
 mod workspace;
 mod write_file;
 
@@ -112,7 +117,10 @@ pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, 
 // Built-in tools.
 pub use ask_user::AskUser;
 pub use edit_file::EditFile;
+pub use glob::Glob;
+pub use grep::Grep;
 pub use jobs::Jobs;
+pub use list_dir::ListDir;
 pub use read_file::ReadFile;
 pub use shell::Shell;
 pub use write_file::WriteFile;

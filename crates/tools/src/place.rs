@@ -10,7 +10,7 @@ use std::{fs, io};
 
 use rustix::io::Errno;
 
-pub(crate) use open::Spot;
+pub(crate) use open::{Spot, open};
 use protected::is_protected;
 
 use crate::tool::ToolError;

@@ -2,6 +2,7 @@
 
 mod command;
 mod command_rule;
+mod exceptions;
 mod opened;
 mod path_rule;
 mod prefixes;
@@ -18,6 +19,7 @@ use thiserror::Error;
 
 use crate::act::Act;
 use crate::place::Place;
+pub(crate) use exceptions::Exceptions;
 use rule::{Match, RuleOf};
 
 /// What may be done unasked, and what not at all.
@@ -95,6 +97,7 @@ impl Policy {
                 Act::Read(place) => {
                     parts.push(self.judge_place(tool, place, false, format!("read {}", place.shown()), root))
                 }
+                Act::Walk(place) => parts.push(self.judge_walk(tool, place, root)),
                 Act::Write(place) => {
                     parts.push(self.judge_place(tool, place, true, format!("write {}", place.shown()), root))
                 }
@@ -125,6 +128,21 @@ impl Policy {
             };
         let (verdict, why) = self.settle(class, |rule| rule.restricts_place(tool, place, writes, root), allowed);
         Part { what, verdict, why }
+    }
+
+    /// What it says of a folder that is walked through. What lies below and may not be read is left out, so rules about
+    /// that do not count here.
+    fn judge_walk(&self, tool: &str, place: &Place, root: &Path) -> Part {
+        let restricts = |rule: &RuleOf| {
+            let of = |path| rule.restricts_walk(tool, path, root);
+            of(place.path()).max(of(place.named()))
+        };
+        let allowed = |policy: &Self| {
+            let rule = policy.rules.allow.iter().find(|rule| rule.allows_walk(tool, place, root));
+            rule.map(allowed_by).ok_or(None)
+        };
+        let (verdict, why) = self.settle(Act::Walk(place.clone()).class(), restricts, allowed);
+        Part { what: format!("read {} and below", place.shown()), verdict, why }
     }
 
     /// Weighs the rules and the mode. `restricts` says whether a rule of denying or asking speaks of it,

@@ -81,9 +81,10 @@ impl Tool for ReadFile {
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
         let place = self.judged.judge(&input.path, workspace.root())?;
+        let path = place.path().to_string_lossy().into_owned();
         Ok(Intent {
-            details: Some(shown::line(&place.path.to_string_lossy()).into_owned()),
-            always: Some(format!("read {}", place.path.display())),
+            details: Some(shown::line(&path).into_owned()),
+            always: Some(format!("read {path}")),
             ..Intent::new(Act::Read(place.clone()), "Read this file?")
         })
     }

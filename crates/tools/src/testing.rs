@@ -139,6 +139,13 @@ impl Bench {
         self
     }
 
+    /// Sets what may be done.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.workspace = Workspace::new(self.workspace.root(), self.workspace.env().to_vec(), policy);
+        self
+    }
+
     /// Sets who supervises processes.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {

@@ -8,6 +8,7 @@ mod files {
     mod place;
     mod read;
     mod schema;
+    mod search;
     mod support;
     mod write;
 }

@@ -82,12 +82,14 @@ impl Explain {
             CliError::usage(format!("{}: {error}", cwd.display())).hint("--cwd names the folder to work in")
         })?;
         let place = || Place::resolve(&self.subject, &root).map_err(CliError::usage);
-        let act = match self.tool.as_str() {
-            "shell" => Act::Command(self.subject.clone()),
-            "write_file" | "edit_file" => Act::Write(place()?),
-            _ => Act::Read(place()?),
+        let acts = match self.tool.as_str() {
+            "shell" => vec![Act::Command(self.subject.clone())],
+            "write_file" => vec![Act::Write(place()?)],
+            "edit_file" => vec![Act::Read(place()?), Act::Write(place()?)],
+            "list_dir" | "glob" | "grep" => vec![Act::Walk(place()?)],
+            _ => vec![Act::Read(place()?)],
         };
-        let judgement = policy.judge(&self.tool, &[act], &root);
+        let judgement = policy.judge(&self.tool, &acts, &root);
         ui.print(&if self.json { as_json(&judgement) } else { as_text(&judgement) })?;
         Ok(0)
     }

@@ -52,6 +52,12 @@ impl PathRule {
         self.matches(place.path(), root)
     }
 
+    /// The same for a folder with all that is below it: any name at any depth.
+    pub(super) fn allows_below(&self, place: &Place, root: &Path) -> bool {
+        let below = place.path().join("\u{fffd}/\u{fffd}");
+        self.allows(place, root) && (!place.path().is_dir() || self.matches(&below, root))
+    }
+
     /// What a path is called counts as much as where it leads. `below`: so does what is in a folder.
     pub(super) fn restricts(&self, place: &Place, below: bool, root: &Path) -> Match {
         if self.matches(place.path(), root) || self.matches(place.named(), root) {
@@ -63,7 +69,8 @@ impl PathRule {
         }
     }
 
-    fn matches(&self, path: &Path, root: &Path) -> bool {
+    /// Whether it speaks of this very path.
+    pub(super) fn matches(&self, path: &Path, root: &Path) -> bool {
         if self.any {
             return true;
         }

@@ -98,6 +98,24 @@ impl RuleOf {
         }
     }
 
+    /// Whether it allows reading a place with all that is below.
+    pub(super) fn allows_walk(&self, tool: &str, place: &Place, root: &Path) -> bool {
+        match &self.subject {
+            Subject::Tool => self.rule.tool == tool,
+            Subject::Places(group, path) => self.covers(*group, tool, false) && path.allows_below(place, root),
+            Subject::Commands(_) => false,
+        }
+    }
+
+    /// Whether it restricts reading this very path on a walk.
+    pub(super) fn restricts_walk(&self, tool: &str, path: &Path, root: &Path) -> Match {
+        match &self.subject {
+            Subject::Tool => self.names(tool),
+            Subject::Places(group, rule) if self.covers(*group, tool, false) && rule.matches(path, root) => Match::Yes,
+            Subject::Places(..) | Subject::Commands(_) => Match::No,
+        }
+    }
+
     fn covers(&self, group: Group, tool: &str, writes: bool) -> bool {
         match group {
             Group::Read => !writes,

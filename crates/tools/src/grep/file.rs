@@ -1,0 +1,186 @@
+//! Searching one file.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+
+use super::Output;
+use crate::context::ToolContext;
+
+/// Bytes of one line that are shown.
+const MAX_LINE: usize = 500;
+
+/// Bytes before a match that are shown of a line that is longer.
+const BEFORE: usize = 100;
+
+/// Bytes that are held of one file: one line and those around it have to fit.
+const MAX_HELD: usize = 4 * 1024 * 1024;
+
+/// Searches file after file.
+pub(super) struct FileSearch<'a> {
+    context: &'a ToolContext,
+    matcher: &'a RegexMatcher,
+    searcher: Searcher,
+    output: Output,
+    limit: u64,
+}
+
+/// What was found in a file.
+#[derive(Debug, Default)]
+pub(super) struct Hits {
+    /// Matching lines, at most as many as are shown.
+    pub(super) count: u64,
+    /// They and those around them, if lines are shown.
+    pub(super) lines: Vec<Line>,
+}
+
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Counted from 1.
+    pub(super) number: u64,
+    pub(super) is_match: bool,
+    /// Something was left out before this one.
+    pub(super) after_gap: bool,
+    /// As it is shown.
+    pub(super) text: String,
+}
+
+/// What came of a file.
+pub(super) enum Searched {
+    Hits(Hits),
+    Nothing,
+    Binary,
+    /// A line of it is too long.
+    TooLong,
+    Unreadable,
+}
+
+impl<'a> FileSearch<'a> {
+    /// `around`: so many lines around each match. At most `limit` matches of a file are looked for.
+    pub(super) fn new(
+        context: &'a ToolContext,
+        matcher: &'a RegexMatcher,
+        output: Output,
+        around: usize,
+        limit: u64,
+    ) -> Self {
+        let searcher = SearcherBuilder::new()
+            .binary_detection(BinaryDetection::quit(0))
+            .line_number(output == Output::Lines)
+            .before_context(around)
+            .after_context(around)
+            .heap_limit(Some(MAX_HELD))
+            .build();
+        Self { context, matcher, searcher, output, limit }
+    }
+
+    pub(super) fn search(&mut self, file: &File) -> Searched {
+        let mut collect = Collect {
+            matcher: self.matcher,
+            output: self.output,
+            limit: self.limit,
+            hits: Hits::default(),
+            after_gap: false,
+            is_binary: false,
+        };
+        let reader = Cuttable { file, context: self.context };
+        match self.searcher.search_reader(self.matcher, reader, &mut collect) {
+            Ok(()) if collect.is_binary => Searched::Binary,
+            Ok(()) if collect.hits.count == 0 => Searched::Nothing,
+            Ok(()) => Searched::Hits(collect.hits),
+            // So it says of a line that does not fit.
+            Err(error) if error.get_ref().is_some() && !self.context.is_cancelled() => Searched::TooLong,
+            Err(_) => Searched::Unreadable,
+        }
+    }
+}
+
+/// A file whose reading ends when the turn is cut.
+struct Cuttable<'a> {
+    file: &'a File,
+    context: &'a ToolContext,
+}
+
+impl Read for Cuttable<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.context.is_cancelled() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.file.read(into)
+    }
+}
+
+struct Collect<'a> {
+    matcher: &'a RegexMatcher,
+    output: Output,
+    limit: u64,
+    hits: Hits,
+    after_gap: bool,
+    is_binary: bool,
+}
+
+impl Collect<'_> {
+    fn push(&mut self, number: Option<u64>, is_match: bool, bytes: &[u8]) {
+        let matched = match is_match && bytes.len() > MAX_LINE {
+            true => self.matcher.find(bytes).ok().flatten().map_or(0, |found| found.start()),
+            false => 0,
+        };
+        let line = Line {
+            number: number.unwrap_or_default(),
+            is_match,
+            after_gap: std::mem::take(&mut self.after_gap),
+            text: shortened(bytes, matched),
+        };
+        self.hits.lines.push(line);
+    }
+}
+
+impl Sink for Collect<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.output == Output::Lines && self.hits.count == self.limit {
+            return Ok(false);
+        }
+        self.hits.count += 1;
+        if self.output == Output::Lines {
+            self.push(found.line_number(), true, found.bytes());
+        }
+        // For the list of files, one is enough.
+        Ok(self.output != Output::Files)
+    }
+
+    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
+        self.push(line.line_number(), false, line.bytes());
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.after_gap = true;
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
+        self.is_binary = end.binary_byte_offset().is_some();
+        Ok(())
+    }
+}
+
+/// A line as it is shown: a long one around what matched.
+fn shortened(line: &[u8], matched: usize) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.len() <= MAX_LINE {
+        return String::from_utf8_lossy(line).into_owned();
+    }
+    let start = matched.saturating_sub(BEFORE).min(line.len() - MAX_LINE);
+    let end = start + MAX_LINE;
+    // Characters that the cut splits go with what is left out.
+    let text = String::from_utf8_lossy(&line[start..end]);
+    let text = text.trim_matches('\u{fffd}');
+    let (before, after) = (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });
+    format!("{before}{text}{after} (cut: {} bytes)", line.len())
+}

@@ -1,0 +1,174 @@
+//! The tool `list_dir`: shows what lies in a folder.
+
+use std::fmt::Write;
+use std::io;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::act::Act;
+use crate::context::ToolContext;
+use crate::input::{parse, schema_of};
+use crate::place::Judged;
+use crate::shown::{self, prose_line};
+use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::walk::{Entry, Folder, Kind, Walk};
+use crate::workspace::Workspace;
+
+/// The most levels of one call.
+const MAX_DEPTH: usize = 10;
+
+/// Entries that one call shows.
+const MAX_ENTRIES: usize = 1_000;
+
+/// The tool `list_dir`: shows what lies in a folder, as a tree of so many levels.
+///
+/// All is shown, hidden files and links too, which are not followed; folders that git ignores and `.git` are shown but not
+/// entered. A call shows at most 1,000 entries, those of upper levels first, and says what it left out; so it does of
+/// what a rule of the policy denies or asks about.
+#[derive(Debug, Default)]
+pub struct ListDir {
+    judged: Judged,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The folder: absolute, or relative to the workspace folder, which it is if not given.
+    path: Option<String>,
+    /// How many levels to show: 1 if not given, at most 10.
+    depth: Option<usize>,
+}
+
+/// A folder as it is shown.
+struct Branch {
+    folder: Folder,
+    /// Its level, the first being 1.
+    level: usize,
+    /// In the order of their names; with folders that are entered, which branch that is.
+    leaves: Vec<(Entry, Option<usize>)>,
+}
+
+impl ListDir {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ListDir {
+    fn name(&self) -> &str {
+        "list_dir"
+    }
+
+    fn description(&self) -> &str {
+        "Shows what lies in a folder, as many levels deep as depth says: folders with a / behind their names, links with \
+         where they lead. Folders that git ignores are shown but not entered."
+    }
+
+    fn schema(&self) -> Value {
+        schema_of::<Input>()
+    }
+
+    fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
+        let input: Input = parse(input)?;
+        let place = self.judged.judge(input.path(), workspace.root())?;
+        let path = place.path().to_string_lossy().into_owned();
+        Ok(Intent {
+            details: Some(shown::line(&path).into_owned()),
+            always: Some(format!("list {path}")),
+            ..Intent::new(Act::Walk(place), "List this folder?")
+        })
+    }
+
+    fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let input: Input = parse(&input)?;
+        if input.depth == Some(0) {
+            return Err(ToolError::input("depth is at least 1"));
+        }
+        let depth = input.depth.unwrap_or(1).min(MAX_DEPTH);
+        let place = self.judged.resolve(input.path(), context.root())?;
+        let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+        let walk = Walk::through(&place, context).map_err(failed)?.with_ignored();
+        let (branches, is_cut) = grow(&walk, depth).ok_or(ToolError::Interrupted)?;
+        let mut output = String::new();
+        draw(&walk, &branches, 0, depth, &mut output);
+        let mut notes = Vec::new();
+        if is_cut {
+            notes.push(format!("the first {MAX_ENTRIES}, there are more: take a folder of these, or a lower depth"));
+        } else if output.is_empty() {
+            notes.push("nothing lies in it".to_owned());
+        }
+        notes.extend(walk.left_out());
+        if !notes.is_empty() {
+            // Writing to a string does not fail.
+            let _ = writeln!(output, "[{}]", notes.join("; "));
+        }
+        Ok(ToolOutcome::text(output))
+    }
+}
+
+impl Input {
+    fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or(".")
+    }
+}
+
+/// What there is, level by level, and whether there is more than is shown. `None` if the turn was cut.
+fn grow(walk: &Walk<'_>, depth: usize) -> Option<(Vec<Branch>, bool)> {
+    let mut branches = vec![Branch { folder: walk.top(), level: 1, leaves: Vec::new() }];
+    let mut room = MAX_ENTRIES;
+    let mut next = 0;
+    while next < branches.len() {
+        if walk.is_cancelled() {
+            return None;
+        }
+        let level = branches[next].level;
+        let mut listing = walk.list(&branches[next].folder);
+        let mut entries = std::mem::take(&mut listing.entries);
+        entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        let is_cut = entries.len() > room;
+        entries.truncate(room);
+        room -= entries.len();
+        for entry in entries {
+            let is_entered = entry.kind == Kind::Folder && !entry.ignored && level < depth;
+            let branch = is_entered.then_some(branches.len());
+            if is_entered {
+                let folder = Walk::enter(&branches[next].folder, &listing, &entry);
+                branches.push(Branch { folder, level: level + 1, leaves: Vec::new() });
+            }
+            branches[next].leaves.push((entry, branch));
+        }
+        if is_cut {
+            return Some((branches, true));
+        }
+        next += 1;
+    }
+    Some((branches, false))
+}
+
+/// Draws a folder and what is below.
+fn draw(walk: &Walk<'_>, branches: &[Branch], which: usize, depth: usize, output: &mut String) {
+    let Branch { folder, level, leaves } = &branches[which];
+    for (entry, branch) in leaves {
+        let name = entry.name.to_string_lossy();
+        let indent = 2 * (level - 1);
+        let after = match entry.kind {
+            Kind::File => String::new(),
+            Kind::Folder if entry.ignored && *level < depth => "/ (ignored, not entered)".to_owned(),
+            Kind::Folder => "/".to_owned(),
+            Kind::Link => match walk.target(&folder.path.join(&entry.name)) {
+                Some(target) => format!(" -> {}", prose_line(&target)),
+                None => " (a link)".to_owned(),
+            },
+            Kind::Other => " (a device, a pipe or a socket)".to_owned(),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(output, "{:indent$}{}{after}", "", prose_line(&name));
+        if let Some(branch) = branch {
+            draw(walk, branches, *branch, depth, output);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What ignore files say: `.ignore` anywhere, and where there is a git repository `.gitignore` and its own exclusions.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::{Entry, Kind};
+use crate::place::{Place, Spot};
+
+/// Bytes of an ignore file that are looked at.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What the ignore files of a folder and of those above it say.
+#[derive(Debug)]
+pub(super) struct Ignores {
+    above: Option<Arc<Ignores>>,
+    /// `.ignore`: it outweighs what git is told.
+    plain: Gitignore,
+    /// `.gitignore`, and then `.git/info/exclude`. Both count only in a repository.
+    git: Gitignore,
+    exclude: Gitignore,
+    /// A repository begins here: what lies above is not its.
+    is_repository: bool,
+}
+
+impl Ignores {
+    /// What holds for a folder by those above it, from the workspace on. Of folders above the workspace nothing is
+    /// read; it is only looked whether the workspace lies in a repository.
+    pub(super) fn above(place: &Place, root: &Path) -> Option<Arc<Self>> {
+        let first = if place.is_inside() { root } else { place.path() };
+        let outer = first.ancestors().skip(1).any(|folder| folder.join(".git").symlink_metadata().is_ok());
+        let nothing = Self {
+            above: None,
+            plain: Gitignore::empty(),
+            git: Gitignore::empty(),
+            exclude: Gitignore::empty(),
+            is_repository: outer,
+        };
+        let mut ignores = Some(Arc::new(nothing));
+        let way: Vec<_> = place.path().ancestors().skip(1).take_while(|folder| folder.starts_with(first)).collect();
+        for folder in way.into_iter().rev() {
+            let entry = |name: &str| {
+                let kind = folder.join(name).symlink_metadata().ok()?.file_type();
+                let kind = if kind.is_dir() {
+                    Kind::Folder
+                } else if kind.is_file() {
+                    Kind::File
+                } else {
+                    Kind::Other
+                };
+                Some(Entry { name: name.into(), kind, ignored: false })
+            };
+            let entries: Vec<_> = [".ignore", ".gitignore", ".git"].into_iter().filter_map(entry).collect();
+            ignores = Self::below(ignores.as_ref(), folder, &entries, |path| {
+                let file = Spot::of(&folder.join(path))?.open()?;
+                file.map(|(file, _)| file).ok_or_else(|| io::ErrorKind::NotFound.into())
+            });
+        }
+        ignores
+    }
+
+    /// What holds in a folder in which these lie, `open` opening what lies there.
+    pub(super) fn below(
+        above: Option<&Arc<Self>>,
+        folder: &Path,
+        entries: &[Entry],
+        open: impl Fn(&Path) -> io::Result<File>,
+    ) -> Option<Arc<Self>> {
+        let kind = |name: &str| entries.iter().find(|entry| entry.name == name).map(|entry| entry.kind);
+        let read = |there: bool, path: &str| match there {
+            true => open(Path::new(path)).map_or_else(|_| Gitignore::empty(), |file| rules(folder, file)),
+            false => Gitignore::empty(),
+        };
+        let plain = kind(".ignore") == Some(Kind::File);
+        let git = kind(".gitignore") == Some(Kind::File);
+        let repository = kind(".git");
+        if !plain && !git && repository.is_none() {
+            return above.cloned();
+        }
+        Some(Arc::new(Self {
+            above: above.cloned(),
+            plain: read(plain, ".ignore"),
+            git: read(git, ".gitignore"),
+            exclude: read(repository == Some(Kind::Folder), ".git/info/exclude"),
+            is_repository: repository.is_some(),
+        }))
+    }
+
+    /// Whether a path is ignored: an absolute one, no folder above which is.
+    pub(super) fn is_ignored(ignores: Option<&Arc<Self>>, path: &Path, is_folder: bool) -> bool {
+        let levels = || std::iter::successors(ignores, |level| level.above.as_ref());
+        let in_repository = levels().any(|level| level.is_repository);
+        let mut of_repository = true;
+        let git = levels().take_while(|level| {
+            let is_of_it = of_repository;
+            of_repository &= !level.is_repository;
+            is_of_it && in_repository
+        });
+        let git = git.flat_map(|level| [&level.git, &level.exclude]);
+        let verdict = levels().map(|level| &level.plain).chain(git).find_map(|rules| {
+            if rules.is_empty() {
+                return None;
+            }
+            let matched = rules.matched(path, is_folder);
+            (!matched.is_none()).then(|| matched.is_ignore())
+        });
+        verdict.unwrap_or(false)
+    }
+}
+
+/// The rules of an ignore file; lines that are none are passed over, as git does.
+fn rules(folder: &Path, file: File) -> Gitignore {
+    let mut builder = GitignoreBuilder::new(folder);
+    let mut text = Vec::new();
+    if file.take(MAX_BYTES).read_to_end(&mut text).is_ok() {
+        for line in String::from_utf8_lossy(&text).trim_start_matches('\u{feff}').lines() {
+            let _ = builder.add_line(None, line);
+        }
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}

@@ -1,0 +1,317 @@
+//! `list_dir`, `glob` and `grep`: what they find, what they pass over and say.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{Duration, Instant, SystemTime};
+
+use holdpoint_common::{PolicyMode, PolicyRules, Rule};
+use holdpoint_tools::testing::Bench;
+use holdpoint_tools::{Glob, Grep, ListDir, Policy, ToolError};
+use serde_json::{Value, json};
+
+use super::support::{call, intent, is_full};
+
+fn grep(bench: &Bench, input: Value) -> String {
+    call(bench, Grep::new(), input).unwrap().output
+}
+
+fn glob(bench: &Bench, input: Value) -> String {
+    call(bench, Glob::new(), input).unwrap().output
+}
+
+fn list(bench: &Bench, input: Value) -> String {
+    call(bench, ListDir::new(), input).unwrap().output
+}
+
+fn with(files: &[(&str, &str)]) -> Bench {
+    let bench = Bench::new();
+    add(&bench, files);
+    bench
+}
+
+fn add(bench: &Bench, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = bench.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+/// A small project, with all that is passed over.
+fn project() -> Bench {
+    let bench = with(&[
+        ("src/main.rs", "fn main() {\n    needle();\n}\n\nfn needle() {}\n"),
+        ("src/lib/deep.rs", "// Needle\n"),
+        (".hidden/x", "needle\n"),
+        (".env", "needle=1\n"),
+        ("target/out", "needle\n"),
+        ("keep.log", "needle\n"),
+        ("drop.log", "needle\n"),
+        (".gitignore", "/target/\n*.log\n!keep.log\n"),
+        (".git/config", "needle\n"),
+        (".git/info/exclude", "excluded\n"),
+        ("excluded", "needle\n"),
+        ("sub/.ignore", "plain\n"),
+        ("sub/plain", "needle\n"),
+        ("binary", "needle\0needle\n"),
+    ]);
+    let outside = bench.root().join("outside");
+    symlink("/etc", &outside).unwrap();
+    symlink("src/main.rs", bench.root().join("link.rs")).unwrap();
+    bench
+}
+
+#[test]
+fn m_e7_grep_shows_lines_files_or_counts_in_order() {
+    let bench = project();
+    let found = grep(&bench, json!({"pattern": "needle"}));
+    let expected = ".env\n1: needle=1\n\n.hidden/x\n1: needle\n\nkeep.log\n1: needle\n\nsrc/main.rs\n2:     needle();\n5: fn \
+                    needle() {}\n\n[1 binary file passed over]\n";
+    assert_eq!(found, expected);
+    let found = grep(&bench, json!({"pattern": "needle", "case_insensitive": true, "output": "files", "path": "src"}));
+    assert_eq!(found, "src/lib/deep.rs\nsrc/main.rs\n");
+    let found = grep(&bench, json!({"pattern": "needle", "output": "count", "glob": "*.rs"}));
+    assert_eq!(found, "src/main.rs: 2\n");
+    let found = grep(&bench, json!({"pattern": "needle", "output": "files", "glob": "!**/.*"}));
+    assert!(!found.contains(".env") && found.contains("keep.log"), "{found}");
+    // A file that is named is searched, ignored or not.
+    let found = grep(&bench, json!({"pattern": "needle", "path": "target/out"}));
+    assert_eq!(found, "target/out\n1: needle\n");
+    let found = grep(&bench, json!({"pattern": "needle", "path": "target", "output": "files"}));
+    assert_eq!(found, "target/out\n");
+    assert_eq!(grep(&bench, json!({"pattern": "no such thing", "path": "src"})), "[nothing found]\n");
+    let found = grep(&bench, json!({"pattern": "^fn needle", "context": 1, "path": "src"}));
+    assert_eq!(found, "src/main.rs\n4- \n5: fn needle() {}\n");
+    let found = grep(&bench, json!({"pattern": r"main\(|\{\}$", "context": 1, "path": "src"}));
+    assert_eq!(found, "src/main.rs\n1: fn main() {\n2-     needle();\n--\n4- \n5: fn needle() {}\n");
+}
+
+#[test]
+fn m_e7_gitignore_counts_in_a_repository() {
+    let bench = with(&[
+        (".gitignore", "x\n"),
+        ("x", "needle\n"),
+        ("inner/x", "needle\n"),
+        ("inner/.ignore", "y"),
+        ("inner/y", "needle\n"),
+    ]);
+    let files = || grep(&bench, json!({"pattern": "needle", "output": "files"}));
+    assert_eq!(files(), "inner/x\nx\n");
+    fs::create_dir(bench.root().join("inner/.git")).unwrap();
+    assert_eq!(files(), "inner/x\nx\n", "a repository is not told by what lies above it");
+    fs::create_dir(bench.root().join(".git")).unwrap();
+    assert_eq!(files(), "inner/x\n");
+    fs::remove_dir(bench.root().join("inner/.git")).unwrap();
+    assert_eq!(files(), "[nothing found]\n");
+    assert_eq!(grep(&bench, json!({"pattern": "needle", "output": "files", "path": "inner"})), "[nothing found]\n");
+}
+
+#[test]
+fn m_e7_limits_are_told_and_results_always_the_same() {
+    let bench = Bench::new();
+    for file in 0..300 {
+        add(&bench, &[(&format!("{}/{file:03}", file % 7), "needle\nneedle\n")]);
+    }
+    let first = grep(&bench, json!({"pattern": "needle"}));
+    assert!(first.starts_with("0/000\n1: needle\n2: needle\n\n0/007\n"), "{first}");
+    assert!(
+        first.ends_with("\n[the first 200 matches, there may be more: go on with a narrower pattern, path or glob]\n")
+    );
+    assert_eq!(first.matches(": needle").count(), 200);
+    for _ in 0..if is_full() { 500 } else { 20 } {
+        assert_eq!(grep(&bench, json!({"pattern": "needle"})), first);
+    }
+    let odd = grep(&bench, json!({"pattern": "needle", "limit": 3}));
+    assert!(odd.starts_with("0/000\n1: needle\n2: needle\n\n0/007\n1: needle\n\n[the first 3 matches"), "{odd}");
+    let files = grep(&bench, json!({"pattern": "needle", "limit": 2, "output": "files"}));
+    assert!(files.starts_with("0/000\n0/007\n\n[the first 2 files"), "{files}");
+    let count = grep(&bench, json!({"pattern": "needle", "limit": 9999, "output": "count"}));
+    assert_eq!(count.matches(": 2\n").count(), 300);
+    assert!(call(&bench, Grep::new(), json!({"pattern": "x", "limit": 0})).is_err());
+
+    let many = with(&[("a", &"needle in a line of some length\n".repeat(10_000))]);
+    let page = grep(&many, json!({"pattern": "needle", "limit": 2_000}));
+    assert!(page.len() < 70 * 1024 && page.contains("there may be more"), "{}", page.len());
+}
+
+#[test]
+fn m_e7_long_lines_are_cut_around_the_match() {
+    let bench = with(&[("a", &format!("{}needle{}\nneedle\n", "漢".repeat(2_000), "é".repeat(3_000)))]);
+    let found = grep(&bench, json!({"pattern": "needle"}));
+    let line = found.lines().nth(1).unwrap();
+    assert!(
+        line.starts_with("1: …漢") && line.contains("漢needleé") && line.ends_with("é… (cut: 12006 bytes)"),
+        "{line}"
+    );
+    assert!(line.len() < 560 && !line.contains('\u{fffd}'));
+    let endless = with(&[("a", &"x".repeat(20 * 1024 * 1024)), ("b", "x\n")]);
+    let found = grep(&endless, json!({"pattern": "x$"}));
+    assert_eq!(found, "b\n1: x\n\n[1 file passed over, its lines being too long]\n");
+}
+
+#[test]
+fn what_can_not_be_searched_for_is_said() {
+    let bench = with(&[("a", "x\n")]);
+    for (input, told) in [
+        (json!({"pattern": "("}), "the pattern can't be used: regex parse error"),
+        (json!({"pattern": "a\nb"}), "the pattern can't be used"),
+        (json!({"pattern": r"(\w{500}){500}"}), "the pattern can't be used"),
+        (json!({"pattern": "x", "glob": "["}), "["),
+        (json!({"pattern": "x", "path": "missing"}), "there is no such file or folder"),
+    ] {
+        let error = call(&bench, Grep::new(), input.clone()).unwrap_err();
+        assert!(error.contains(told), "{input}: {error}");
+    }
+    assert!(call(&bench, Glob::new(), json!({"pattern": "../*"})).unwrap_err().contains("no `..`"));
+    assert!(call(&bench, Glob::new(), json!({"pattern": "*", "path": "a"})).unwrap_err().contains("Not a directory"));
+    assert!(call(&bench, ListDir::new(), json!({"path": "a"})).unwrap_err().contains("Not a directory"));
+    assert!(call(&bench, ListDir::new(), json!({"depth": 0})).is_err());
+    assert!(intent(&bench, &Grep::new(), &json!({"pattern": "("})).is_err(), "nobody is asked about it");
+}
+
+#[test]
+fn m_e7_glob_shows_what_was_changed_last_first() {
+    let bench = project();
+    let now = SystemTime::now();
+    for (path, age) in [("src/main.rs", 30), ("src/lib/deep.rs", 10), ("keep.log", 20)] {
+        let file = fs::File::options().write(true).open(bench.root().join(path)).unwrap();
+        file.set_modified(now - Duration::from_secs(age)).unwrap();
+    }
+    assert_eq!(glob(&bench, json!({"pattern": "*.{rs,log}"})), "src/lib/deep.rs\nkeep.log\nsrc/main.rs\n");
+    assert_eq!(glob(&bench, json!({"pattern": "*.rs", "path": "src"})), "src/lib/deep.rs\nsrc/main.rs\n");
+    assert_eq!(glob(&bench, json!({"pattern": "src/*.rs"})), "src/main.rs\n");
+    assert_eq!(glob(&bench, json!({"pattern": "target/**"})), "[nothing found]\n");
+    for file in 0..250 {
+        add(&bench, &[(&format!("many/{file}"), "")]);
+    }
+    let found = glob(&bench, json!({"pattern": "many/*"}));
+    assert_eq!(found.lines().count(), 201);
+    assert!(found.ends_with("[50 more, changed before these: take a narrower pattern or path]\n"), "{found}");
+}
+
+#[test]
+fn m_e7_list_dir_shows_a_tree() {
+    let bench = project();
+    let listed = list(&bench, json!({}));
+    let expected = ".env\n.git/\n.gitignore\n.hidden/\nbinary\ndrop.log\nexcluded\nkeep.log\nlink.rs -> src/main.rs\noutside -> \
+                    /etc\nsrc/\nsub/\ntarget/\n";
+    assert_eq!(listed, expected);
+    let listed = list(&bench, json!({"path": "src", "depth": 9}));
+    assert_eq!(listed, "lib/\n  deep.rs\nmain.rs\n");
+    let listed = list(&bench, json!({"depth": 2}));
+    assert!(listed.contains(".git/ (ignored, not entered)\n") && listed.contains("target/ (ignored, not entered)\n"));
+    assert!(listed.contains("src/\n  lib/\n  main.rs\n"), "{listed}");
+    assert_eq!(list(&bench, json!({"path": "target"})), "out\n");
+    fs::create_dir(bench.root().join("empty")).unwrap();
+    assert_eq!(list(&bench, json!({"path": "empty"})), "[nothing lies in it]\n");
+    for file in 0..600 {
+        add(&bench, &[(&format!("wide/{file:03}"), ""), (&format!("wide/x/{file:03}"), "")]);
+    }
+    let listed = list(&bench, json!({"path": "wide", "depth": 2}));
+    assert_eq!(listed.lines().count(), 1_001);
+    assert!(listed.ends_with("[the first 1000, there are more: take a folder of these, or a lower depth]\n"));
+    assert!(listed.contains("\n599\n"), "the upper level is whole");
+}
+
+fn rules(ask: &[&str], deny: &[&str]) -> Policy {
+    let parse = |rules: &[&str]| rules.iter().map(|rule| rule.parse::<Rule>().unwrap()).collect();
+    let rules = PolicyRules { ask: parse(ask), deny: parse(deny), ..PolicyRules::default() };
+    Policy::new(PolicyMode::Ask, &rules, None).unwrap()
+}
+
+#[test]
+fn m_e7_what_the_policy_denies_or_asks_about_is_left_out_and_said() {
+    let bench = Bench::new().policy(rules(&["read(private/**)"], &["read(.env)", "read(secrets/**)"]));
+    add(
+        &bench,
+        &[
+            (".env", "needle\n"),
+            ("secrets/key", "needle\n"),
+            ("private/a", "needle\n"),
+            ("private/.b", "needle\n"),
+            ("c", "needle\n"),
+        ],
+    );
+    symlink("secrets", bench.root().join("innocent")).unwrap();
+    let judge = |tool: &str, path: &str| {
+        let tool: Box<dyn holdpoint_tools::Tool> = match tool {
+            "grep" => Box::new(Grep::new()),
+            "glob" => Box::new(Glob::new()),
+            _ => Box::new(ListDir::new()),
+        };
+        let input = json!({"pattern": "needle", "path": path});
+        let input = if tool.name() == "list_dir" { json!({"path": path}) } else { input };
+        let intent = tool.intent(&input, bench.workspace()).unwrap();
+        bench.workspace().policy().judge(tool.name(), &intent.acts, bench.root()).verdict
+    };
+    use holdpoint_common::Verdict::{Allow, Ask, Deny};
+    for tool in ["grep", "glob", "list_dir"] {
+        assert_eq!(judge(tool, "."), Allow, "{tool}: what may not be read is left out");
+        assert_eq!(judge(tool, "secrets"), Deny);
+        assert_eq!(judge(tool, "innocent"), Deny);
+        assert_eq!(judge(tool, "private"), Ask);
+        assert_eq!(judge(tool, "/"), Ask);
+    }
+    assert_eq!(grep(&bench, json!({"pattern": "needle"})), "c\n1: needle\n\n[3 paths left out by the policy]\n");
+    assert_eq!(glob(&bench, json!({"pattern": "**"})), "c\n[3 paths left out by the policy]\n");
+    assert_eq!(list(&bench, json!({"depth": 3})), "c\ninnocent -> secrets\n[3 paths left out by the policy]\n");
+    // What has been asked about is not left out again.
+    assert_eq!(
+        grep(&bench, json!({"pattern": "needle", "output": "files", "path": "private"})),
+        "private/.b\nprivate/a\n"
+    );
+}
+
+#[test]
+fn a_rule_that_allows_a_folder_allows_a_walk_only_with_all_below() {
+    let outside = tempfile::tempdir().unwrap();
+    let outside = outside.path().canonicalize().unwrap();
+    for (rule, verdict) in [("", "ask"), ("/*", "ask"), ("/**", "allow")] {
+        let rule = format!("read({}{rule})", outside.display());
+        let rules = PolicyRules { allow: vec![rule.parse().unwrap()], ..PolicyRules::default() };
+        let bench = Bench::new().policy(Policy::new(PolicyMode::Ask, &rules, None).unwrap());
+        let intent = intent(&bench, &ListDir::new(), &json!({ "path": outside })).unwrap();
+        let judged = bench.workspace().policy().judge("list_dir", &intent.acts, bench.root()).verdict;
+        assert_eq!(format!("{judged:?}").to_lowercase(), verdict, "{rule}");
+    }
+}
+
+#[test]
+fn names_of_all_kinds_are_found() {
+    let bench = with(&[("new\nline", "needle\n"), ("\u{1b}[31m", "needle\n"), ("sp ace", "needle\n")]);
+    fs::write(bench.root().join(OsStr::from_bytes(b"not\xffutf8")), "needle\n").unwrap();
+    let found = grep(&bench, json!({"pattern": "needle", "output": "files"}));
+    assert_eq!(found, "\\u{1b}[31m\nnew\\u{a}line\nnot\u{fffd}utf8\nsp ace\n");
+    assert_eq!(list(&bench, json!({})), found);
+    assert_eq!(glob(&bench, json!({"pattern": "*"})).lines().count(), 4);
+}
+
+#[test]
+fn t_d8_what_can_not_be_read_is_passed_over_and_said() {
+    let bench = with(&[("a", "needle\n"), ("closed/b", "needle\n"), ("c", "needle\n")]);
+    for closed in ["closed", "c"] {
+        fs::set_permissions(bench.root().join(closed), fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    let found = grep(&bench, json!({"pattern": "needle", "output": "files"}));
+    fs::set_permissions(bench.root().join("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+    // Root reads it all the same.
+    if !rustix::process::geteuid().is_root() {
+        assert_eq!(found, "a\n\n[2 paths that could not be read]\n");
+    }
+}
+
+#[test]
+fn a_cut_is_noticed_at_once() {
+    let bench = with(&[("0", &"no needle here\n".repeat(300_000))]);
+    // Under so many names that it takes minutes if nobody looks.
+    for link in 1..5_000 {
+        fs::hard_link(bench.root().join("0"), bench.root().join(link.to_string())).unwrap();
+    }
+    let calling = bench.start(Grep::new(), json!({"pattern": "no such line"}));
+    calling.cut();
+    let since = Instant::now();
+    assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)));
+    assert!(since.elapsed() < Duration::from_secs(10));
+}
