@@ -114,13 +114,10 @@ impl Policy {
         if path == "/dev/null" {
             return None;
         }
-        // Bash opens connections for some of these, and others are what the command has open by then.
-        if path.starts_with("/dev/") || path.starts_with("/proc/") {
-            return Some(self.judge_unknown(tool, what, "what this file is depends on who opens it"));
-        }
         if moves && !path.starts_with('/') {
             return Some(self.judge_unknown(tool, what, "its folder is not known: the command goes elsewhere"));
         }
+        // Bash opens connections for some files in `/dev`, and others there are what the command has open by then.
         let place = match Place::resolve(&path, root) {
             Ok(place) if !(place.varies() || ["/dev", "/proc"].iter().any(|of| place.path().starts_with(of))) => place,
             Ok(_) => return Some(self.judge_unknown(tool, what, "what this file is depends on who opens it")),
