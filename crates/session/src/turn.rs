@@ -4,6 +4,7 @@
 mod answer;
 mod arguments;
 mod call;
+mod request;
 mod retry;
 mod schema;
 
@@ -13,18 +14,17 @@ use std::sync::Arc;
 use actix::WeakRecipient;
 use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::{
-    CallId, ContextFill, Delta, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall,
-    ToolResult, ToolStatus, TurnId, Usage,
+    CallId, ContextFill, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, ToolResult,
+    ToolStatus, TurnId, Usage,
 };
 use holdpoint_tools::{Background, Tool, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::context::{self, Bounds, Counter, LeftOut};
-use crate::history;
+use crate::context::{Bounds, Counter};
 use crate::lane::{Lane, Passage};
-use crate::model::{ModelError, ModelRequest};
+use crate::model::ModelError;
 use crate::outfit::Outfit;
 use crate::project;
 use crate::state::{Gate, Report};
@@ -189,14 +189,7 @@ impl Runner {
 
     /// One step; `Some` if it was the last.
     async fn step(&mut self, history: Arc<Vec<Arc<Event>>>, toolbox: &mut Toolbox) -> Option<End> {
-        let request = ModelRequest {
-            system: Arc::clone(&self.system),
-            messages: history::messages(&history),
-            tools: Arc::clone(&self.specs),
-        };
-        // Let go, so that the actor can add to it without a copy.
-        drop(history);
-        let request = match self.fit(request).await {
+        let request = match self.request(history).await {
             Ok(request) => request,
             Err(error) => {
                 self.step_finished(Usage::default()).await;
@@ -236,31 +229,6 @@ impl Runner {
                 Some(End { outcome: Outcome::Failed, error: Some(error), ..End::default() })
             }
         }
-    }
-
-    /// Leaves out of a request what the model's context has no room for, and tells it.
-    async fn fit(&mut self, mut request: ModelRequest) -> Result<ModelRequest, String> {
-        let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
-        if !self.outfit.model.has_context() || bounds.hold(&request) {
-            return Ok(request);
-        }
-        // Counting tokens may load a vocabulary, and takes its time.
-        let mut counter = self.counter.take().unwrap_or_else(|| Counter::new(Arc::clone(&self.outfit.tokenizer)));
-        let fitted = tokio::task::spawn_blocking(move || {
-            let left_out = context::fit(&mut request, &bounds, &mut |text| counter.count(text));
-            (request, left_out, counter)
-        });
-        let (request, left_out, counter) =
-            fitted.await.map_err(|panic| format!("the conversation could not be cut to size: {panic}"))?;
-        self.counter = Some(counter);
-        let left_out = left_out.map_err(|error| error.to_string())?.unwrap_or_default();
-        let LeftOut { messages, results, tokens } = left_out;
-        if (messages, results) != std::mem::replace(&mut self.left_out, (messages, results)) {
-            let told = Delta::HistoryCut { messages, results, tokens, limit: bounds.tokens };
-            // If the actor is gone, the token is cancelled.
-            let _ = self.lane.send(Lane::Delta(told)).await;
-        }
-        Ok(request)
     }
 
     /// After an answer that broke in the middle: what was said is kept, and the model is asked, once, to go on.

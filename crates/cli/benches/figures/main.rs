@@ -29,6 +29,8 @@ mod floors;
 #[cfg(target_os = "linux")]
 mod many;
 #[cfg(target_os = "linux")]
+mod models;
+#[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
 mod support;
@@ -55,6 +57,7 @@ fn main() {
     cuts::measure(&table);
     trees::measure(&table);
     calls::measure(&table);
+    models::measure(&table);
     program::measure(&table);
     many::measure(&table);
 }

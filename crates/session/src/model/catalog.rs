@@ -243,7 +243,8 @@ mod tests {
     #[test]
     fn m_e6_every_provider_is_reached_as_it_is_set() {
         let config = "[providers.anthropic]\nbase_url = 'http://a'\n[providers.gemini]\napi_key = 'k'";
-        let catalog = catalog(config, &[("ANTHROPIC_API_KEY", KEY), ("OLLAMA_HOST", "0.0.0.0:4000")]);
+        let env = [("ANTHROPIC_API_KEY", KEY), ("GEMINI_API_KEY", KEY), ("OLLAMA_HOST", "0.0.0.0:4000")];
+        let catalog = catalog(config, &env);
         let setups = catalog.providers();
         let of = |provider| setups.iter().find(|setup| setup.provider == provider).unwrap();
         let anthropic = of(Provider::Anthropic);

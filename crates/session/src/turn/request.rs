@@ -1,0 +1,53 @@
+//! The request of a step: the conversation, as much of it as the model's context has room for.
+
+use std::sync::Arc;
+
+use holdpoint_common::{Delta, Event};
+
+use super::Runner;
+use crate::context::{self, Bounds, Counter, LeftOut};
+use crate::history;
+use crate::lane::Lane;
+use crate::model::ModelRequest;
+
+impl Runner {
+    /// The next request.
+    ///
+    /// # Errors
+    /// Why there is none: what can't be left out of it is too large.
+    pub(super) async fn request(&mut self, history: Arc<Vec<Arc<Event>>>) -> Result<ModelRequest, String> {
+        let request = ModelRequest {
+            system: Arc::clone(&self.system),
+            messages: history::messages(&history),
+            tools: Arc::clone(&self.specs),
+        };
+        // Let go, so that the actor can add to it without a copy.
+        drop(history);
+        self.fit(request).await
+    }
+
+    /// Leaves out of a request what the model's context has no room for, and tells it.
+    async fn fit(&mut self, mut request: ModelRequest) -> Result<ModelRequest, String> {
+        let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
+        if !self.outfit.model.has_context() || bounds.hold(&request) {
+            return Ok(request);
+        }
+        // Counting tokens may load a vocabulary, and takes its time.
+        let mut counter = self.counter.take().unwrap_or_else(|| Counter::new(Arc::clone(&self.outfit.tokenizer)));
+        let fitted = tokio::task::spawn_blocking(move || {
+            let left_out = context::fit(&mut request, &bounds, &mut |text| counter.count(text));
+            (request, left_out, counter)
+        });
+        let (request, left_out, counter) =
+            fitted.await.map_err(|panic| format!("the conversation could not be cut to size: {panic}"))?;
+        self.counter = Some(counter);
+        let left_out = left_out.map_err(|error| error.to_string())?.unwrap_or_default();
+        let LeftOut { messages, results, tokens } = left_out;
+        if (messages, results) != std::mem::replace(&mut self.left_out, (messages, results)) {
+            let told = Delta::HistoryCut { messages, results, tokens, limit: bounds.tokens };
+            // If the actor is gone, the token is cancelled.
+            let _ = self.lane.send(Lane::Delta(told)).await;
+        }
+        Ok(request)
+    }
+}
