@@ -257,17 +257,17 @@ fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
 
 #[tokio::test]
 async fn m_e3_a_long_history_is_cut_told_and_shown() {
-    let limits = holdpoint_common::Limits { max_history_tokens: 2000, ..holdpoint_common::Limits::default() };
+    let limits = holdpoint_common::Limits { max_history_tokens: 8000, ..holdpoint_common::Limits::default() };
     let harness = Harness::limited(limits);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     for n in 0..20 {
-        harness.model.then(reply().text("answer ".repeat(100)).usage(Usage {
+        harness.model.then(reply().text("answer ".repeat(400)).usage(Usage {
             input: 500,
             output: 100,
             ..Usage::default()
         }));
-        session.prompt(format!("prompt {n} {}", "word ".repeat(100))).await.unwrap();
+        session.prompt(format!("prompt {n} {}", "word ".repeat(500))).await.unwrap();
         events.turn_finished().await;
     }
     let told = events.until("the cut", |event| match event.delta()? {
@@ -275,13 +275,13 @@ async fn m_e3_a_long_history_is_cut_told_and_shown() {
         _ => None,
     });
     let (messages, tokens, limit) = told.await;
-    assert!(messages > 0 && tokens <= 2000 && limit == 2000, "{messages} {tokens} {limit}");
+    assert!(messages > 0 && tokens <= 8000 && limit == 8000, "{messages} {tokens} {limit}");
     let request = harness.model.requests().pop().unwrap();
     assert_eq!(violations(&request.messages), Vec::<String>::new());
     assert!(request.messages.len() < 39, "{}", request.messages.len());
     assert!(matches!(request.messages.last(), Some(Message::User(text)) if text.starts_with("prompt 19")));
     let fill = session.snapshot().context.unwrap();
-    assert_eq!((fill.tokens, fill.limit), (600, 2000));
+    assert_eq!((fill.tokens, fill.limit), (600, 8000));
     // The log has it all.
     let prompts = events.facts().filter(|fact| matches!(fact, Fact::PromptAccepted { .. })).count();
     assert_eq!(prompts, 20);
@@ -297,4 +297,18 @@ async fn m_e3_what_can_not_be_cut_is_a_clear_error() {
     let error = events.turn_finished().await.error.unwrap();
     assert!(error.contains("too large") && error.contains("max_history_tokens"), "{error}");
     assert!(harness.model.requests().is_empty());
+}
+
+#[test]
+fn m_e3_a_request_never_goes_above_the_models_window() {
+    let limits = holdpoint_common::Limits::default();
+    let tokens = |window, max_output| {
+        let model = holdpoint_common::ModelSettings { window, max_output, ..Default::default() };
+        Bounds::of(&limits, &model).tokens
+    };
+    assert_eq!(tokens(None, None), 100_000);
+    assert_eq!(tokens(Some(1_000_000), None), 100_000);
+    assert_eq!(tokens(Some(32_768), None), 28_672, "an eighth is left for the answer");
+    assert_eq!(tokens(Some(32_768), Some(8_000)), 24_768, "what an answer may have is left for it");
+    assert_eq!(tokens(Some(4_000), Some(8_000)), 0);
 }
