@@ -16,8 +16,9 @@ const SMALL: usize = 512 * 1024;
 /// A text, what becomes of it, and where the two differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
-    pub(crate) old: String,
-    pub(crate) new: String,
+    old: String,
+    /// None as long as nothing has changed.
+    new: Option<String>,
     /// In their order; between any two, and around them, the texts are the same.
     spans: Vec<Span>,
 }
@@ -32,7 +33,17 @@ struct Span {
 impl Change {
     /// Nothing changes yet.
     pub(crate) fn none(text: String) -> Self {
-        Self { new: text.clone(), old: text, spans: Vec::new() }
+        Self { old: text, new: None, spans: Vec::new() }
+    }
+
+    /// The text as it was.
+    pub(crate) fn before(&self) -> &str {
+        &self.old
+    }
+
+    /// The text as it will be.
+    pub(crate) fn after(&self) -> &str {
+        self.new.as_deref().unwrap_or(&self.old)
     }
 
     /// All of a text is given anew: what both have in common at their ends does not change.
@@ -44,36 +55,39 @@ impl Change {
         let after = (old.len() - old_end).min(new.len() - new_end);
         let span = Span { old: before..old.len() - after, new: before..new.len() - after };
         let spans = if span.old.is_empty() && span.new.is_empty() { Vec::new() } else { vec![span] };
-        Self { old, new, spans }
+        Self { old, new: Some(new), spans }
     }
 
     /// Replaces parts of the new text, given in their order, none within another.
     pub(crate) fn replace(&mut self, parts: &[(Range<usize>, String)]) {
-        let mut text = String::with_capacity(self.new.len());
+        let before = self.after();
+        let grown: usize = parts.iter().map(|(_, by)| by.len()).sum();
+        let mut text = String::with_capacity(before.len() + grown);
         let mut at = 0;
         let mut replaced = Vec::with_capacity(parts.len());
         for (part, by) in parts {
-            text.push_str(&self.new[at..part.start]);
+            text.push_str(&before[at..part.start]);
             replaced.push(Span { old: part.clone(), new: text.len()..text.len() + by.len() });
             text.push_str(by);
             at = part.end;
         }
-        text.push_str(&self.new[at..]);
+        text.push_str(&before[at..]);
         self.spans = compose(&self.spans, &replaced);
-        self.new = text;
+        self.new = Some(text);
     }
 
     /// As a person reads it: a unified diff.
     pub(crate) fn shown(&self, path: &str) -> String {
-        if self.old.len() + self.new.len() <= SMALL {
-            return shown::diff(path, Some(&self.old), &self.new);
+        let new = self.after();
+        if self.old.len() + new.len() <= SMALL {
+            return shown::diff(path, Some(&self.old), new);
         }
         let (mut old_line, mut new_line, mut old_at, mut new_at) = (1, 1, 0, 0);
         let hunk = |part: Span| {
             old_line += lines(&self.old[old_at..part.old.start]);
-            new_line += lines(&self.new[new_at..part.new.start]);
+            new_line += lines(&new[new_at..part.new.start]);
             (old_at, new_at) = (part.old.start, part.new.start);
-            Hunk { old_line, new_line, old: &self.old[part.old], new: &self.new[part.new] }
+            Hunk { old_line, new_line, old: &self.old[part.old], new: &new[part.new] }
         };
         let hunks: Vec<_> = self.lines_with(CONTEXT).into_iter().map(hunk).collect();
         shown::diff_of(path, &hunks)
@@ -83,7 +97,7 @@ impl Change {
     pub(crate) fn gist(&self) -> String {
         let mut all = Vec::new();
         for part in self.lines_with(0) {
-            for text in [&self.old[part.old], &self.new[part.new]] {
+            for text in [&self.old[part.old], &self.after()[part.new]] {
                 all.extend((text.len() as u64).to_le_bytes());
                 all.extend(text.as_bytes());
             }
@@ -94,8 +108,8 @@ impl Change {
     /// The lines of the new text that differ, counted from 1: the first and the last.
     pub(crate) fn new_lines(&self) -> Option<(usize, usize)> {
         let (first, last) = (self.spans.first()?, self.spans.last()?);
-        let from = 1 + lines(&self.new[..first.new.start]);
-        let changed = self.new[first.new.start..last.new.end].trim_end_matches('\n');
+        let from = 1 + lines(&self.after()[..first.new.start]);
+        let changed = self.after()[first.new.start..last.new.end].trim_end_matches('\n');
         Some((from, from + lines(changed)))
     }
 
@@ -213,10 +227,10 @@ mod tests {
     fn check(change: &Change) {
         let (mut old, mut new) = (0, 0);
         for span in &change.spans {
-            assert_eq!(change.old[old..span.old.start], change.new[new..span.new.start], "{change:?}");
+            assert_eq!(change.old[old..span.old.start], change.after()[new..span.new.start], "{change:?}");
             (old, new) = (span.old.end, span.new.end);
         }
-        assert_eq!(change.old[old..], change.new[new..], "{change:?}");
+        assert_eq!(change.old[old..], change.after()[new..], "{change:?}");
     }
 
     proptest! {
@@ -233,8 +247,8 @@ mod tests {
                 round.sort_by_key(|(at, ..)| *at);
                 let (mut parts, mut from) = (Vec::new(), 0);
                 for (at, length, by) in round {
-                    let start = change.new.ceil_char_boundary(at.clamp(from, change.new.len().max(from)));
-                    let end = change.new.ceil_char_boundary((start + length).min(change.new.len()));
+                    let start = change.after().ceil_char_boundary(at.clamp(from, change.after().len().max(from)));
+                    let end = change.after().ceil_char_boundary((start + length).min(change.after().len()));
                     if start > end || start < from {
                         continue;
                     }
@@ -249,7 +263,7 @@ mod tests {
                 let lines = Change { spans: change.lines_with(context), ..change.clone() };
                 check(&lines);
                 for span in &lines.spans {
-                    for (text, range) in [(&change.old, &span.old), (&change.new, &span.new)] {
+                    for (text, range) in [(change.before(), &span.old), (change.after(), &span.new)] {
                         let is_line = |at: usize| at == 0 || at == text.len() || text.as_bytes()[at - 1] == b'\n';
                         prop_assert!(is_line(range.start) && is_line(range.end), "{change:?} {span:?}");
                     }

@@ -148,8 +148,8 @@ impl Tool for EditFile {
             if context.is_cancelled() {
                 return Err(ToolError::Interrupted);
             }
-            let file = spot.replace(Some(&old.metadata), change.new.as_bytes()).map_err(failed)?;
-            let mark = mark_of(&place, &file.metadata().map_err(failed)?, change.new.as_bytes());
+            let file = spot.replace(Some(&old.metadata), change.after().as_bytes()).map_err(failed)?;
+            let mark = mark_of(&place, &file.metadata().map_err(failed)?, change.after().as_bytes());
             files.wrote(Some(old.mark), mark.clone());
             let lines = match change.new_lines() {
                 Some((first, last)) if first < last => format!(": lines {first} to {last}"),
@@ -219,10 +219,11 @@ fn change(
     let text = std::mem::replace(&mut old.text, Ok(String::new())).map_err(|why| refused(why.to_string()))?;
     let mut change = Change::none(text);
     for (number, edit) in edits.iter().enumerate() {
-        let parts = parts(&change.new, edit).map_err(|why| refused(format!("{}{why}", which(number, edits.len()))))?;
+        let parts =
+            parts(change.after(), edit).map_err(|why| refused(format!("{}{why}", which(number, edits.len()))))?;
         change.replace(&parts);
     }
-    match change.old == change.new {
+    match change.before() == change.after() {
         true => Err(refused("the edits undo each other, nothing would change".into())),
         false => Ok((old, change)),
     }

@@ -207,7 +207,8 @@ impl<'a> Walk<'a> {
             return true;
         }
         let below = folder.join(name);
-        [self.place.path(), self.place.named()].into_iter().all(|top| !self.exceptions.include(&top.join(&below)))
+        let (path, named) = (self.place.path(), self.place.named());
+        !self.exceptions.include(&path.join(&below)) && (named == path || !self.exceptions.include(&named.join(&below)))
     }
 }
 

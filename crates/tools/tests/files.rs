@@ -5,6 +5,7 @@
 mod files {
     mod changed;
     mod edit;
+    mod outside;
     mod place;
     mod read;
     mod schema;

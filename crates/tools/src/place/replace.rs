@@ -50,12 +50,11 @@ impl<'a> Draft<'a> {
     fn beside(spot: &'a Spot, old: Option<&Metadata>) -> io::Result<Self> {
         // A new file's mode is what the umask leaves; nobody else reads along while a private one is written.
         let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
             // The keys of a hasher are random, and so is its result.
             let name = format!(".holdpoint-{:016x}", RandomState::new().build_hasher().finish());
-            match openat(spot.folder(), &name, flags, mode) {
-                Ok(file) => return Ok(Self { spot, name, file: file.into() }),
+            match create(spot, &name, mode) {
+                Ok(file) => return Ok(Self { spot, name, file }),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -123,5 +122,50 @@ impl Drop for Draft<'_> {
     fn drop(&mut self) {
         // After it took its place there is nothing of this name.
         let _ = unlinkat(self.spot.folder(), &self.name, AtFlags::empty());
+    }
+}
+
+/// Makes a file of this name where there is nothing, not even a link.
+fn create(spot: &Spot, name: &str, mode: Mode) -> Result<File, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(spot.folder(), name, flags, mode)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn t_d7_a_planted_link_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let spot = Spot::of(&root.join("file")).unwrap();
+        fs::write(root.join("there"), "text").unwrap();
+        for target in ["there", "missing"] {
+            symlink(target, root.join("link")).unwrap();
+            assert_eq!(create(&spot, "link", Mode::from_raw_mode(0o600)).unwrap_err(), Errno::EXIST);
+            fs::remove_file(root.join("link")).unwrap();
+        }
+        assert!(!root.join("missing").exists());
+        assert_eq!(fs::read_to_string(root.join("there")).unwrap(), "text");
+    }
+
+    #[test]
+    fn t_d10_what_was_changed_while_the_draft_was_written_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("file");
+        let spot = Spot::of(&path).unwrap();
+        let made = Draft::beside(&spot, None).unwrap();
+        fs::write(&path, "somebody's").unwrap();
+        assert!(made.put(None).unwrap_err().to_string().contains("made it just now"));
+        let (_, old) = spot.open().unwrap().unwrap();
+        let draft = Draft::beside(&spot, Some(&old)).unwrap();
+        fs::write(&path, "somebody else's").unwrap();
+        assert!(draft.put(Some(&old)).unwrap_err().to_string().contains("changed it just now"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "drafts are removed");
     }
 }

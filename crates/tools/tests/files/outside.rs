@@ -1,0 +1,290 @@
+//! Nothing outside is read or written unasked, whatever a path is made of and whatever changes under it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use holdpoint_common::{PolicyMode, PolicyRules, Verdict};
+use holdpoint_tools::testing::Bench;
+use holdpoint_tools::{EditFile, Glob, Grep, ListDir, Policy, ReadFile, Tool, WriteFile};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::support::{call, is_full};
+
+/// What stands in every file outside, and nowhere else.
+const SECRET: &str = "outside_is_none_of_its_business";
+
+/// A workspace and a folder beside it, whose name begins alike; in each a file and a folder with one.
+struct World {
+    bench: Bench,
+    outside: PathBuf,
+    _folder: TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("w");
+        let outside = root.with_file_name("w-evil");
+        for (place, text) in [(&root, "inside\n".to_owned()), (&outside, format!("{SECRET}\n"))] {
+            fs::create_dir_all(place.join("folder")).unwrap();
+            fs::write(place.join("file"), &text).unwrap();
+            fs::write(place.join("folder/file"), &text).unwrap();
+        }
+        // As free as it gets without asking.
+        let bench = Bench::within(root).policy(Policy::new(PolicyMode::Edits, &PolicyRules::default(), None).unwrap());
+        Self { bench, outside, _folder: folder }
+    }
+
+    fn root(&self) -> &Path {
+        self.bench.root()
+    }
+
+    fn link(&self, target: impl AsRef<Path>, name: &str) {
+        symlink(target, self.root().join(name)).unwrap();
+    }
+
+    /// Does what a session does with a call that nobody answers for: judges, and runs it if that is allowed.
+    fn unasked<T: Tool + 'static>(&self, tool: T, input: &Value) -> Option<Result<String, String>> {
+        let intent = match tool.intent(input, self.bench.workspace()) {
+            Ok(intent) => intent,
+            Err(error) => return Some(Err(error.to_string())),
+        };
+        let judgement = self.bench.workspace().policy().judge(tool.name(), &intent.acts, self.root());
+        (judgement.verdict == Verdict::Allow)
+            .then(|| call(&self.bench, tool, input.clone()).map(|outcome| outcome.output))
+    }
+
+    /// Every file tool on this path, unasked. What each brought, if it ran.
+    fn all(&self, path: &str) -> Vec<(&'static str, Option<Result<String, String>>)> {
+        let edit = |old: &str| json!({"path": path, "old_string": old, "new_string": "PWNED"});
+        vec![
+            ("read_file", self.unasked(ReadFile::new(), &json!({ "path": path }))),
+            ("write_file", self.unasked(WriteFile::new(), &json!({"path": path, "content": "PWNED"}))),
+            // What an error says of a text that may not be read would give it away.
+            ("edit_file", self.unasked(EditFile::new(), &edit("outside_is_none _of_its_business"))),
+            ("edit_file", self.unasked(EditFile::new(), &edit(SECRET))),
+            ("list_dir", self.unasked(ListDir::new(), &json!({"path": path, "depth": 5}))),
+            ("glob", self.unasked(Glob::new(), &json!({"path": path, "pattern": "**"}))),
+            ("grep", self.unasked(Grep::new(), &json!({"path": path, "pattern": "."}))),
+        ]
+    }
+
+    /// All that lies outside, and what is in it.
+    fn seen_outside(&self) -> Vec<(PathBuf, Option<String>)> {
+        let mut found = Vec::new();
+        let mut todo = vec![self.outside.clone()];
+        while let Some(folder) = todo.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                found.push((path.clone(), fs::read_to_string(&path).ok()));
+                if path.is_dir() && !path.is_symlink() {
+                    todo.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    fn check(&self, path: &str) {
+        let before = self.seen_outside();
+        for (tool, ran) in self.all(path) {
+            if let Some(Ok(told) | Err(told)) = &ran {
+                assert!(!told.contains(SECRET), "{tool} {path:?}: {told}");
+            }
+        }
+        assert_eq!(self.seen_outside(), before, "{path:?}");
+        assert!(!Path::new("/tmp/holdpoint-was-here").exists(), "{path:?}");
+    }
+}
+
+#[test]
+fn t_d1_no_path_leads_outside_unasked() {
+    let world = World::new();
+    let outside = world.outside.display().to_string();
+    let root = world.root().display().to_string();
+    world.link(&world.outside, "dir");
+    world.link(world.outside.join("file"), "one");
+    world.link("chain2", "chain1");
+    world.link("chain3", "chain2");
+    world.link(&world.outside, "chain3");
+    world.link(world.outside.join("new"), "dangling");
+    world.link(world.outside.join("no/such"), "dangling-deep");
+    world.link("/proc/self/root", "proc-root");
+    world.link("/proc/self/cwd", "proc-cwd");
+    world.link("/", "slash");
+    world.link("..", "up");
+    world.link("folder/../..", "around");
+    world.link("../w-evil", "relative");
+    world.link(world.root(), "same");
+    fs::create_dir(world.root().join("a")).unwrap();
+    world.link("../dir", "a/b");
+    let cases = [
+        outside.clone(),
+        format!("{outside}/file"),
+        format!("{outside}/new"),
+        "../w-evil/file".to_owned(),
+        "./../w-evil".to_owned(),
+        "folder/../../w-evil/file".to_owned(),
+        format!("{root}/../w-evil/file"),
+        format!("{root}-evil/file"),
+        "dir".to_owned(),
+        "dir/file".to_owned(),
+        "dir/new".to_owned(),
+        "dir/folder/../file".to_owned(),
+        "dir/../w-evil/file".to_owned(),
+        "one".to_owned(),
+        "chain1".to_owned(),
+        "chain1/file".to_owned(),
+        "chain1/folder".to_owned(),
+        "dangling".to_owned(),
+        "dangling-deep".to_owned(),
+        format!("proc-root{outside}/file"),
+        format!("proc-root{outside}"),
+        "proc-cwd/new".to_owned(),
+        format!("slash{outside}/file"),
+        format!("/proc/self/root{outside}/file"),
+        format!("/proc/thread-self/root/{outside}/folder"),
+        "up/w-evil/file".to_owned(),
+        "around/w-evil/file".to_owned(),
+        "relative/folder/file".to_owned(),
+        "a/b/file".to_owned(),
+        "same/same/dir/file".to_owned(),
+        "same/../w-evil/file".to_owned(),
+        format!("//{outside}//file"),
+        "folder/../dir/./folder/../file".to_owned(),
+    ];
+    assert!(cases.len() >= 30);
+    for path in &cases {
+        for (tool, ran) in world.all(path) {
+            let told = ran.as_ref().map(|ran| ran.as_ref().unwrap_or_else(|error| error));
+            assert!(ran.is_none(), "{tool} {path:?} is not asked about: {told:?}");
+        }
+        world.check(path);
+    }
+    // What leads inside all the same is read and written there.
+    for path in ["same/file", "same/folder/../file", "up/w/file", &format!("/proc/self/root{root}/file")] {
+        fs::write(world.root().join("file"), "inside\n").unwrap();
+        let read = world.unasked(ReadFile::new(), &json!({ "path": path }));
+        assert_eq!(read, Some(Ok("     1\tinside\n".to_owned())), "{path}");
+    }
+    // Of another process's root not even we may know where it is.
+    world.check(&format!("/proc/1/root{outside}/file"));
+    // From the top, links are shown and not followed.
+    for (tool, ran) in world.all(".") {
+        let told = ran.unwrap().unwrap_or_else(|error| error);
+        assert!(!told.contains(SECRET) && !told.contains("w-evil/folder"), "{tool}: {told}");
+    }
+    world.check(".");
+}
+
+#[test]
+fn t_d4_a_folder_whose_name_begins_alike_is_outside() {
+    let world = World::new();
+    for path in ["../w-evil/file", "../w-evil", "../w-evil/new"] {
+        world.check(path);
+        assert!(world.all(path).iter().all(|(_, ran)| ran.is_none()));
+    }
+}
+
+#[test]
+fn t_d1_what_is_outside_is_not_given_away_by_an_error() {
+    let world = World::new();
+    let path = world.outside.join("file");
+    let intent = |old: &str| {
+        let input = json!({"path": path, "old_string": old, "new_string": "x"});
+        EditFile::new().intent(&input, world.bench.workspace()).unwrap()
+    };
+    // The user sees whether it fits; the model does not.
+    assert!(intent(SECRET).details.unwrap().contains(&format!("-{SECRET}\n+x\n")));
+    assert!(intent("nothing").details.unwrap().contains("As it is, this will fail: "));
+    let below = json!({ "path": path.join("below") });
+    assert!(ReadFile::new().intent(&below, world.bench.workspace()).is_ok(), "whether it is a file is not told");
+}
+
+/// Swaps a folder for a link to the outside and back while the work is done.
+#[cfg(target_os = "linux")]
+fn swapping<T>(world: &World, work: impl FnOnce() -> T) -> T {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let (place, aside) = (world.root().join("race"), world.root().join("aside"));
+    fs::create_dir_all(place.join("folder")).unwrap();
+    fs::write(place.join("file"), "inside\n").unwrap();
+    fs::write(place.join("folder/file"), "inside\n").unwrap();
+    let done = AtomicBool::new(false);
+    /// Ends the swapping also when the work panics.
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    symlink(&world.outside, &aside).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                renameat_with(CWD, &place, CWD, &aside, RenameFlags::EXCHANGE).unwrap();
+                std::thread::yield_now();
+            }
+        });
+        let _done = Done(&done);
+        work()
+    })
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn t_d1_a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
+    let world = World::new();
+    let before = world.seen_outside();
+    let calls = if is_full() { 10_000 } else { 1_000 };
+    let mut landed = 0;
+    swapping(&world, || {
+        for round in 0..calls / 28 {
+            for path in ["race/file", "race/folder/file", "race/new/deep/file", "race"] {
+                for (tool, ran) in world.all(path) {
+                    let Some(ran) = ran else { continue };
+                    landed += u32::from(ran.is_ok());
+                    let told = ran.unwrap_or_else(|error| error);
+                    assert!(!told.contains(SECRET), "round {round}: {tool} {path}: {told}");
+                }
+            }
+            // From above, too.
+            let found = world.unasked(Grep::new(), &json!({"pattern": "."})).unwrap().unwrap();
+            assert!(!found.contains(SECRET), "{found}");
+        }
+    });
+    assert_eq!(world.seen_outside(), before);
+    assert!(landed > 0, "some found a folder");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if is_full() { 3_000 } else { 50 }))]
+
+    #[test]
+    fn t_d1_random_links_lead_nowhere_unasked(
+        links in prop::collection::vec(
+            (prop::collection::vec(part(), 1..3), prop::collection::vec(part(), 1..5), any::<bool>()), 1..6),
+        paths in prop::collection::vec(prop::collection::vec(part(), 1..5), 1..5),
+    ) {
+        let world = World::new();
+        let top = world.root().parent().unwrap();
+        for (name, target, is_absolute) in links {
+            let target: PathBuf = target.iter().collect();
+            let target = if is_absolute { top.join(target) } else { target };
+            // Where there is room for it, inside.
+            let name = world.root().join(name.iter().filter(|part| **part != "..").collect::<PathBuf>());
+            let _ = symlink(target, name);
+        }
+        for path in paths {
+            world.check(&path.join("/"));
+        }
+    }
+}
+
+fn part() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["a", "b", "c", "folder", "file", "..", "w", "w-evil", "."])
+}
