@@ -154,6 +154,8 @@ impl Runner {
     /// Waits until the turn's background jobs, which the cut has ended, are gone.
     async fn jobs_ended(&self) -> EndedProcesses {
         let (background, turn) = (self.background.clone(), self.turn);
+        // The actor does the same, but may not have come to it: its token is the first thing it cancels.
+        background.cut(turn);
         // Most turns have none, and need no thread for it.
         if !background.has_cut(turn) {
             return EndedProcesses::default();
