@@ -66,7 +66,7 @@ pub(crate) struct Assignment {
 pub(crate) struct Redirection {
     /// As it is written, operator and all.
     pub(crate) text: String,
-    /// It is opened to be written, and maybe read; else only to be read.
+    /// It is opened to be written; else to be read. What is opened for both is two.
     pub(crate) writes: bool,
     /// Its path.
     pub(crate) target: Word,

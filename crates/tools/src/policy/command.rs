@@ -123,7 +123,12 @@ impl Policy {
             Ok(_) => return Some(self.judge_unknown(tool, what, "what this file is depends on who opens it")),
             Err(_) => return Some(self.judge_unknown(tool, what, "where this path leads can't be found out")),
         };
-        Some(self.judge_place(tool, &place, redirection.writes, what, root))
+        let part = self.judge_place(tool, &place, redirection.writes, what, root);
+        // What begins so may be no file to bash, wherever the path would lead.
+        if path.starts_with("/dev/") && part.verdict != Verdict::Deny {
+            return Some(self.judge_unknown(tool, part.what, "what this file is depends on who opens it"));
+        }
+        Some(part)
     }
 
     /// What it says of what can't be known before it runs.

@@ -1,11 +1,16 @@
 //! A command, opened: every call it would make, those that programs make in their turn included.
 
+use std::collections::HashSet;
+
 use super::programs;
 use super::wrapper::{Wrapper, look_through};
 use crate::script::{self, Assignment, Call, Deed, MAX_NESTING, MAX_SCRIPT, Word};
 
 /// How much text is read for one command, in bytes: scripts within scripts can be read many times.
 const MAX_READ: usize = 8 * MAX_SCRIPT;
+
+/// How many different scripts are read for one command.
+const MAX_SCRIPTS: usize = 256;
 
 /// How many words that may begin a script are looked at.
 const MAX_GUESSES: usize = 64;
@@ -16,7 +21,12 @@ pub(super) struct Opened {
     pub(super) deeds: Vec<OpenedDeed>,
     /// It may go to another folder: relative paths may begin anywhere.
     pub(super) moves: bool,
+    /// What was read: to read it again would find the same.
+    scripts: HashSet<String>,
+    /// How much that was, in bytes.
     read: usize,
+    /// No more is read.
+    full: bool,
 }
 
 /// One thing it would do.
@@ -48,8 +58,12 @@ impl Opened {
     }
 
     fn open(&mut self, script: &str, depth: u32) {
+        if self.full || !self.scripts.insert(script.to_owned()) {
+            return;
+        }
         self.read += script.len();
-        if self.read > MAX_READ {
+        self.full = self.read > MAX_READ || self.scripts.len() > MAX_SCRIPTS;
+        if self.full {
             let why = "there are more scripts in scripts than are read";
             self.deeds.push(OpenedDeed::Unclear(script::excerpt(script).to_owned(), why));
             return;

@@ -100,7 +100,7 @@ impl Prefix {
         let mut at = 0;
         while let Some(word) = words.get(at) {
             let Word::Literal(word) = word else { return Err(at) };
-            let more = match word.strip_prefix('-') {
+            let length = match word.strip_prefix('-') {
                 None | Some("") => break,
                 Some("-") => {
                     at += 1;
@@ -111,12 +111,16 @@ impl Prefix {
                     None => self.short(rest),
                 },
             };
-            at += more.ok_or(at)?;
+            // What is not known may be any number of words, of which the value is the first.
+            let end = at + length.ok_or(at)?;
+            let is_known = |words: &[Word]| !words.contains(&Word::Dynamic);
+            at = words.get(at..end).is_some_and(is_known).then_some(end).ok_or(at)?;
         }
         let is_number = |word: &Word| word.literal().is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-        let at = at.min(words.len());
-        let numbers = words[at..].iter().take(self.numbers);
-        if numbers.clone().all(is_number) { Ok((at + self.numbers + self.others).min(words.len())) } else { Err(at) }
+        let (numbers, others) = (at + self.numbers, at + self.numbers + self.others);
+        let numbers_are = words.get(at..numbers).is_some_and(|words| words.iter().all(is_number));
+        let others_are = words.get(numbers..others).is_some_and(|words| !words.contains(&Word::Dynamic));
+        if numbers_are && others_are { Ok(others) } else { Err(at) }
     }
 
     /// How many words a long option is.

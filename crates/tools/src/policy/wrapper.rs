@@ -121,8 +121,11 @@ fn shell(words: &[Word]) -> Wrapper {
             Some(long) if long.starts_with('-') && long != "-" => {}
             Some(letters) if !letters.is_empty() => {
                 has_script |= letters.contains('c');
-                if letters.ends_with(['o', 'O']) {
-                    words.next();
+                // Each of these takes a word; what is not known may be more than one.
+                for _ in letters.matches(['o', 'O']) {
+                    if words.next().is_none_or(|value| *value == Word::Dynamic) {
+                        return Wrapper { unclear: true, ..Wrapper::default() };
+                    }
                 }
             }
             _ if has_script => return Wrapper { scripts: vec![word.to_owned()], ..Wrapper::default() },

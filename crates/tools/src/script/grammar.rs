@@ -279,7 +279,7 @@ impl Reader<'_> {
         if !(named && self.begins_compound()) {
             self.at = start;
         }
-        self.command()
+        self.nested(Self::command)
     }
 
     fn begins_compound(&self) -> bool {

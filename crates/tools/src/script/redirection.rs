@@ -1,6 +1,6 @@
 //! Redirections.
 
-use super::reader::{Reader, Stop};
+use super::reader::{Reader, Stop, is_meta};
 use super::{Deed, Redirection, Word};
 
 impl Reader<'_> {
@@ -9,7 +9,7 @@ impl Reader<'_> {
         let start = self.at;
         if self.eat("&>") {
             self.eat(">");
-            return self.file(start, true);
+            return self.file(start, &[true]);
         }
         let digits = self.take_while(|byte| byte.is_ascii_digit()).len();
         match (self.peek(), self.peek_at(1)) {
@@ -35,23 +35,32 @@ impl Reader<'_> {
         if self.eat("<&") || self.eat(">&") {
             return self.duplicate(start);
         }
-        let writes = self.eat("<>") || self.eat(">>") || self.eat(">|") || self.eat(">");
+        if self.eat("<>") {
+            return self.file(start, &[false, true]);
+        }
+        let writes = self.eat(">>") || self.eat(">|") || self.eat(">");
         if !writes {
             self.eat("<");
         }
-        self.file(start, writes)
+        self.file(start, &[writes])
     }
 
-    /// The path of a redirection that began at `start`.
-    fn file(&mut self, start: usize, writes: bool) -> Result<bool, Stop> {
+    /// The path of a redirection that began at `start`; for each time that it opens it, whether that is to write.
+    fn file(&mut self, start: usize, opens: &[bool]) -> Result<bool, Stop> {
         let target = self.operand()?;
-        let text = self.source[start..self.at].to_owned();
-        self.found.push(Deed::Redirect(Redirection { text, writes, target }));
+        let text = &self.source[start..self.at];
+        let opened = |&writes| Redirection { text: text.to_owned(), writes, target: target.clone() };
+        self.found.extend(opens.iter().map(opened).map(Deed::Redirect));
         Ok(true)
     }
 
-    /// What follows `<&` or `>&`: a number, which opens nothing, or for `>&` a path.
+    /// What follows `<&` or `>&`: a number, or a `-` that closes, which open nothing; or for `>&` a path.
     fn duplicate(&mut self, start: usize) -> Result<bool, Stop> {
+        self.blanks();
+        // The `-` is a word of its own: what follows it directly begins another one.
+        if self.peek() == Some(b'-') && !self.peek_at(1).is_none_or(is_meta) {
+            return Err(Stop("what closes a file is followed by more"));
+        }
         let target = self.operand()?;
         if let Word::Literal(word) = &target {
             let number = word.strip_suffix('-').unwrap_or(word);

@@ -105,6 +105,26 @@ fn t_a5_a_denied_program_is_denied_however_it_is_called() {
     }
 }
 
+/// Commands of which `curl` may be a part: what they run is known only when they run.
+const MAY_BE_CURL: &[&str] = &[
+    "timeout -k $x 5 true",
+    "sudo -u $x true",
+    "exec -a $x true",
+    "bash -o $x -c true",
+    "chroot $x true",
+    "echo '5 5 curl x' | xargs timeout -k",
+    "echo '5 curl x' | xargs nice -n",
+    "echo 'pipefail -c curl' | xargs bash -o",
+];
+
+#[test]
+fn t_a5_what_may_be_denied_is_asked_for_though_all_is_allowed() {
+    let world = Written { mode: PolicyMode::All, deny: &["shell(curl)"], ..Written::default() }.world();
+    for command in MAY_BE_CURL {
+        assert_eq!(world.verdict(command), Ask, "{command:?}: {:#?}", world.command(command).parts);
+    }
+}
+
 #[test]
 fn t_a9_a_command_of_any_shape_is_judged_and_none_that_is_too_long_is_allowed() {
     let world = Written { allow: &["shell(echo)"], ..Written::default() }.world();
@@ -127,6 +147,7 @@ fn t_a9_a_command_of_any_shape_is_judged_and_none_that_is_too_long_is_allowed() 
         "! ",
         "time ",
         "f() { ",
+        "coproc ",
     ] {
         for length in [60, 1_000, 100_000] {
             let command = open.repeat(length / open.len() + 60);
@@ -139,6 +160,10 @@ fn t_a9_a_command_of_any_shape_is_judged_and_none_that_is_too_long_is_allowed() 
     assert_eq!(world.verdict(&format!("{}echo a", "env ".repeat(3_000))), Ask);
     assert_eq!(world.verdict(&"eval ".repeat(2_000)), Ask);
     assert_eq!(world.verdict(&"ssh ".repeat(2_000)), Ask);
+    // Every word may be a script, and every script has such words.
+    let judgement = world.command(&format!("{}a", "watch ".repeat(16)));
+    assert_eq!(judgement.verdict, Ask);
+    assert!(judgement.parts.len() < 1_000, "{} parts", judgement.parts.len());
     assert_eq!(world.verdict(&format!("find {}", "-exec ".repeat(10_000))), Ask);
     assert_eq!(world.verdict(&"sudo -x ".repeat(2_000)), Ask);
     assert_eq!(world.verdict(&format!("{};", "sudo -x ".repeat(60)).repeat(20)), Ask);
@@ -335,7 +360,17 @@ fn places_are_matched_by_where_they_lead_and_for_deny_by_name_too() {
     assert_eq!(world.verdict("echo a > x"), Ask);
     assert_eq!(world.verdict("echo a > /etc/x"), Deny);
     assert_eq!(world.verdict("echo a > docs/../../../../../../../../etc/x"), Deny);
+    assert_eq!(world.verdict("echo a > /dev/../etc/x"), Deny);
     assert_eq!(world.verdict("echo a > $x"), Ask);
+}
+
+#[test]
+fn what_is_opened_to_read_and_to_write_is_both() {
+    let (mode, allow): (_, &[_]) = (PolicyMode::Edits, &["shell(cat)"]);
+    let judge = |deny: &[&str], command| Written { mode, allow, deny, ..Written::default() }.world().verdict(command);
+    assert_eq!(judge(&["read(.env)"], "cat <> .env"), Deny);
+    assert_eq!(judge(&["write(.env)"], "cat <> .env"), Deny);
+    assert_eq!(judge(&["read(.env)"], "cat <> env"), Allow);
 }
 
 #[test]

@@ -56,6 +56,7 @@ const PLAIN: &[&str] = &[
     "cat <<a <<b\n1\na\n2\nb\necho c",
     "cat <<< 'a b'",
     "echo a 2>&1 >/dev/null </dev/null 2>&-",
+    "echo a >&-;echo b <&-|cat 2>& -",
     "echo a > out/x",
     "echo a &> out/x",
     "x=1",
@@ -257,6 +258,26 @@ const TRAPS: &[&str] = &[
     "/usr/bin/env echo a",
     "timeout $x echo a",
     "timeout -z 5 echo a",
+    // The value of an option is one word, or more than that.
+    "timeout -s $x 5 echo a",
+    "timeout -s $(echo KILL 5 touch S) 5 echo a",
+    "timeout -s `echo KILL 5 touch S` 5 echo a",
+    "timeout -s ${x:-1 touch S} 5 echo a",
+    "timeout -s 5$x 5 echo a",
+    "timeout --signal $x 5 echo a",
+    "nice -n $x echo a",
+    "nice --adjustment $x echo a",
+    "stdbuf -o $x echo a",
+    "ionice -c $x echo a",
+    "xargs -n $x echo a",
+    "xargs -d $x echo a",
+    "xargs -E $x echo a",
+    "xargs -P $x echo a",
+    "xargs -s $x echo a",
+    "xargs -L $x echo a",
+    "xargs timeout -s",
+    "xargs nice -n",
+    "timeout 5$x echo a",
     "timeout echo echo a",
     "chrt -i touch echo",
     "taskset touch echo",
@@ -423,6 +444,24 @@ const TRAPS: &[&str] = &[
     "echo[ ; touch S ]",
 ];
 
+/// What must be asked though whatever is read and written in the workspace is allowed.
+const TRAPS_OF_EDITS: &[&str] = &[
+    // What closes a file ends there, and is no part of a name.
+    ">&-id",
+    ">&-touch echo S",
+    "2>&-touch echo S",
+    "<&-touch echo S",
+    ">& -touch echo S",
+    ">&-\"touch\" echo S",
+    ">&-$x echo S",
+    ">&-\\\ntouch echo S",
+    ">&-bash <<< 'touch S'",
+    "echo a >&-touch",
+    // Bash opens connections for what is called so, wherever it leads.
+    "echo a > /dev/tcp/127.0.0.1/9/../../../../../tmp/x",
+    "echo a > /dev/udp/../../tmp/x",
+];
+
 /// Those of `commands` of which the policy says something else.
 fn differing<'a>(rules: &Written<'_>, commands: &[&'a str], verdict: Verdict) -> Vec<(&'a str, Judgement)> {
     let world = rules.world();
@@ -440,6 +479,14 @@ fn what_rules_allow_is_not_asked_for() {
 fn traps_of_bash_are_asked_for() {
     let rules = Written { allow: ALLOW, ..Written::default() };
     assert_eq!(differing(&rules, TRAPS, Verdict::Ask), []);
+}
+
+#[test]
+fn traps_of_bash_are_asked_for_under_edits_too() {
+    let rules = Written { mode: PolicyMode::Edits, allow: &["shell(echo)", "write(/tmp/**)"], ..Written::default() };
+    assert_eq!(differing(&rules, TRAPS_OF_EDITS, Verdict::Ask), []);
+    // These are names of files.
+    assert_eq!(differing(&rules, &["echo a >&1-touch", "echo a >&12x", "echo a &>-touch"], Verdict::Allow), []);
 }
 
 #[test]
