@@ -1,6 +1,6 @@
 //! What the file tools cost: `cargo bench -p holdpoint-tools --bench files`.
 //!
-//! `grep` is compared with ripgrep's own program, run in turn with it: `apt-get install ripgrep`.
+//! `-- edits` and `-- searches` narrow it. `grep` is compared with ripgrep's own program, run in turn with it: `apt-get install ripgrep`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::expect_used, clippy::panic, reason = "a benchmark")]
 
 use std::fmt::Write;
@@ -18,8 +18,13 @@ const FILES: usize = 100_000;
 
 fn main() {
     let bench = Bench::new();
-    edits(&bench);
-    searches(&bench);
+    let only = std::env::args().find(|arg| arg == "edits" || arg == "searches");
+    if only.as_deref() != Some("searches") {
+        edits(&bench);
+    }
+    if only.as_deref() != Some("edits") {
+        searches(&bench);
+    }
 }
 
 /// A file of so many bytes, and a line of it that stands there once.

@@ -36,9 +36,9 @@ impl Change {
         Self { old: text, new: None, spans: Vec::new() }
     }
 
-    /// The text as it was.
-    pub(crate) fn before(&self) -> &str {
-        &self.old
+    /// Whether the text stays as it is.
+    pub(crate) fn is_none(&self) -> bool {
+        self.spans.iter().all(|span| self.old[span.old.clone()] == self.after()[span.new.clone()])
     }
 
     /// The text as it will be.
@@ -263,7 +263,7 @@ mod tests {
                 let lines = Change { spans: change.lines_with(context), ..change.clone() };
                 check(&lines);
                 for span in &lines.spans {
-                    for (text, range) in [(change.before(), &span.old), (change.after(), &span.new)] {
+                    for (text, range) in [(&*change.old, &span.old), (change.after(), &span.new)] {
                         let is_line = |at: usize| at == 0 || at == text.len() || text.as_bytes()[at - 1] == b'\n';
                         prop_assert!(is_line(range.start) && is_line(range.end), "{change:?} {span:?}");
                     }

@@ -223,7 +223,7 @@ fn change(
             parts(change.after(), edit).map_err(|why| refused(format!("{}{why}", which(number, edits.len()))))?;
         change.replace(&parts);
     }
-    match change.before() == change.after() {
+    match change.is_none() {
         true => Err(refused("the edits undo each other, nothing would change".into())),
         false => Ok((old, change)),
     }
@@ -236,7 +236,7 @@ fn parts(text: &str, edit: &Replacement<'_>) -> Result<Vec<(Range<usize>, String
         0 => Err(format!("old_string does not stand in it{}", miss::hint(text, edit.old))),
         count if count > 1 && !edit.all => {
             let times = if count > MAX_PLACES { format!("more than {MAX_PLACES}") } else { count.to_string() };
-            let line = |found: &Found| 1 + memchr_iter(b'\n', &text.as_bytes()[..found.start]).count();
+            let line = |found: &Found| 1 + memchr_iter(b'\n', &text.as_bytes()[..found.whole.start]).count();
             let lines: Vec<_> = found.iter().take(MAX_PLACES).map(|found| line(found).to_string()).collect();
             Err(format!(
                 "old_string stands in it {times} times, on lines {}: add the lines around the one that is meant, or \

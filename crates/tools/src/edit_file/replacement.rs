@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use memchr::{memchr_iter, memmem};
+use memchr::{memchr, memchr_iter, memmem, memrchr};
 
 /// One replacement, as the model wants it.
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +16,8 @@ pub(super) struct Replacement<'a> {
 /// A place where an old string stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Where it begins.
-    pub(super) start: usize,
+    /// All of it.
+    pub(super) whole: Range<usize>,
     /// The part of it that is replaced: what differs.
     pub(super) part: Range<usize>,
     /// What takes the place of that part.
@@ -33,37 +33,52 @@ impl Replacement<'_> {
     pub(super) fn find(&self, text: &str, most: usize) -> Vec<Found> {
         // Only what differs is replaced, so that lines around it are left as they are.
         let before = common(self.old.chars().zip(self.new.chars()));
-        let (old, new) = (&self.old[before..], &self.new[before..]);
+        let (same, old, new) = (&self.old[..before], &self.old[before..], &self.new[before..]);
         let after = common(old.chars().rev().zip(new.chars().rev()));
         let (old, new) = (&old[..old.len() - after], &new[..new.len() - after]);
-        let part = |start: usize| start + before..start + before + old.len();
-        let exact = self.old.contains('\r') || self.new.contains('\r');
-        if exact || !text.contains("\r\n") {
-            let found = |start| Found { start, part: part(start), by: new.to_owned() };
-            return self.starts(text, most).into_iter().map(found).collect();
+        let has_return = |text: &str| memchr(b'\r', text.as_bytes()).is_some();
+        if has_return(self.old) || has_return(self.new) || !has_return(text) {
+            let found = |start: usize| {
+                let part = start + same.len()..start + same.len() + old.len();
+                Some(Found { whole: start..start + self.old.len(), part, by: new.to_owned() })
+            };
+            return self.places(text, self.old, found, most);
         }
-        let lines = Lines::of(text);
-        let found = |start| Found {
-            start: lines.place(start),
-            part: lines.place(part(start).start)..lines.place(part(start).end),
-            by: lines.with_line_ends(new, &part(start)),
+        // Its longest line is sought, and the others are looked for around that.
+        let sought = self.old.split('\n').max_by_key(|line| line.len()).filter(|line| !line.is_empty()).unwrap_or("\n");
+        let ahead = self.old.find(sought).unwrap_or_default();
+        let found = |at: usize| {
+            let at = if sought == "\n" { back_over(text, at + 1, sought)? } else { at };
+            let start = back_over(text, at, &self.old[..ahead])?;
+            let part = over(text, start, same)?;
+            let part = part..over(text, part, old)?;
+            let whole = start..over(text, start, self.old)?;
+            Some(Found { whole, by: with_line_ends(text, &part, new), part })
         };
-        self.starts(&lines.text, most).into_iter().map(found).collect()
+        self.places(text, sought, found, most)
     }
 
-    /// Where the old string begins in exactly this text.
-    fn starts(&self, text: &str, most: usize) -> Vec<usize> {
-        let (step, most) = if self.all { (self.old.len(), usize::MAX) } else { (1, most) };
-        let finder = memmem::Finder::new(self.old);
-        let mut found = Vec::new();
+    /// Tries every place where `sought` stands.
+    fn places(&self, text: &str, sought: &str, found: impl Fn(usize) -> Option<Found>, most: usize) -> Vec<Found> {
+        let most = if self.all { usize::MAX } else { most };
+        let finder = memmem::Finder::new(sought);
+        let mut places: Vec<Found> = Vec::new();
         let mut from = 0;
-        while found.len() < most
-            && let Some(at) = text.as_bytes().get(from..).and_then(|rest| finder.find(rest))
+        while places.len() < most
+            && let Some(next) = text.as_bytes().get(from..).and_then(|rest| finder.find(rest))
         {
-            found.push(from + at);
-            from += at + step;
+            let place = found(from + next);
+            from += next + 1;
+            let Some(place) = place else { continue };
+            if self.all {
+                if places.last().is_some_and(|last| place.whole.start < last.whole.end) {
+                    continue;
+                }
+                from = from.max(place.whole.end);
+            }
+            places.push(place);
         }
-        found
+        places
     }
 }
 
@@ -72,56 +87,57 @@ fn common(pairs: impl Iterator<Item = (char, char)>) -> usize {
     pairs.take_while(|(one, other)| one == other).map(|(character, _)| character.len_utf8()).sum()
 }
 
-/// A text with plain line feeds, that knows which of them were carriage return and line feed.
-struct Lines {
-    text: String,
-    /// Where, in the plain text, these line feeds are.
-    long: Vec<usize>,
+/// Where `part` ends if it begins at `at`, whichever the line ends are.
+fn over(text: &str, mut at: usize, part: &str) -> Option<usize> {
+    for (number, line) in part.split('\n').enumerate() {
+        let rest = text.as_bytes().get(at..)?;
+        let end = match rest {
+            _ if number == 0 => 0,
+            [b'\n', ..] => 1,
+            [b'\r', b'\n', ..] => 2,
+            _ => return None,
+        };
+        at = rest[end..].starts_with(line.as_bytes()).then_some(at + end + line.len())?;
+    }
+    Some(at)
 }
 
-impl Lines {
-    fn of(text: &str) -> Self {
-        let mut plain = String::with_capacity(text.len());
-        let mut long = Vec::new();
-        let mut rest = 0;
-        for at in memchr_iter(b'\n', text.as_bytes()) {
-            if at > 0 && text.as_bytes()[at - 1] == b'\r' {
-                plain.push_str(&text[rest..at - 1]);
-                long.push(plain.len());
-                rest = at;
-            }
-        }
-        plain.push_str(&text[rest..]);
-        Self { text: plain, long }
-    }
-
-    /// The same place in the text as it was.
-    fn place(&self, plain: usize) -> usize {
-        plain + self.long.partition_point(|long| *long < plain)
-    }
-
-    /// `new`, which takes the place of this part of the plain text, with the line ends it has to have.
-    fn with_line_ends(&self, new: &str, part: &Range<usize>) -> String {
-        if !new.contains('\n') {
-            return new.to_owned();
-        }
-        let bytes = self.text.as_bytes();
-        let end_of = |at: usize| if self.long.binary_search(&at).is_ok() { "\r\n" } else { "\n" };
-        let mut old = memchr_iter(b'\n', &bytes[part.clone()]).map(|at| end_of(part.start + at));
-        let around = || {
-            let next = memchr::memchr(b'\n', &bytes[part.end..]).map(|at| part.end + at);
-            next.or_else(|| memchr::memrchr(b'\n', &bytes[..part.start])).map_or("\n", end_of)
+/// Where `part` begins if it ends at `at`, whichever the line ends are.
+fn back_over(text: &str, mut at: usize, part: &str) -> Option<usize> {
+    for (number, line) in part.rsplit('\n').enumerate() {
+        let rest = text.as_bytes().get(..at)?;
+        let end = match rest {
+            _ if number == 0 => 0,
+            [.., b'\r', b'\n'] => 2,
+            [.., b'\n'] => 1,
+            _ => return None,
         };
-        let mut last = None;
-        let mut with = String::with_capacity(new.len() + 16);
-        for (number, line) in new.split('\n').enumerate() {
-            if number > 0 {
-                let end = old.next().or(last).unwrap_or_else(around);
-                last = Some(end);
-                with.push_str(end);
-            }
-            with.push_str(line);
-        }
-        with
+        at = rest[..at - end].ends_with(line.as_bytes()).then(|| at - end - line.len())?;
     }
+    Some(at)
+}
+
+/// `new`, which takes the place of this part of the text, with the line ends it has to have.
+fn with_line_ends(text: &str, part: &Range<usize>, new: &str) -> String {
+    if !new.contains('\n') {
+        return new.to_owned();
+    }
+    let bytes = text.as_bytes();
+    let end_at = |at: usize| if bytes[..at].ends_with(b"\r") { "\r\n" } else { "\n" };
+    let mut old = memchr_iter(b'\n', &bytes[part.clone()]).map(|at| end_at(part.start + at));
+    let around = || {
+        let next = memchr(b'\n', &bytes[part.end..]).map(|at| part.end + at);
+        next.or_else(|| memrchr(b'\n', &bytes[..part.start])).map_or("\n", end_at)
+    };
+    let mut last = None;
+    let mut with = String::with_capacity(new.len() + 16);
+    for (number, line) in new.split('\n').enumerate() {
+        if number > 0 {
+            let end = old.next().or(last).unwrap_or_else(around);
+            last = Some(end);
+            with.push_str(end);
+        }
+        with.push_str(line);
+    }
+    with
 }
