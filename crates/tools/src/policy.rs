@@ -1,5 +1,6 @@
 //! The policy of a session: whether a call may run, must be confirmed, or may not.
 
+mod builtins;
 mod command;
 mod command_rule;
 mod exceptions;
@@ -8,10 +9,11 @@ mod path_rule;
 mod prefixes;
 mod programs;
 mod rule;
+mod shells;
 mod variables;
 mod wrapper;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{PolicyClass, PolicyMode, PolicyRules, Rule, Verdict};
@@ -29,7 +31,7 @@ use rule::{Match, RuleOf};
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     mode: PolicyMode,
-    home: Option<PathBuf>,
+    home: Option<String>,
     rules: Arc<Rules>,
 }
 
@@ -77,6 +79,7 @@ impl Policy {
     /// # Errors
     /// [`PolicyError`] if a rule can't be kept.
     pub fn new(mode: PolicyMode, rules: &PolicyRules, home: Option<&Path>) -> Result<Self, PolicyError> {
+        let home = home.and_then(Path::to_str).map(|home| home.trim_end_matches('/'));
         let compile = |rules: &[Rule], allows| -> Result<Vec<_>, _> {
             rules.iter().map(|rule| RuleOf::new(rule, home, allows)).collect()
         };
@@ -85,7 +88,7 @@ impl Policy {
             ask: compile(&rules.ask, false)?,
             deny: compile(&rules.deny, false)?,
         };
-        Ok(Self { mode, home: home.map(Path::to_owned), rules: Arc::new(rules) })
+        Ok(Self { mode, home: home.map(str::to_owned), rules: Arc::new(rules) })
     }
 
     /// What it says of a call of `tool` that would do these acts in the workspace at `root`.

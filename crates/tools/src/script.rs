@@ -13,6 +13,8 @@ mod redirection;
 mod simple;
 mod word;
 
+use std::borrow::Cow;
+
 use reader::Reader;
 pub(crate) use reader::excerpt;
 
@@ -89,6 +91,15 @@ impl Word {
         match self {
             Self::Literal(text) => Some(text),
             Self::Home(_) | Self::Dynamic => None,
+        }
+    }
+
+    /// The word, if it is known by one who knows the home folder.
+    pub(crate) fn known(&self, home: Option<&str>) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Literal(text) => Some(Cow::Borrowed(text)),
+            Self::Home(rest) => Some(Cow::Owned(format!("{}{rest}", home?))),
+            Self::Dynamic => None,
         }
     }
 }

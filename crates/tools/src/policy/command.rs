@@ -6,7 +6,8 @@ use holdpoint_common::{PolicyClass, Verdict};
 
 use super::opened::{Opened, OpenedDeed, Run};
 use super::rule::{Match, RuleOf};
-use super::{Part, Policy, allowed_by, programs, variables};
+use super::wrapper::Wrapper;
+use super::{Part, Policy, allowed_by, builtins, programs, variables};
 use crate::place::Place;
 use crate::script::{Assignment, Redirection, Word};
 
@@ -33,7 +34,11 @@ impl Policy {
     }
 
     fn judge_call(&self, tool: &str, text: &str, assignments: &[Assignment], run: &Run, moves: bool) -> Part {
-        let restricts = |rule: &RuleOf| restricts(rule, tool, run);
+        let evaluates = assignments.iter().any(|assignment| variables::is_evaluated(&assignment.name));
+        let restricts = |rule: &RuleOf| {
+            let unknown = if evaluates { rule.restricts_unknown(tool) } else { Match::No };
+            restricts(rule, tool, run).max(unknown)
+        };
         let allowed = |policy: &Self| {
             let ahead = |name: &str| format!("it sets {name}, which may change what runs");
             for assignment in assignments {
@@ -54,14 +59,15 @@ impl Policy {
     /// Whether rules allow a program, and all that it would run.
     fn allows_run(&self, run: &Run, moves: bool) -> Result<String, NotAllowed> {
         let no = |why: &str| Err(Some(why.to_owned()));
-        let Some(Word::Literal(program)) = run.words.first() else {
+        let Some(program) = run.words.first().and_then(|word| word.known(self.home.as_deref())) else {
             return no("which program it is, is known only when it runs");
         };
+        let program = &*program;
         let own = run.by_bash && !program.contains('/');
         if own && programs::is_evaluating(program) {
             return Err(Some(format!("`{program}` evaluates what it is given, or changes what later words mean")));
         }
-        if own && evaluates(program, &run.words[1..]) {
+        if own && builtins::evaluates(program, &run.words[1..]) {
             return Err(Some(format!("`{program}` evaluates some of what it is given")));
         }
         if moves && program.contains('/') && !program.starts_with('/') {
@@ -104,12 +110,8 @@ impl Policy {
     /// What it says of a file that a command opens; none if it is one that can't matter.
     fn judge_redirection(&self, tool: &str, redirection: &Redirection, moves: bool, root: &Path) -> Option<Part> {
         let what = redirection.text.clone();
-        let path = match (&redirection.target, &self.home) {
-            (Word::Literal(path), _) => path.clone(),
-            (Word::Home(rest), Some(home)) => format!("{}{rest}", home.display()),
-            (Word::Home(_) | Word::Dynamic, _) => {
-                return Some(self.judge_unknown(tool, what, "which file it is, is known only when it runs"));
-            }
+        let Some(path) = redirection.target.known(self.home.as_deref()) else {
+            return Some(self.judge_unknown(tool, what, "which file it is, is known only when it runs"));
         };
         if path == "/dev/null" {
             return None;
@@ -143,8 +145,7 @@ impl Policy {
 /// Whether a rule restricts a program or anything that it would run.
 fn restricts(rule: &RuleOf, tool: &str, run: &Run) -> Match {
     let own = rule.restricts_call(tool, &run.words);
-    let unclear = run.wrapper.as_ref().is_some_and(|wrapper| wrapper.unclear);
-    let unknown = if unclear { rule.restricts_unknown(tool) } else { Match::No };
+    let unknown = if may_run_more(run) { rule.restricts_unknown(tool) } else { Match::No };
     let guesses = run.wrapper.as_ref().map_or(0, |wrapper| wrapper.guesses);
     let guessed = run.words.len() - guesses..run.words.len();
     let guessed = guessed.map(|at| rule.restricts_call(tool, &run.words[at..]));
@@ -152,24 +153,13 @@ fn restricts(rule: &RuleOf, tool: &str, run: &Run) -> Match {
     guessed.chain(inner).chain([own, unknown]).max().unwrap_or(Match::No)
 }
 
-/// Whether a command of bash evaluates some of these words, or sets variables that they name.
-fn evaluates(program: &str, words: &[Word]) -> bool {
-    let is_option = |word: &Word| word.literal().is_none_or(|word| word.starts_with('-') && word != "--");
-    match program {
-        "printf" => {
-            words.first().is_some_and(is_option) || words.iter().take(2).any(|word| word.literal().is_none_or(counts))
-        }
-        "test" | "[" => words.iter().any(|word| *word == Word::Dynamic || matches!(word.literal(), Some("-v" | "-R"))),
-        "wait" => words.iter().any(is_option),
-        _ => false,
-    }
-}
-
-/// Whether a format of `printf` has a `%n`, which sets a variable to a number: `PATH`, say.
-fn counts(format: &str) -> bool {
-    let plain = format.replace("%%", "");
-    let conversions = plain.split('%').skip(1);
-    let kinds =
-        conversions.map(|text| text.trim_start_matches(|c: char| "hlLjztq".contains(c) || !c.is_ascii_alphabetic()));
-    kinds.into_iter().any(|kind| kind.starts_with('n'))
+/// Whether it may run more than what is known.
+fn may_run_more(run: &Run) -> bool {
+    let wraps =
+        |wrapper: &Wrapper| wrapper.unclear || wrapper.sets.iter().any(|(name, _)| variables::is_evaluated(name));
+    let is_evaluated = |(program, words): (&Word, &[Word])| match program {
+        Word::Literal(program) => run.by_bash && builtins::may_run(program, words),
+        Word::Home(_) | Word::Dynamic => false,
+    };
+    run.wrapper.as_ref().is_some_and(wraps) || run.words.split_first().is_some_and(is_evaluated)
 }

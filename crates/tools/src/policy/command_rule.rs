@@ -14,6 +14,10 @@ pub(super) struct CommandRule {
     arguments: Vec<Glob>,
     /// Any further words may follow.
     open: bool,
+    /// The last part of a program's path; none if any may be meant.
+    name: Option<Glob>,
+    /// What `~` means.
+    home: Option<String>,
 }
 
 /// A pattern of one word.
@@ -28,14 +32,22 @@ struct Glob {
 
 impl Glob {
     /// What restricts does so in any case of letters where file names have none.
-    fn new(text: &str, allows: bool) -> Result<Self, String> {
+    fn new(text: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
         let folds = !allows && cfg!(target_os = "macos");
         // `[` alone is a program.
         let literal = text == "[" || !text.contains(['*', '?', '[', ']', '{', '}', '\\']);
-        let compile = || GlobBuilder::new(text).case_insensitive(folds).build().map(|glob| glob.compile_matcher());
+        let below_home = text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let text = match below_home {
+            None => text.to_owned(),
+            Some(rest) => {
+                let home = home.ok_or("`~` needs HOME, which is not set")?;
+                if literal { format!("{home}{rest}") } else { format!("{}{rest}", globset::escape(home)) }
+            }
+        };
+        let compile = || GlobBuilder::new(&text).case_insensitive(folds).build().map(|glob| glob.compile_matcher());
         let matcher =
             if literal { None } else { Some(compile().map_err(|error| format!("{}: `{text}`", error.kind()))?) };
-        Ok(Self { text: text.to_owned(), matcher, folds })
+        Ok(Self { text, matcher, folds })
     }
 
     fn is_literal(&self) -> bool {
@@ -52,7 +64,7 @@ impl Glob {
 }
 
 impl CommandRule {
-    pub(super) fn new(pattern: &str, allows: bool) -> Result<Self, String> {
+    pub(super) fn new(pattern: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
         let mut words: Vec<_> = pattern.split_whitespace().collect();
         // One bare word is the program with any arguments.
         let open = words.len() == 1 || words.last() == Some(&"*");
@@ -60,8 +72,10 @@ impl CommandRule {
             words.pop();
         }
         let (program, arguments) = words.split_first().ok_or("it has no words")?;
-        let globs = arguments.iter().map(|word| Glob::new(word, allows)).collect::<Result<_, _>>()?;
-        let rule = Self { program: Glob::new(program, allows)?, arguments: globs, open };
+        let compile = |word: &&str| Glob::new(word, home, allows);
+        let arguments = arguments.iter().map(compile).collect::<Result<_, _>>()?;
+        let name = Glob::new(programs::name_of(program), home, allows).ok();
+        let rule = Self { program: compile(program)?, arguments, open, name, home: home.map(str::to_owned) };
         if allows { rule.check().map(|()| rule) } else { Ok(rule) }
     }
 
@@ -93,44 +107,45 @@ impl CommandRule {
 
     /// Whether it allows a call: all that matters of it must be known.
     pub(super) fn allows(&self, words: &[Word]) -> bool {
-        let Some((Word::Literal(program), arguments)) = words.split_first() else { return false };
+        let Some((program, arguments)) = words.split_first() else { return false };
         // A path is another program, whatever it is called.
-        self.program.matches(program) && self.arguments(arguments) == Match::Yes
+        let is_program = program.known(self.home.as_deref()).is_some_and(|program| self.program.matches(&program));
+        is_program && self.arguments(arguments) == Match::Yes
     }
 
     /// Whether it restricts a call: a program counts wherever it lies, and what is not known may be anything.
     pub(super) fn restricts(&self, words: &[Word]) -> Match {
         let Some((program, arguments)) = words.split_first() else { return Match::No };
-        let program = match program {
-            Word::Literal(program) | Word::Home(program) => program,
-            Word::Dynamic => return Match::Maybe,
+        let named = match (program.known(self.home.as_deref()), program) {
+            (Some(program), _) => self.is_called(&program),
+            // Without a home folder the end of the path is known.
+            (None, Word::Home(rest)) => self.is_called(rest),
+            (None, _) => return Match::Maybe,
         };
-        let named = if self.program.text.contains('/') && !program.contains('/') {
-            // It may be the one that is meant.
-            Match::Maybe
-        } else {
-            Match::Yes
-        };
-        let same_name = self.program.matches(programs::name_of(program));
-        let is_program = match named {
-            Match::Maybe => programs::name_of(&self.program.text) == program,
-            _ => self.program.matches(program) || same_name,
-        };
-        if is_program { self.arguments(arguments).min(named) } else { Match::No }
+        if named == Match::No { Match::No } else { self.arguments(arguments).min(named) }
+    }
+
+    /// Whether a program is the one that is restricted.
+    fn is_called(&self, program: &str) -> Match {
+        let name = programs::name_of(program);
+        if self.program.matches(program) || self.program.matches(name) {
+            return Match::Yes;
+        }
+        // A path can be written in many ways, and a program have many: of this name it may be the one that is meant.
+        let is_path = self.program.text.contains('/');
+        let may_be = is_path && self.name.as_ref().is_none_or(|glob| glob.matches(name));
+        if may_be { Match::Maybe } else { Match::No }
     }
 
     fn arguments(&self, words: &[Word]) -> Match {
         let mut words = words.iter();
         for glob in &self.arguments {
-            let matches = match words.next() {
-                None => false,
-                Some(Word::Literal(word)) => glob.matches(word),
-                Some(Word::Home(word)) => glob.matches(&format!("~{word}")),
+            let Some(word) = words.next() else { return Match::No };
+            match word.known(self.home.as_deref()) {
                 // It may be any number of words.
-                Some(Word::Dynamic) => return Match::Maybe,
-            };
-            if !matches {
-                return Match::No;
+                None => return Match::Maybe,
+                Some(word) if !glob.matches(&word) => return Match::No,
+                Some(_) => {}
             }
         }
         match (self.open, words.as_slice()) {

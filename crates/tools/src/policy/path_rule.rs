@@ -24,11 +24,11 @@ impl PathRule {
     }
 
     /// What restricts does so in any case of letters where file names have none.
-    pub(super) fn new(pattern: &str, home: Option<&Path>, allows: bool) -> Result<Self, String> {
+    pub(super) fn new(pattern: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
         let full = match pattern.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-                let home = home.and_then(Path::to_str).ok_or("`~` needs HOME, which is not set")?;
-                format!("{}{rest}", globset::escape(home.trim_end_matches('/')))
+                let home = home.ok_or("`~` needs HOME, which is not set")?;
+                format!("{}{rest}", globset::escape(home))
             }
             _ => pattern.strip_prefix("./").unwrap_or(pattern).to_owned(),
         };

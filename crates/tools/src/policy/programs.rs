@@ -4,11 +4,22 @@ use crate::script::Word;
 
 /// Programs that run what follows, and nothing else: looked through.
 const WRAPPERS: &str = "
-    ash bash builtin busybox caffeinate choom chroot chrt command dash dbus-run-session doas env eval exec
-    fakeroot find fish flock ionice ksh linux32 linux64 ltrace nice nohup nsenter numactl parallel pkexec
-    prlimit rbash runuser script setarch setpriv setsid sh ssh stdbuf strace su sudo systemd-run taskset
-    time timeout toybox trap unbuffer unshare valgrind watch xargs xvfb-run zsh
+    ash bash builtin busybox capsh chroot chrt command csh dash dbus-run-session doas elvish env eval exec
+    fakeroot find fish flock hyperfine ionice ksh linux32 linux64 mksh newgrp nice nodemon nohup nu parallel
+    pkexec pwsh rbash runuser script setsid sg sh ssh stdbuf strace su sudo taskset tcsh time timeout toybox
+    trap unbuffer watch watchexec xargs xonsh zsh
 ";
+
+/// Those of them whose options are many: whatever follows may be what they run.
+const GUESSED: &str = "
+    bwrap caffeinate catchsegv cgexec choom chpst chronic dumb-init eatmydata entr faketime firejail gdb gosu
+    lldb ltrace nsenter numactl perf prlimit proot proxychains proxychains4 rlwrap run-parts runcon setarch
+    setpriv setuidgid softlimit ssh-agent start-stop-daemon su-exec systemd-run tini torify torsocks
+    unshare valgrind xvfb-run
+";
+
+/// Tools of GNU that have a `g` before their name where others have it.
+const WITH_G: [&str; 8] = ["chroot", "env", "find", "nice", "nohup", "stdbuf", "timeout", "xargs"];
 
 /// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone.
 const RUNNERS: &str = "
@@ -57,7 +68,17 @@ pub(super) fn name_of(program: &str) -> &str {
 }
 
 pub(super) fn is_wrapper(name: &str) -> bool {
-    is_in(WRAPPERS, name)
+    is_in(WRAPPERS, without_g(name)) || is_guessed(name)
+}
+
+/// Whether whatever follows may be what it runs. Linkers run what they are given: `/lib/ld-linux.so.2`.
+pub(super) fn is_guessed(name: &str) -> bool {
+    is_in(GUESSED, name) || ["ld-linux", "ld-musl", "ld.so", "ld64.so"].iter().any(|linker| name.starts_with(linker))
+}
+
+/// The name without the `g` that tools of GNU have where others have theirs.
+pub(super) fn without_g(name: &str) -> &str {
+    name.strip_prefix('g').filter(|name| WITH_G.contains(name)).unwrap_or(name)
 }
 
 /// Whether it can run others. Versions count: `python3.12`.

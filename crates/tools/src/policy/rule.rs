@@ -37,7 +37,7 @@ enum Subject {
     /// Whatever a tool does.
     Tool,
     /// Commands that match.
-    Commands(CommandRule),
+    Commands(Box<CommandRule>),
     /// Places that any tool reads, or writes; or that the rule's own tool does either with.
     Places(Group, PathRule),
 }
@@ -51,7 +51,7 @@ enum Group {
 
 impl RuleOf {
     /// `allows`: the rule allows something, and so must not allow more than it seems to.
-    pub(super) fn new(rule: &Rule, home: Option<&Path>, allows: bool) -> Result<Self, PolicyError> {
+    pub(super) fn new(rule: &Rule, home: Option<&str>, allows: bool) -> Result<Self, PolicyError> {
         let error = |why: String| PolicyError { rule: rule.to_string(), why };
         let group = match rule.tool.as_str() {
             "read" => Some(Group::Read),
@@ -62,7 +62,9 @@ impl RuleOf {
             ("shell", None, _) if allows => {
                 return Err(error("it would allow every command; write `--policy all` if that is meant".to_owned()));
             }
-            ("shell", Some(pattern), _) => Subject::Commands(CommandRule::new(pattern, allows).map_err(error)?),
+            ("shell", Some(pattern), _) => {
+                Subject::Commands(Box::new(CommandRule::new(pattern, home, allows).map_err(error)?))
+            }
             (_, Some(pattern), Some(group)) => {
                 Subject::Places(group, PathRule::new(pattern, home, allows).map_err(error)?)
             }

@@ -23,6 +23,11 @@ const HARMLESS: [&str; 14] = [
 /// Locales in which every byte below 0x80 is the character that it is in ASCII.
 const LOCALES: [&str; 5] = ["", "C", "POSIX", "C.UTF-8", "en_US.UTF-8"];
 
+/// Whether bash evaluates what it holds, or runs the file that it names.
+pub(super) fn is_evaluated(name: &str) -> bool {
+    matches!(name, "BASH_ENV" | "ENV" | "PROMPT_COMMAND" | "PS0" | "PS4") || name.starts_with("BASH_FUNC_")
+}
+
 /// Whether it may be set for a program.
 pub(super) fn is_harmless(name: &str, value: Option<&str>) -> bool {
     let locale = name == "LANG" || name.starts_with("LC_");

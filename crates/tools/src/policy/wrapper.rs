@@ -1,7 +1,7 @@
 //! Programs that run other programs: what they would run.
 
 use super::prefixes::Prefix;
-use super::programs::name_of;
+use super::{programs, shells};
 use crate::script::Word;
 
 /// What a program would run.
@@ -26,35 +26,58 @@ pub(super) struct Wrapper {
 /// What a call of `words` would run in its turn, if its program is one that runs others.
 pub(super) fn look_through(words: &[Word]) -> Option<Wrapper> {
     let (program, rest) = words.split_first()?;
-    let name = name_of(program.literal()?);
-    if let Some(prefix) = Prefix::of(name) {
-        return Some(prefixed(prefix, rest));
+    let name = match program {
+        Word::Literal(program) | Word::Home(program) => programs::name_of(program),
+        Word::Dynamic => return None,
+    };
+    let plain = programs::without_g(name);
+    if let Some(prefix) = Prefix::of(plain) {
+        let wrapper = prefixed(prefix, rest);
+        return Some(Wrapper { harmless: wrapper.harmless && plain == name, ..wrapper });
     }
-    let wrapper = match name {
-        "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "rbash" | "fish" => shell(rest),
-        "eval" => joined(rest),
-        "trap" => quoted(&rest[..rest.len().min(1)]),
-        "alias" => quoted(rest),
+    let wrapper = match plain {
+        "sh" | "bash" | "dash" | "ash" | "rbash" => shells::posix(rest),
+        "eval" => joined(operands(rest)),
+        "trap" => quoted(operands(rest).get(..1).unwrap_or_default()),
+        "alias" => quoted(operands(rest)),
+        "compgen" | "complete" | "mapfile" | "readarray" => {
+            Wrapper { unclear: rest.contains(&Word::Dynamic), scripts: values_of(rest, 'C', &[]), ..Wrapper::default() }
+        }
         "." | "source" => Wrapper { unclear: true, ..Wrapper::default() },
         "find" => find(rest),
-        "parallel" | "ssh" | "watch" => remote(rest),
-        "flock" | "runuser" | "script" | "su" => with_command_option(rest),
+        // Other shells read scripts in another way, of which this is a guess.
+        "csh" | "elvish" | "fish" | "ksh" | "mksh" | "nu" | "pwsh" | "tcsh" | "xonsh" | "zsh" => remote(rest),
+        "hyperfine" | "newgrp" | "nodemon" | "parallel" | "sg" | "ssh" | "watch" | "watchexec" => remote(rest),
+        "capsh" | "flock" | "runuser" | "script" | "su" => {
+            Wrapper { scripts: values_of(rest, 'c', &["command", "session-command"]), ..guessed(rest) }
+        }
         // Their options are many: whatever follows may be what they run.
-        "caffeinate" | "choom" | "ltrace" | "nsenter" | "numactl" | "prlimit" | "setarch" | "setpriv"
-        | "systemd-run" | "unshare" | "valgrind" | "xvfb-run" => guessed(rest),
+        _ if programs::is_guessed(name) => guessed(rest),
         _ => return None,
     };
     Some(wrapper)
+}
+
+/// The words after a `--` that ends options.
+fn operands(words: &[Word]) -> &[Word] {
+    match words.split_first() {
+        Some((Word::Literal(word), rest)) if word == "--" => rest,
+        _ => words,
+    }
 }
 
 /// Options, operands, then the program.
 fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
     let mut wrapper = match prefix.skip(words) {
         Ok(at) => {
-            let (sets, call) =
-                if matches!(prefix.name, "env" | "sudo") { assignments(&words[at..]) } else { (vec![], &words[at..]) };
+            let rest = &words[at..];
+            let (sets, call) = if matches!(prefix.name, "env" | "sudo") { assignments(rest) } else { (vec![], rest) };
+            let is_option = call.first().and_then(Word::literal).is_some_and(|word| word.starts_with('-'));
             let calls = if call.is_empty() { vec![] } else { vec![call.to_vec()] };
-            Wrapper { harmless: prefix.harmless, outside: true, sets, calls, ..Wrapper::default() }
+            // After what is set, not every `env` takes an option for one.
+            let known = Wrapper { harmless: prefix.harmless, outside: true, calls, ..Wrapper::default() };
+            let wrapper = if is_option && call.len() < rest.len() { guessed(call) } else { known };
+            Wrapper { sets, ..wrapper }
         }
         Err(at) => guessed(&words[at..]),
     };
@@ -66,10 +89,13 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
             call.push(Word::Dynamic);
             wrapper.calls = vec![call];
         }
-        // `-S` splits a word into a command.
+        "chroot" | "doas" | "fakeroot" | "linux32" | "linux64" | "pkexec" | "sudo" if wrapper.calls.is_empty() => {
+            wrapper.unclear = true; // They start a shell, which reads.
+        }
+        // `-S` splits a word into more of its own.
         "env" if wrapper.unclear => {
-            let split = |word: &str| word.trim_start_matches("--split-string=").trim_start_matches("-S").to_owned();
-            wrapper.scripts = words.iter().filter_map(Word::literal).take(64).map(split).collect();
+            let split = values_of(words, 'S', &["split-string"]);
+            wrapper.scripts = split.iter().map(|words| format!("env {words}")).collect();
         }
         _ => {}
     }
@@ -81,10 +107,13 @@ fn guessed(words: &[Word]) -> Wrapper {
     Wrapper { unclear: true, outside: true, guesses: words.len(), ..Wrapper::default() }
 }
 
-/// Goes past words that set a variable.
+/// Goes past a `-`, which sets none, and words that set a variable.
 fn assignments(words: &[Word]) -> (Vec<(String, String)>, &[Word]) {
     let mut sets = Vec::new();
-    let mut rest = words;
+    let mut rest = match words {
+        [Word::Literal(word), rest @ ..] if word == "-" => rest,
+        _ => words,
+    };
     while let Some((Word::Literal(word), more)) = rest.split_first()
         && let Some((name, value)) = word.split_once('=')
     {
@@ -111,30 +140,6 @@ fn find(words: &[Word]) -> Wrapper {
     wrapper
 }
 
-/// A shell: the script that follows `-c`. Without one it runs a file, or what it reads. It is never harmless: it
-/// may not be bash, and read its script in another way.
-fn shell(words: &[Word]) -> Wrapper {
-    let mut has_script = false;
-    let mut words = words.iter();
-    while let Some(word) = words.next().and_then(Word::literal) {
-        match word.strip_prefix(['-', '+']) {
-            Some(long) if long.starts_with('-') && long != "-" => {}
-            Some(letters) if !letters.is_empty() => {
-                has_script |= letters.contains('c');
-                // Each of these takes a word; what is not known may be more than one.
-                for _ in letters.matches(['o', 'O']) {
-                    if words.next().is_none_or(|value| *value == Word::Dynamic) {
-                        return Wrapper { unclear: true, ..Wrapper::default() };
-                    }
-                }
-            }
-            _ if has_script => return Wrapper { scripts: vec![word.to_owned()], ..Wrapper::default() },
-            _ => break,
-        }
-    }
-    Wrapper { unclear: true, ..Wrapper::default() }
-}
-
 /// The words make one script.
 fn joined(words: &[Word]) -> Wrapper {
     let literal: Vec<_> = words.iter().filter_map(Word::literal).collect();
@@ -146,6 +151,7 @@ fn remote(words: &[Word]) -> Wrapper {
     let is_option = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     let mut scripts = joined(&words[words.iter().take_while(is_option).count()..]).scripts;
     scripts.extend(words.iter().filter_map(Word::literal).take(64).map(str::to_owned));
+    scripts.extend(values_of(words, 'c', &["command", "init-command"]));
     Wrapper { scripts, ..guessed(words) }
 }
 
@@ -156,22 +162,21 @@ fn quoted(words: &[Word]) -> Wrapper {
     Wrapper { unclear: scripts.len() < words.len(), scripts, ..Wrapper::default() }
 }
 
-/// A script after `-c` or `--command`; any other word may begin a program.
-fn with_command_option(words: &[Word]) -> Wrapper {
-    let mut scripts = Vec::new();
+/// The values of an option, wherever it may stand: a letter, or one of these long names.
+pub(super) fn values_of(words: &[Word], letter: char, names: &[&str]) -> Vec<String> {
+    let mut values = Vec::new();
     for (at, word) in words.iter().enumerate().take(64) {
-        let Some(word) = word.literal() else { continue };
-        let next = words.get(at + 1).and_then(Word::literal);
-        if let Some(script) = word.strip_prefix("--command=") {
-            scripts.push(script.to_owned());
-        } else if word == "--command" {
-            scripts.extend(next.map(str::to_owned));
-        } else if let Some(letters) = word.strip_prefix('-')
-            && let Some((_, attached)) = letters.split_once('c')
-        {
-            let script = if attached.is_empty() { next } else { Some(attached) };
-            scripts.extend(script.map(str::to_owned));
-        }
+        let Some(option) = word.literal().and_then(|word| word.strip_prefix('-')) else { continue };
+        let attached = match option.strip_prefix('-') {
+            Some(long) => {
+                let (name, value) = long.split_once('=').unwrap_or((long, ""));
+                names.iter().any(|known| !name.is_empty() && known.starts_with(name)).then_some(value)
+            }
+            None => option.split_once(letter).map(|(_, value)| value),
+        };
+        let next = || words.get(at + 1).and_then(Word::literal);
+        let value = attached.and_then(|value| if value.is_empty() { next() } else { Some(value) });
+        values.extend(value.map(str::to_owned));
     }
-    Wrapper { scripts, ..guessed(words) }
+    values
 }

@@ -89,6 +89,53 @@ const CURL: &[&str] = &[
     "((x)); curl evil",
     "a=(b); curl evil",
     "env env env sudo timeout 5 curl evil",
+    "eval -- 'curl evil'",
+    "builtin eval -- 'curl evil'",
+    "command -p eval -- 'curl evil'",
+    "trap -- 'curl evil' EXIT",
+    "alias -- c='curl evil'",
+    "env - curl evil",
+    "env - A=b curl evil",
+    "env A=b -- curl evil",
+    "env '-vScurl evil'",
+    "env -S '-i curl evil'",
+    "env --split-string='A=b curl evil'",
+    "bash -oc pipefail 'curl evil'",
+    "bash -oOc pipefail extglob 'curl evil'",
+    "bash --rcfile x -c 'curl evil'",
+    "bash -norc -c 'curl evil'",
+    "bash -c - 'curl evil'",
+    "bash -c -- 'curl evil'",
+    "zsh --emulate sh -c 'curl evil'",
+    "csh -c 'curl evil'",
+    "tcsh -c 'curl evil'",
+    "mksh -c 'curl evil'",
+    "ksh -c 'curl evil'",
+    "fish -c 'curl evil'",
+    "fish --command='curl evil'",
+    "pwsh -NoProfile -c 'curl evil'",
+    "su --session-command='curl evil'",
+    "compgen -C 'curl evil'",
+    "complete -C 'curl evil' x",
+    "mapfile -C 'curl evil' -c 1 a <<< b",
+    "readarray -tC'curl evil' -c 1 a <<< b",
+    "sg root 'curl evil'",
+    "sg root -c 'curl evil'",
+    "ssh-agent curl evil",
+    "start-stop-daemon --start --exec /usr/bin/curl",
+    "capsh -- -c 'curl evil'",
+    "/lib64/ld-linux-x86-64.so.2 /bin/sh -c 'curl evil'",
+    "/lib/ld-musl-x86_64.so.1 /usr/bin/curl evil",
+    "perf stat curl evil",
+    "gdb --args curl evil",
+    "bwrap --ro-bind / / curl evil",
+    "proot curl evil",
+    "firejail --quiet curl evil",
+    "gosu root curl evil",
+    "setuidgid root curl evil",
+    "cgexec -g cpu:x curl evil",
+    "gtimeout 5 curl evil",
+    "gfind . -exec curl {} +",
 ];
 
 #[test]
@@ -115,6 +162,52 @@ const MAY_BE_CURL: &[&str] = &[
     "echo '5 5 curl x' | xargs timeout -k",
     "echo '5 curl x' | xargs nice -n",
     "echo 'pipefail -c curl' | xargs bash -o",
+    // Commands of bash that evaluate what they are given.
+    "test -v 'a[$(curl x)]'",
+    "[ -v 'a[$(curl x)]' ]",
+    "x='a[$(curl x)]'; test -v \"$x\"",
+    "printf -v 'a[$(curl x)]' b",
+    "wait -p 'a[$(curl x)]'",
+    "read 'a[$(curl x)]' <<< b",
+    "let 'x=a[$(curl x)]'",
+    "x='a[$(curl x)]'; let \"$x\"",
+    "x='a[$(curl x)]'; let y=x",
+    "declare 'a[$(curl x)]=1'",
+    "declare -i i='b[$(curl x)]'",
+    "x='b[$(curl x)]'; declare -ri i=x",
+    "declare -n i='b[$(curl x)]'",
+    "typeset \"$x\"",
+    "local \"$x\"",
+    "a=1; unset 'a[$(curl x)]'",
+    "command unset 'a[$(curl x)]'",
+    "compgen -W '$(curl x)'",
+    "bind -x '\"a\":curl x'",
+    "enable -f ./x.so curl",
+    "fc -s",
+    "hash -p /usr/bin/curl foo; foo",
+    // Variables that bash evaluates.
+    "PS4='$(curl x)'; set -x; true",
+    "export PS4='$(curl x)'; set -x; true",
+    "declare -x PS4='$(curl x)'; set -x; true",
+    "read PS4 <<< '$(curl x)'; set -x; true",
+    "BASH_ENV=<(echo curl x) bash -c :",
+    "BASH_ENV=/dev/stdin bash -c : <<< 'curl x'",
+    "ENV=x sh -c :",
+    "env BASH_ENV=x bash -c :",
+    "env 'BASH_FUNC_true%%=() { curl x; }' bash -c true",
+    // A shell that reads its standard input.
+    "echo curl | fakeroot",
+    "echo curl | chroot /",
+    "echo curl | linux64",
+    "echo curl | sudo -s",
+    "echo curl | sudo -i",
+    "echo curl | doas -s",
+    "echo curl | csh",
+    "echo curl | newgrp",
+    "bash --rcfile -c ./evil.sh",
+    "bash -init-file -c ./evil.sh",
+    "fish -c 'set x curl; $x'",
+    "zsh -c '=curl x'",
 ];
 
 #[test]
@@ -228,14 +321,48 @@ fn words_of_a_rule_are_globs_on_literal_words() {
     // What is denied may hide behind what is not known.
     let world =
         Written { mode: PolicyMode::All, deny: &["shell(git push *)", "shell(/bin/x)"], ..Written::default() }.world();
+    // So may another name of the same program.
+    for command in ["//bin/x", "/bin/./x", "/usr/bin/x", "cd /bin; ./x", "sudo /opt/x"] {
+        assert_eq!(world.verdict(command), Ask, "{command}");
+    }
     for command in ["git push", "git push origin", "/usr/bin/git push -f", "/bin/x"] {
         assert_eq!(world.verdict(command), Deny, "{command}");
     }
     for command in ["git $x", "$x push", "git $(echo push)", "git pu*", "x"] {
         assert_eq!(world.verdict(command), Ask, "{command}");
     }
-    for command in ["git pull", "git commit -m \"$x\"", "/opt/x", "y"] {
+    for command in ["git pull", "git commit -m \"$x\"", "/opt/y", "y", "xy", "/x/y"] {
         assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+}
+
+#[test]
+fn a_tilde_in_a_rule_is_the_home_folder() {
+    let world = Written { allow: &["shell(~/bin/x)", "shell(ls ~/a ~/b*)"], ..Written::default() }.world();
+    let home = world.home.display();
+    for command in ["~/bin/x", "~/bin/x a", "ls ~/a ~/bc", &format!("ls {home}/a {home}/b"), &format!("{home}/bin/x")] {
+        assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+    for command in ["'~/bin/x'", "\\~/bin/x", "/bin/x", "x", "~/bin/y", "ls '~/a' ~/b", "ls ~/a '~/b'", "ls /a /b"] {
+        assert_eq!(world.verdict(command), Ask, "{command}");
+    }
+    let world =
+        Written { mode: PolicyMode::All, deny: &["shell(~/bin/x)", "shell(ls ~)"], ..Written::default() }.world();
+    let home = world.home.display();
+    for command in ["~/bin/x", "sudo ~/bin/x", &format!("{home}/bin/x a"), "ls ~", &format!("ls {home}")] {
+        assert_eq!(world.verdict(command), Deny, "{command}");
+    }
+    for command in ["./x", "x", "cd; bin/x", &format!("/{home}/bin/x")] {
+        assert_eq!(world.verdict(command), Ask, "{command}");
+    }
+    for command in ["~/bin/y", "ls '~'", "ls"] {
+        assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+    for rules in [
+        Written { deny: &["shell(~/x)"], ..Written::default() },
+        Written { ask: &["shell(a ~)"], ..Written::default() },
+    ] {
+        assert!(rules.policy(None).unwrap_err().to_string().contains("needs HOME"));
     }
 }
 

@@ -1,0 +1,49 @@
+//! Commands of bash that evaluate what they are given.
+
+use super::variables;
+use crate::script::Word;
+
+/// Whether it may run what these words say, or what a variable holds that they name.
+pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
+    let has_option = |letter| {
+        words.iter().filter_map(Word::literal).any(|word| word.starts_with(['-', '+']) && word.contains::<char>(letter))
+    };
+    let names_evaluated = || {
+        let names = words.iter().filter_map(Word::literal).map(|word| word.split(['=', '+']).next().unwrap_or(word));
+        names.into_iter().any(variables::is_evaluated)
+    };
+    // A subscript is arithmetic, which evaluates variables and their values in turn.
+    let has_subscript =
+        || words.iter().any(|word| word.literal().map_or(*word == Word::Dynamic, |word| word.contains('[')));
+    match program {
+        "bind" | "compgen" | "complete" | "enable" | "fc" | "let" => !words.is_empty(),
+        "hash" => has_option('p') || words.contains(&Word::Dynamic),
+        "declare" | "local" | "typeset" => has_option('i') || has_subscript() || names_evaluated(),
+        "read" | "unset" => has_subscript() || names_evaluated(),
+        // These take names and nothing else.
+        "export" | "getopts" | "mapfile" | "readarray" | "readonly" => names_evaluated(),
+        _ => evaluates(program, words),
+    }
+}
+
+/// Whether it evaluates some of these words, or sets variables that they name: no rule allows that.
+pub(super) fn evaluates(program: &str, words: &[Word]) -> bool {
+    let is_option = |word: &Word| word.literal().is_none_or(|word| word.starts_with('-') && word != "--");
+    match program {
+        "printf" => {
+            words.first().is_some_and(is_option) || words.iter().take(2).any(|word| word.literal().is_none_or(counts))
+        }
+        "test" | "[" => words.iter().any(|word| *word == Word::Dynamic || matches!(word.literal(), Some("-v" | "-R"))),
+        "wait" => words.iter().any(is_option),
+        _ => false,
+    }
+}
+
+/// Whether a format of `printf` has a `%n`, which sets a variable to a number: `PATH`, say.
+fn counts(format: &str) -> bool {
+    let plain = format.replace("%%", "");
+    let conversions = plain.split('%').skip(1);
+    let kinds =
+        conversions.map(|text| text.trim_start_matches(|c: char| "hlLjztq".contains(c) || !c.is_ascii_alphabetic()));
+    kinds.into_iter().any(|kind| kind.starts_with('n'))
+}

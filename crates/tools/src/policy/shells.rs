@@ -1,0 +1,59 @@
+//! Shells that read scripts as bash does: the one that follows `-c`.
+
+use super::wrapper::Wrapper;
+use crate::script::Word;
+
+/// Long options that stand alone. They come first, and bash takes them with one dash, too.
+const FLAGS: [&str; 11] = [
+    "debug",
+    "debugger",
+    "login",
+    "noediting",
+    "noprofile",
+    "norc",
+    "posix",
+    "pretty-print",
+    "protected",
+    "restricted",
+    "verbose",
+];
+
+/// Long options that take the next word.
+const VALUES: [&str; 2] = ["init-file", "rcfile"];
+
+/// What such a shell would run. Without a script it runs a file, or what it reads. It is never harmless: it may not be
+/// bash, and read its script in another way.
+pub(super) fn posix(words: &[Word]) -> Wrapper {
+    let scripts = script(words).map(str::to_owned);
+    Wrapper { unclear: scripts.is_none(), scripts: scripts.into_iter().collect(), ..Wrapper::default() }
+}
+
+/// The script that is among these words, if all of them up to there are known.
+fn script(words: &[Word]) -> Option<&str> {
+    let mut has_script = false;
+    let mut words = words.iter();
+    // What is not known may be any number of words.
+    while let Some(word) = words.next()?.literal() {
+        let option = match word.strip_prefix(['-', '+']) {
+            None => return has_script.then_some(word),
+            Some(_) if matches!(word, "-" | "--") => return words.next()?.literal().filter(|_| has_script),
+            Some(option) => option,
+        };
+        let long = option.strip_prefix('-').unwrap_or(option);
+        let values = if FLAGS.contains(&long) {
+            0
+        } else if VALUES.contains(&long) {
+            1
+        } else if option.starts_with('-') {
+            return None;
+        } else {
+            has_script |= option.contains('c');
+            // Each of these takes a word.
+            option.matches(['o', 'O']).count()
+        };
+        for _ in 0..values {
+            words.next().filter(|value| **value != Word::Dynamic)?;
+        }
+    }
+    None
+}
