@@ -1,12 +1,16 @@
 //! What the calls of one session have seen of files: whether somebody else has changed one since.
 
+pub(crate) mod change;
+pub(crate) mod mark;
+pub(crate) mod old_file;
+
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_common::FileMark;
 
-use crate::mark::is_same;
+use crate::files::mark::is_same;
 
 /// How many of its own changes to one file a session can look back over: more than one answer's calls at once.
 const MAX_PAST: usize = 256;

@@ -64,36 +64,23 @@
 
 mod act;
 mod ask;
-mod ask_user;
 mod background;
-mod change;
+mod builtin;
 mod context;
-mod edit_file;
 pub mod environment;
 mod files;
-mod glob;
-mod grep;
 mod input;
-mod jobs;
-mod list_dir;
-mod lossy;
-mod mark;
-mod old_file;
-mod pattern;
 mod place;
 mod policy;
 mod process;
-mod read_file;
 mod script;
 pub mod secrets;
-mod shell;
 pub mod shown;
 #[cfg(feature = "test-support")]
 pub mod testing;
 mod tool;
 mod walk;
 mod workspace;
-mod write_file;
 
 // Writing a tool.
 pub use act::Act;
@@ -115,15 +102,7 @@ pub use background::{Background, JobOutput, JobState, MAX_JOBS};
 pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor, supervise_if_asked};
 
 // Built-in tools.
-pub use ask_user::AskUser;
-pub use edit_file::EditFile;
-pub use glob::Glob;
-pub use grep::Grep;
-pub use jobs::Jobs;
-pub use list_dir::ListDir;
-pub use read_file::ReadFile;
-pub use shell::Shell;
-pub use write_file::WriteFile;
+pub use builtin::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, WriteFile};
 
 /// The example of the README, compiled.
 #[cfg(doctest)]

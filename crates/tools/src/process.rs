@@ -9,6 +9,7 @@
 mod abandoned;
 mod exit;
 mod group;
+pub(crate) mod lossy;
 mod running;
 mod start;
 mod started;

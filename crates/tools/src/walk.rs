@@ -5,6 +5,7 @@
 
 mod crew;
 mod ignores;
+pub(crate) mod pattern;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

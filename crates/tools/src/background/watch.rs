@@ -9,7 +9,7 @@ use holdpoint_common::{CallId, JobEnd};
 
 use super::Shared;
 use crate::ask::{Asker, ToolRequest};
-use crate::lossy::Lossy;
+use crate::process::lossy::Lossy;
 use crate::process::{Exit, Process, Read};
 
 /// Watches a job that has just been started.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::input::{parse, schema_of};
-use crate::lossy::Lossy;
+use crate::process::lossy::Lossy;
 use crate::process::{Exit, Process, ProcessSpec, Read};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};

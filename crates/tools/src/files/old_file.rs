@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use holdpoint_common::FileMark;
 
-use crate::mark::{Hashing, MAX_HASHED, mark};
+use crate::files::mark::{Hashing, MAX_HASHED, mark};
 use crate::place::{Place, Spot};
 
 /// Bytes that are read at once.

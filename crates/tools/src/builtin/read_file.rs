@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::act::Act;
 use crate::context::ToolContext;
+use crate::files::mark::{Hashing, mark};
 use crate::input::{parse, schema_of};
-use crate::mark::{Hashing, mark};
 use crate::place::{Judged, Place, Spot};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::mark::hash_of;
+use crate::files::mark::hash_of;
 use crate::shown::{self, Hunk};
 
 /// Lines around a change that are shown with it.

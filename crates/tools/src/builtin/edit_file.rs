@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::act::Act;
-use crate::change::Change;
 use crate::context::ToolContext;
+use crate::files::change::Change;
+use crate::files::mark::{is_same, mark_of};
+use crate::files::old_file::OldFile;
 use crate::input::{parse, schema_of};
-use crate::mark::{is_same, mark_of};
-use crate::old_file::OldFile;
 use crate::place::{Judged, Place, Spot};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
