@@ -33,15 +33,15 @@ const MAX_PLACES: usize = 10;
 
 /// The tool `edit_file`: replaces strings in a text file, one or several at once.
 ///
-/// Each old string has to stand in the text in exactly one place, unless all of its places are meant; the edits are made
-/// one after the other, and all of them or none. A string without carriage returns fits lines that end in carriage
+/// Each old string has to stand in the text in exactly one place, unless all of its places are meant; the edits are
+/// made one after the other, and all of them or none. A string without carriage returns fits lines that end in carriage
 /// return and line feed, too, and every line keeps its end; byte order mark and permissions stay. Files that are not
 /// UTF-8, or larger than 64 MiB, are refused.
 ///
-/// If the file has changed since a call of the session has last read or written it, nothing is done. Nor if it has since
-/// the diff was shown to the user: what was shown is what is done. Other calls of the session are not held against it,
-/// as long as the same lines become the same. An edit that does not fit is told at once, and not asked about, if the
-/// file may be read unasked; else the user is told.
+/// If the file has changed since a call of the session has last read or written it, nothing is done. Nor if it has
+/// since the diff was shown to the user: what was shown is what is done. Other calls of the session are not held
+/// against it, as long as the same lines become the same. An edit that does not fit is told at once, and not asked
+/// about, if the file may be read unasked; else the user is told.
 #[derive(Debug, Default)]
 pub struct EditFile {
     judged: Judged,

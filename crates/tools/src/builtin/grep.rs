@@ -48,8 +48,8 @@ const MAX_PATTERN: usize = 8 * 1024 * 1024;
 /// workspace is read, ignore files above it do not count. What a rule of the policy denies or asks about is left out,
 /// and said.
 ///
-/// Results are in the order of their paths, and always the same. A call shows at most 2,000 matches and 64 KiB, 500 bytes
-/// of a line, and says what it left out.
+/// Results are in the order of their paths, and always the same. A call shows at most 2,000 matches and 64 KiB, 500
+/// bytes of a line, and says what it left out.
 #[derive(Debug, Default)]
 pub struct Grep {
     judged: Judged,

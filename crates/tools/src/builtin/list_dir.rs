@@ -24,9 +24,9 @@ const MAX_ENTRIES: usize = 1_000;
 
 /// The tool `list_dir`: shows what lies in a folder, as a tree of so many levels.
 ///
-/// All is shown, hidden files and links too, which are not followed; folders that git ignores and `.git` are shown but not
-/// entered. A call shows at most 1,000 entries, those of upper levels first, and says what it left out; so it does of
-/// what a rule of the policy denies or asks about.
+/// All is shown, hidden files and links too, which are not followed; folders that git ignores and `.git` are shown but
+/// not entered. A call shows at most 1,000 entries, those of upper levels first, and says what it left out; so it does
+/// of what a rule of the policy denies or asks about.
 #[derive(Debug, Default)]
 pub struct ListDir {
     judged: Judged,

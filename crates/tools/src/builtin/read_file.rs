@@ -36,8 +36,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The tool `read_file`: shows lines of a text file, numbered from 1.
 ///
-/// One call shows at most 2,000 lines and 64 KiB, and says what it left out and how to go on. Files of more than 256 MiB,
-/// binary files, folders, devices and pipes are errors. What is not UTF-8 is shown as U+FFFD, and said.
+/// One call shows at most 2,000 lines and 64 KiB, and says what it left out and how to go on. Files of more than 256
+/// MiB, binary files, folders, devices and pipes are errors. What is not UTF-8 is shown as U+FFFD, and said.
 ///
 /// If the path leads elsewhere than it did when this instance judged it, nothing is read.
 #[derive(Debug, Default)]

@@ -15,7 +15,8 @@ const HOLD: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 const HOLD: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// A place's folder, held open, and the name in it. Whatever becomes of the way there, this is the place that was found.
+/// A place's folder, held open, and the name in it. Whatever becomes of the way there, this is the place that was
+/// found.
 #[derive(Debug)]
 pub(crate) struct Spot {
     folder: OwnedFd,

@@ -15,8 +15,9 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern: `*` and `?` stand for anything but `/`, `**` for folders, `[…]` and `{…,…}` for a choice. Without a
-    /// `/` it is a name, in any folder; with one at its end, all in that folder. After `!`, what does not match does.
+    /// Reads a pattern: `*` and `?` stand for anything but `/`, `**` for folders, `[…]` and `{…,…}` for a choice.
+    /// Without a `/` it is a name, in any folder; with one at its end, all in that folder. After `!`, what does not
+    /// match does.
     ///
     /// # Errors
     /// [`ToolError::Input`] if it is none.
