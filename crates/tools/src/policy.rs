@@ -4,6 +4,7 @@ mod builtins;
 mod command;
 mod command_rule;
 mod exceptions;
+mod folders;
 mod opened;
 mod path_rule;
 mod prefixes;
@@ -125,8 +126,10 @@ impl Policy {
         let class = if writes { Act::Write(place.clone()).class() } else { Act::Read(place.clone()).class() };
         let allowed =
             |policy: &Self| match policy.rules.allow.iter().find(|rule| rule.allows_place(tool, place, writes, root)) {
-                Some(rule) if !(writes && place.is_protected()) => Ok(allowed_by(rule)),
-                Some(_) => Err(Some("its name is protected: it starts programs or configures what does".to_owned())),
+                _ if writes && place.is_protected() => {
+                    Err(Some("its name is protected: it starts programs or configures what does".to_owned()))
+                }
+                Some(rule) => Ok(allowed_by(rule)),
                 None => Err(None),
             };
         let (verdict, why) = self.settle(class, |rule| rule.restricts_place(tool, place, writes, root), allowed);
@@ -192,6 +195,10 @@ impl Judgement {
     /// Why the verdict is what it is, in words.
     #[must_use]
     pub fn why(&self) -> &str {
-        self.parts.iter().find(|part| part.verdict == self.verdict).map_or("nothing is done", |part| &part.why)
+        let mut reasons = self.parts.iter().filter(|part| part.verdict == self.verdict).map(|part| part.why.as_str());
+        let Some(first) = reasons.next() else { return "nothing is done" };
+        // One part is enough to ask or to deny, but not to allow.
+        let allows = self.verdict == Verdict::Allow;
+        if allows && reasons.any(|why| why != first) { "every part is allowed" } else { first }
     }
 }

@@ -81,6 +81,9 @@ impl Explain {
         let root = cwd.canonicalize().map_err(|error| {
             CliError::usage(format!("{}: {error}", cwd.display())).hint("--cwd names the folder to work in")
         })?;
+        if self.subject.trim().is_empty() {
+            return Err(CliError::usage("there is nothing to explain").hint("give a command, or with --tool a path"));
+        }
         let place = || Place::resolve(&self.subject, &root).map_err(CliError::usage);
         let acts = match self.tool.as_str() {
             "shell" => vec![Act::Command(self.subject.clone())],

@@ -124,6 +124,9 @@ fn paths_of_tools_are_explained_too() {
     assert_eq!(verdict(&["--tool", "edit_file", "--policy", "edits", ".git/config"]), "ask");
     assert_eq!(verdict(&["--tool", "read_file", "--deny", "read(~/.ssh/**)", "../home/.ssh/id"]), "deny");
     assert_eq!(verdict(&["--policy", "readonly", "ls"]), "deny");
+    let ran = world.run(&["policy", "explain", "--policy", "edits", "echo a > .cargo/config.toml"]).code(0);
+    assert!(ran.out.contains("ask    > .cargo/config.toml\n       its name is protected"), "{ran:#?}");
     world.run(&["policy", "explain", "--tool", "web", "a"]).code(2);
+    assert!(world.run(&["policy", "explain", " "]).code(2).err.contains("nothing to explain"));
     world.run(&["policy", "explain", "--cwd", "nowhere", "ls"]).code(2);
 }

@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Folders and files whose name, anywhere in a path, makes it protected: they start programs or configure
 /// what does, or hold what lets people in. Lower case, and all begin with a dot.
-const PROTECTED: [&str; 49] = [
+const PROTECTED: [&str; 73] = [
     // Version control and its hooks, ourselves and other agents.
     ".git",
     ".gitconfig",
@@ -24,6 +24,14 @@ const PROTECTED: [&str; 49] = [
     ".cursor",
     ".gemini",
     ".mcp.json",
+    ".windsurf",
+    ".roo",
+    ".kiro",
+    ".continue",
+    ".opencode",
+    ".amp",
+    ".clinerules",
+    ".aider.conf.yml",
     // Shells and sessions.
     ".bashrc",
     ".bash_profile",
@@ -47,20 +55,37 @@ const PROTECTED: [&str; 49] = [
     ".xsession",
     ".xinitrc",
     ".config",
+    ".tmux.conf",
+    ".screenrc",
+    ".direnv",
     // Programs of the user's own, and our state.
     ".local",
+    // Build tools and interpreters.
+    ".cargo",
+    ".mise.toml",
+    ".devcontainer",
+    ".pdbrc",
+    ".ghci",
+    ".rprofile",
     // Editors and debuggers.
     ".vscode",
     ".idea",
+    ".zed",
+    ".vim",
     ".vimrc",
+    ".gvimrc",
+    ".nvim.lua",
     ".exrc",
     ".emacs",
     ".emacs.d",
+    ".emacs.el",
     ".gdbinit",
     ".lldbinit",
     // Keys.
     ".ssh",
     ".gnupg",
+    ".netrc",
+    ".aws",
 ];
 
 /// Whether a part of `path` is a protected name, or one that some file system takes for it. What lies above
@@ -139,6 +164,10 @@ mod tests {
             ".SSH",
             ".ßh",
             ".gıt",
+            ".Cargo",
+            ".RPROFILE",
+            ".nvim.lua",
+            "AIDER~1.YML",
         ] {
             assert!(is_protected_name(name), "{name:?}");
             assert!(is_protected(&Path::new("/w/sub").join(name).join("x"), Path::new("/w")), "{name:?}");

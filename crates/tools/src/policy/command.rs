@@ -4,6 +4,7 @@ use std::path::Path;
 
 use holdpoint_common::{PolicyClass, Verdict};
 
+use super::folders::Stands;
 use super::opened::{Opened, OpenedDeed, Run};
 use super::rule::{Match, RuleOf};
 use super::wrapper::Wrapper;
@@ -17,12 +18,11 @@ type NotAllowed = Option<String>;
 impl Policy {
     pub(super) fn judge_command(&self, tool: &str, command: &str, root: &Path, parts: &mut Vec<Part>) {
         let (opened, before) = (Opened::new(command), parts.len());
+        let stands = Stands::of(&opened.goes_to, root, self.home.as_deref());
         for deed in &opened.deeds {
             parts.extend(match deed {
-                OpenedDeed::Call(text, assignments, run) => {
-                    Some(self.judge_call(tool, text, assignments, run, opened.moves))
-                }
-                OpenedDeed::Redirect(redirection) => self.judge_redirection(tool, redirection, opened.moves, root),
+                OpenedDeed::Call(text, assignments, run) => Some(self.judge_call(tool, text, assignments, run, stands)),
+                OpenedDeed::Redirect(redirection) => self.judge_redirection(tool, redirection, stands, root),
                 OpenedDeed::Unclear(text, why) => Some(self.judge_unknown(tool, text.clone(), why)),
             });
         }
@@ -33,7 +33,7 @@ impl Policy {
         }
     }
 
-    fn judge_call(&self, tool: &str, text: &str, assignments: &[Assignment], run: &Run, moves: bool) -> Part {
+    fn judge_call(&self, tool: &str, text: &str, assignments: &[Assignment], run: &Run, stands: Stands) -> Part {
         let evaluates = assignments.iter().any(|assignment| variables::is_evaluated(&assignment.name));
         let restricts = |rule: &RuleOf| {
             let unknown = if evaluates { rule.restricts_unknown(tool) } else { Match::No };
@@ -50,14 +50,14 @@ impl Policy {
                     return Err(Some(ahead(&assignment.name)));
                 }
             }
-            if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, moves) }
+            if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, stands) }
         };
         let (verdict, why) = self.settle(PolicyClass::Run, restricts, allowed);
         Part { what: text.to_owned(), verdict, why }
     }
 
     /// Whether rules allow a program, and all that it would run.
-    fn allows_run(&self, run: &Run, moves: bool) -> Result<String, NotAllowed> {
+    fn allows_run(&self, run: &Run, stands: Stands) -> Result<String, NotAllowed> {
         let no = |why: &str| Err(Some(why.to_owned()));
         let Some(program) = run.words.first().and_then(|word| word.known(self.home.as_deref())) else {
             return no("which program it is, is known only when it runs");
@@ -70,7 +70,7 @@ impl Policy {
         if own && builtins::evaluates(program, &run.words[1..]) {
             return Err(Some(format!("`{program}` evaluates some of what it is given")));
         }
-        if moves && program.contains('/') && !program.starts_with('/') {
+        if stands != Stands::Here && program.contains('/') && !program.starts_with('/') {
             return no("its folder is not known: the command goes elsewhere");
         }
         if let Some(option) = programs::option_that_runs(program, &run.words[1..]) {
@@ -82,8 +82,8 @@ impl Policy {
             return Ok(allowed_by(rule));
         }
         if own && programs::is_quiet(program) {
-            return match program == "cd" && (run.words.len() > 2 || run.words.contains(&Word::Dynamic)) {
-                true => no("where it goes is known only when it runs"),
+            return match program == "cd" && stands == Stands::Anywhere {
+                true => no("the command goes outside the workspace, or where it goes is known only when it runs"),
                 false => Ok(format!("`{program}` runs nothing and changes no file")),
             };
         }
@@ -102,13 +102,13 @@ impl Policy {
         }
         let mut why = String::new();
         for call in &run.calls {
-            why = self.allows_run(call, moves)?;
+            why = self.allows_run(call, stands)?;
         }
         Ok(why)
     }
 
     /// What it says of a file that a command opens; none if it is one that can't matter.
-    fn judge_redirection(&self, tool: &str, redirection: &Redirection, moves: bool, root: &Path) -> Option<Part> {
+    fn judge_redirection(&self, tool: &str, redirection: &Redirection, stands: Stands, root: &Path) -> Option<Part> {
         let what = redirection.text.clone();
         let Some(path) = redirection.target.known(self.home.as_deref()) else {
             return Some(self.judge_unknown(tool, what, "which file it is, is known only when it runs"));
@@ -116,7 +116,7 @@ impl Policy {
         if path == "/dev/null" {
             return None;
         }
-        if moves && !path.starts_with('/') {
+        if stands != Stands::Here && !path.starts_with('/') {
             return Some(self.judge_unknown(tool, what, "its folder is not known: the command goes elsewhere"));
         }
         // Bash opens connections for some files in `/dev`, and others there are what the command has open by then.

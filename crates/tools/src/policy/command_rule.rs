@@ -95,14 +95,25 @@ impl CommandRule {
         if programs::is_wrapper(name) && wide {
             return Err(format!("`{name}` runs other programs; write the whole command, or allow what it would run"));
         }
-        let names_a_part = self.arguments.first().is_some_and(Glob::is_literal)
-            && self.arguments.iter().any(|word| !word.text.starts_with('-'));
-        if programs::is_runner(name) && wide && !names_a_part {
+        if programs::is_runner(name) && wide && !self.names_a_part() {
             return Err(format!(
                 "`{name}` can run other programs; write what of it, for example shell({name} SUBCOMMAND *), or the whole command"
             ));
         }
         Ok(())
+    }
+
+    /// Whether it names a part of its program: an argument that is no option, and not the value of one.
+    fn names_a_part(&self) -> bool {
+        let texts = self.arguments.iter().map(|word| word.text.as_str());
+        let before = std::iter::once("").chain(texts);
+        // The part of an interpreter that is meant comes after `-m`.
+        let takes_a_value =
+            |option: &str| option.starts_with('-') && !matches!(option, "-m" | "--") && !option.contains('=');
+        let is_part = |(word, before): (&Glob, &str)| {
+            word.is_literal() && !word.text.starts_with(['-', '+']) && !takes_a_value(before)
+        };
+        self.arguments.first().is_some_and(Glob::is_literal) && self.arguments.iter().zip(before).any(is_part)
     }
 
     /// Whether it allows a call: all that matters of it must be known.

@@ -19,8 +19,8 @@ const MAX_GUESSES: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Opened {
     pub(super) deeds: Vec<OpenedDeed>,
-    /// It may go to another folder: relative paths may begin anywhere.
-    pub(super) moves: bool,
+    /// The folders that it may go to; none for one that is not given or not known.
+    pub(super) goes_to: Vec<Option<Word>>,
     /// What was read: to read it again would find the same.
     scripts: HashSet<String>,
     /// How much that was, in bytes.
@@ -82,7 +82,9 @@ impl Opened {
 
     fn run(&mut self, words: Vec<Word>, by_bash: bool, depth: u32) -> Run {
         let name = words.first().and_then(Word::literal).map(programs::name_of);
-        self.moves |= name.is_some_and(programs::is_moving);
+        if name.is_some_and(programs::is_moving) {
+            self.goes_to.push(words.get(1).filter(|_| words.len() == 2).cloned());
+        }
         let mut wrapper = look_through(&words);
         let mut calls = Vec::new();
         if let Some(wrapper) = &mut wrapper {

@@ -24,24 +24,29 @@ const WITH_G: [&str; 8] = ["chroot", "env", "find", "nice", "nohup", "stdbuf", "
 /// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone.
 const RUNNERS: &str = "
     ansible ant apt apt-get at awk bazel brew bun bundle bunx busctl c++ cargo cc clang clang++ cmake
-    composer crontab dbus-send dc deno direnv docker dotnet dpkg ed elixir emacs entr erl ex expect g++ gawk
-    gcc gdb gem gh ghci git gmake gnuplot go gradle helm hg iex ip ipython irb java jj julia jupyter just
-    kubectl ld less lua m4 make man mawk meson more mosh mvn mysql nano ninja nix nix-shell nmap node nox
-    npm npx nvim octave open openssl osascript perl php pip pip3 pipx pnpm podman poetry pre-commit pry psql
-    pytest python python3 R rake Rscript rsync ruby runghc rustc rustup sage scp screen sed sftp sqlite3 svn
-    swift tar tclsh tcpdump terraform tmux tox uv uvx vagrant vi view vim xdg-open yarn zip
+    composer conda cpan crontab dbus-send dc deno direnv docker dotnet dpkg ed elixir emacs erl ex expect fzf
+    g++ gawk gcc gem gh ghci git gmake gnuplot go gradle gsed helm hg iex ip ipython irb java jj julia jupyter
+    just kubectl ld less lua lualatex m4 make mamba man mawk meson more mosh mvn mysql nano nawk nc ncat netcat
+    ninja nix nix-shell nmap node nodejs nox npm npx nvim octave open openssl original-awk osascript pandoc
+    pdflatex perl php pip pip3 pipx pnpm podman poetry pre-commit pry psql pytest python python3 R rake rpm
+    Rscript rsync ruby runghc rustc rustup sage scp screen sed sftp socat sqlite3 svn swift systemctl tar tclsh
+    tcpdump terraform tmux tox ts ts-node uv uvx vagrant vi view vim wish xdg-open xelatex yarn zip
 ";
 
+/// Compilers for other machines, which have the machine's name before theirs.
+const COMPILERS: [&str; 4] = ["-gcc", "-g++", "-clang", "-clang++"];
+
 /// Options by which programs run others that run none without them.
-const RUNNING_OPTIONS: [(&str, &[&str]); 8] = [
+const RUNNING_OPTIONS: [(&str, &[&str]); 9] = [
     ("bat", &["--pager"]),
+    ("batcat", &["--pager"]),
     ("fd", &["--exec", "--exec-batch", "-x", "-X"]),
     ("fdfind", &["--exec", "--exec-batch", "-x", "-X"]),
     ("install", &["--strip-program"]),
     ("rg", &["--pre", "--hostname-bin"]),
     ("sort", &["--compress-program"]),
     ("split", &["--filter"]),
-    ("wget", &["--use-askpass"]),
+    ("wget", &["--config", "--execute", "--use-askpass", "-e"]),
 ];
 
 /// Commands of bash that change nothing but where it stands, and end it: always allowed, unless denied.
@@ -84,7 +89,8 @@ pub(super) fn without_g(name: &str) -> &str {
 /// Whether it can run others. Versions count: `python3.12`.
 pub(super) fn is_runner(name: &str) -> bool {
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    is_in(RUNNERS, name) || is_in(RUNNERS, unversioned)
+    let is_compiler = COMPILERS.iter().any(|compiler| unversioned.ends_with(compiler));
+    is_in(RUNNERS, name) || is_in(RUNNERS, unversioned) || is_compiler || name.starts_with("git-")
 }
 
 /// The option by which a program runs others, if it is or may be among these words: written out, shortened, or

@@ -367,6 +367,27 @@ fn a_tilde_in_a_rule_is_the_home_folder() {
 }
 
 #[test]
+fn a_command_that_leaves_the_workspace_is_asked_for() {
+    let world = Written { allow: &["shell(npm run dev)"], ..Written::default() }.world();
+    let root = world.root.display().to_string();
+    fs::create_dir_all(world.root.join("a/b")).unwrap();
+    symlink("/", world.root.join("a/out")).unwrap();
+    for command in
+        ["cd a && npm run dev", "cd a/b; npm run dev", "cd new && npm run dev", &format!("cd {root}/a; npm run dev")]
+    {
+        assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+    // Where the second begins depends on the first.
+    for command in
+        ["cd a/out; npm run dev", "cd a; cd out; npm run dev", "cd out; cd a; npm run dev", "cd /; npm run dev"]
+    {
+        assert_eq!(world.verdict(command), Ask, "{command}");
+    }
+    let judgement = world.command("cd a && npm run dev");
+    assert_eq!(judgement.why(), "every part is allowed");
+}
+
+#[test]
 fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
     let refused = [
         "shell",
@@ -378,6 +399,22 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         "shell(git -* *)",
         "shell(git -C *)",
         "shell(git * status)",
+        "shell(git -C * *)",
+        "shell(git -c x=y *)",
+        "shell(npm --prefix * *)",
+        "shell(python3 -I * *)",
+        "shell(cargo +nightly *)",
+        "shell(csh *)",
+        "shell(nodejs *)",
+        "shell(wish)",
+        "shell(socat)",
+        "shell(perf stat *)",
+        "shell(run-parts *)",
+        "shell(gfind . *)",
+        "shell(original-awk *)",
+        "shell(x86_64-linux-gnu-gcc)",
+        "shell(aarch64-linux-gnu-g++-12 *)",
+        "shell(git-lfs *)",
         "shell(make)",
         "shell(npm)",
         "shell(npx *)",
@@ -416,12 +453,24 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         "shell(npm run *)",
         "shell(make test)",
         "shell(python -m pytest *)",
+        "shell(git -C * status *)",
+        "shell(npm --prefix=x run *)",
+        "shell(cargo +nightly test *)",
+        "shell(docker compose -f * ps)",
         "web",
         "write(a/**)",
     ];
     for rule in kept {
         Written { allow: &[rule], ..Written::default() }.policy(None).unwrap();
     }
+    let world = Written { allow: &["shell(wget)", "shell(batcat)"], ..Written::default() }.world();
+    for command in ["wget -q x", "batcat x"] {
+        assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+    for option in ["-e use_askpass=./x", "-qeuse_askpass=./x", "--execute=use_askpass=./x", "--exec x", "--config=x"] {
+        assert_eq!(world.verdict(&format!("wget {option} y")), Ask, "{option}");
+    }
+    assert_eq!(world.verdict("batcat --pager=./x y"), Ask);
     // Denying and asking may be as wide as they like.
     Written { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..Written::default() }.policy(None).unwrap();
 }

@@ -122,7 +122,7 @@ impl Place {
         let mut left: BTreeSet<_> = names.filter(|name| !name.starts_with('-')).collect();
         left.remove("out");
         left.remove("bad");
-        if self.mark.exists() {
+        if fs::remove_file(&self.mark).is_ok() {
             left.insert("the mark of another program".to_owned());
         }
         left
