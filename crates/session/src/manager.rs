@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use actix::prelude::*;
+use holdpoint_common::limits::LEAVE_AFTER;
 use holdpoint_common::{SessionId, SessionSettings, SessionSummary, Snapshot, Timestamp, Who};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -344,10 +345,20 @@ impl Handler<ActorEnded> for Manager {
     fn handle(&mut self, ActorEnded { id, panicked }: ActorEnded, ctx: &mut Self::Context) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         if !panicked {
-            entry.life = Life::Saved;
-            entry.ends.drain(..).for_each(|ended| {
-                // Who waited may be gone.
-                let _ = ended.send(());
+            let before = match std::mem::replace(&mut entry.life, Life::Saved) {
+                Life::Live { alive, .. } => Some(alive),
+                Life::Starting { .. } | Life::Saved => None,
+            };
+            let (ends, patience) = (std::mem::take(&mut entry.ends), self.base.limits.grace() + LEAVE_AFTER);
+            actix_rt::spawn(async move {
+                // What its background jobs have started is ending; what can't be ended is left.
+                if let Some(mut alive) = before {
+                    let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
+                }
+                ends.into_iter().for_each(|ended| {
+                    // Who waited may be gone.
+                    let _ = ended.send(());
+                });
             });
             let name = entry.settings.name.clone();
             // From now on the store knows all there is to know.

@@ -307,11 +307,15 @@ impl State {
             // It may be of a turn that is long over.
             | Fact::JobEnded { .. } => (None, None),
             Fact::TurnStarted { turn, .. } => (Some(*turn), None),
+            // Its turn may be over by then.
+            Fact::JobStarted { job } => {
+                let open = self.turn().filter(|turn| turn.id == job.turn);
+                (open.map(|turn| turn.id), open.map(|turn| turn.step).filter(|step| *step > 0))
+            }
             Fact::StepStarted => (self.turn().map(|turn| turn.id), self.turn().map(|turn| turn.step + 1)),
             Fact::AssistantMessage(_)
             | Fact::ToolStarted { .. }
             | Fact::ToolFinished(_)
-            | Fact::JobStarted { .. }
             | Fact::StepFinished { .. }
             | Fact::AskRaised { .. }
             | Fact::AskAnswered { .. }

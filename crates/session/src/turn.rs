@@ -4,6 +4,7 @@
 mod answer;
 mod arguments;
 mod call;
+mod order;
 mod request;
 mod retry;
 mod schema;
@@ -30,6 +31,7 @@ use crate::project;
 use crate::state::{Gate, Report};
 use answer::Answered;
 use call::CallEnd;
+use order::Order;
 use retry::Tries;
 
 /// What a runner is given.
@@ -250,13 +252,13 @@ impl Runner {
     /// Runs the calls of an answer side by side; `Some` if the turn ends with them.
     async fn calls(&self, calls: Vec<ToolCall>, refused: Vec<(CallId, String)>, toolbox: &mut Toolbox) -> Option<End> {
         let mut running = Vec::with_capacity(calls.len());
-        for call in calls {
+        for (call, order) in calls.into_iter().zip(Order::places()) {
             let refusal = refused.iter().find(|(id, _)| *id == call.id).map(|(_, why)| why.clone());
             let tool = match refusal {
                 Some(why) => Err(why),
                 None => toolbox.take(&call.name).ok_or_else(|| self.no_such_tool(&call.name)),
             };
-            running.push(self.run_call(call, tool).boxed());
+            running.push(self.run_call(call, tool, order).boxed());
         }
         let parallel = self.outfit.limits.parallel_tools.max(1);
         let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
@@ -279,11 +281,14 @@ impl Runner {
         panicked.map(|error| End { outcome: Outcome::Panicked, error: Some(error), ..End::default() })
     }
 
-    async fn run_call(&self, call: ToolCall, tool: Result<Box<dyn Tool>, String>) -> CallEnd {
+    async fn run_call(&self, call: ToolCall, tool: Result<Box<dyn Tool>, String>, mut order: Order) -> CallEnd {
         let span = tracing::info_span!("call", call = %call.id, tool = call.name);
         match tool {
-            Ok(tool) => self.call(call, tool).instrument(span).await,
-            Err(why) => CallEnd::of(ToolResult::unrun(call.id, ToolStatus::Error, why)),
+            Ok(tool) => self.call(call, tool, order).instrument(span).await,
+            Err(why) => {
+                order.comes().await;
+                CallEnd::of(ToolResult::unrun(call.id, ToolStatus::Error, why))
+            }
         }
     }
 
@@ -302,6 +307,18 @@ impl Runner {
     async fn gate(&self, gate: Gate) -> Passage {
         let (runner, passage) = oneshot::channel();
         if self.lane.send(Lane::Gate(gate, runner)).await.is_err() {
+            return Passage::Cut;
+        }
+        passage.await.unwrap_or(Passage::Cut)
+    }
+
+    /// The same for a call, when those before it in its answer have come to theirs.
+    async fn gate_in(&self, mut order: Order, gate: Gate) -> Passage {
+        order.comes().await;
+        let (runner, passage) = oneshot::channel();
+        let sent = self.lane.send(Lane::Gate(gate, runner)).await;
+        drop(order);
+        if sent.is_err() {
             return Passage::Cut;
         }
         passage.await.unwrap_or(Passage::Cut)

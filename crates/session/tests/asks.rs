@@ -320,3 +320,21 @@ async fn m_a2_an_always_also_answers_the_same_asks_behind_it() {
     session.answer(&open[0].id, Answer::Deny { reason: None }).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
 }
+
+#[tokio::test]
+async fn m_a7_the_asks_of_one_answer_come_in_its_order() {
+    for _ in 0..20 {
+        let harness = Harness::start();
+        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let mut events = harness.watch(&session).await;
+        // One that can't be judged and one that is no tool are among them.
+        let script = (0..4).fold(reply(), |script, n| script.call("probe", json!({ "n": n })));
+        let script = script.call("shell", json!({"command": ""})).call("nothing", json!({}));
+        harness.model.then((4..8).fold(script, |script, n| script.call("probe", json!({ "n": n }))));
+        session.prompt("go").await.unwrap();
+        for n in 0..8 {
+            let AskRequest::Pause(pause) = events.asked().await.request else { panic!("a question") };
+            assert_eq!(pause.details, Some(format!("{{\"n\":{n}}}")));
+        }
+    }
+}

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
-use holdpoint_common::{Fact, Outcome, PolicyMode, SessionStatus, StopHow, ToolStatus};
+use holdpoint_common::{Fact, FileMark, Outcome, PolicyMode, SessionStatus, StopHow, ToolStatus};
 use holdpoint_session::Interruption;
 use holdpoint_session::model::Message;
 use holdpoint_session::testing::{Harness, reply, soon};
@@ -268,4 +268,33 @@ async fn t_p1_whatever_runs_is_gone_with_the_receipt() {
         assert!(end.receipt.unwrap().processes.total() >= 1);
         events.turn_finished().await;
     }
+}
+
+#[tokio::test]
+async fn m_c3_what_an_interrupted_call_had_done_is_known() {
+    let harness = Harness::start();
+    let mark = FileMark { path: "made".into(), size: 1, modified: 1, hash: None };
+    let wrote = mark.clone();
+    harness.probe.does(move |_, context| {
+        context.output("up");
+        while !context.is_cancelled() {
+            std::thread::yield_now();
+        }
+        Ok(ToolOutcome { wrote: vec![wrote.clone()], ..ToolOutcome::text("wrote made") })
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("up").await;
+    session.interrupt_and_wait().await.unwrap().unwrap();
+    events.turn_finished().await;
+    let result = events.facts().find_map(|fact| match fact {
+        Fact::ToolFinished(result) => Some(result.clone()),
+        _ => None,
+    });
+    let result = result.unwrap();
+    assert_eq!((result.status, &result.wrote), (ToolStatus::Interrupted, &vec![mark]));
+    assert!(result.result.contains("wrote made"), "{}", result.result);
+    assert!(session.snapshot().files_modified.contains("made"));
 }

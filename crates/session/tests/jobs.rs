@@ -154,3 +154,40 @@ async fn m_b8_a_session_that_fails_takes_its_jobs_down_and_says_so() {
     events.turn_finished().await;
     assert_eq!(session.snapshot().jobs, []);
 }
+
+/// The news of a job goes another way than its call's result, and either may be first.
+#[tokio::test]
+async fn m_e7_no_job_is_lost_behind_a_flood_of_output() {
+    let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 50 } else { 5 };
+    for _ in 0..rounds {
+        let harness = Harness::start();
+        let flood = json!({"command": "yes | head -c 3000000"});
+        let script = reply().call("shell", flood.clone()).call("shell", flood);
+        let script = (0..4).fold(script, |script, _| script.call("shell", background("sleep 1000")));
+        harness.model.then(script);
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        for _ in 0..4 {
+            job_started(&mut events).await;
+        }
+        session.settled().await.unwrap();
+        assert_eq!(session.snapshot().jobs.len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn t_p11_when_a_close_returns_nothing_of_its_jobs_lives() {
+    let harness = Harness::start();
+    let census = Census::new();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let command = format!("trap '' TERM; : {}; while :; do sleep 0.01; done", census.mark());
+    harness.model.then(reply().call("shell", background(&command)));
+    session.prompt("go").await.unwrap();
+    job_started(&mut events).await;
+    events.turn_finished().await;
+    census.wait_living(1);
+    session.close().await.unwrap();
+    assert_eq!(census.living(), []);
+}

@@ -4,10 +4,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use holdpoint_common::limits::LEAVE_AFTER;
-use holdpoint_common::{EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict};
+use holdpoint_common::{CallId, EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict};
 use holdpoint_tools::{Asker, Intent, Judgement, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome};
 use tokio::sync::oneshot;
 
+use super::order::Order;
 use super::{Runner, panic_text};
 use crate::lane::{LaneSink, Passage};
 use crate::state::{Clearance, Confirm, Gate};
@@ -40,21 +41,25 @@ struct Returned {
 }
 
 impl Runner {
-    pub(super) async fn call(&self, call: ToolCall, tool: Box<dyn Tool>) -> CallEnd {
+    pub(super) async fn call(&self, call: ToolCall, tool: Box<dyn Tool>, mut order: Order) -> CallEnd {
         let unrun = |status, why: String| CallEnd::of(ToolResult::unrun(call.id, status, why));
         let (tool, intent, judgement) = match self.judge(&call, tool).await {
             Ok(judged) => judged,
-            Err((status, why)) => return unrun(status, why),
+            Err((status, why)) => {
+                order.comes().await;
+                return unrun(status, why);
+            }
         };
         let clearance = match judgement.verdict {
             Verdict::Allow => Clearance::Allow,
             Verdict::Ask => confirm(&call, intent),
             Verdict::Deny => {
+                order.comes().await;
                 let why = format!("denied: {} ({})", judgement.why(), intent.message);
                 return CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) };
             }
         };
-        match self.gate(Gate::Tool { call: call.id, clearance }).await {
+        match self.gate_in(order, Gate::Tool { call: call.id, clearance }).await {
             Passage::Call => self.run_tool(call, tool).await,
             Passage::Denied(why) => CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) },
             Passage::Step(_) | Passage::Cut => {
@@ -126,19 +131,30 @@ impl Runner {
         }
         processes.end();
         let back = tokio::time::timeout(limits.grace() + LEAVE_AFTER, returned).await;
-        let (how, tool, processes) = match back {
-            Ok(Ok(Ok(back))) => (StopHow::Returned, Some(back.tool), back.processes),
-            Ok(_) => (StopHow::Returned, None, processes.so_far()),
+        let (how, tool, outcome, processes) = match back {
+            Ok(Ok(Ok(back))) => (StopHow::Returned, Some(back.tool), back.outcome.ok(), back.processes),
+            Ok(_) => (StopHow::Returned, None, None, processes.so_far()),
             Err(_) => {
                 tracing::warn!(call = %call.id, tool = call.name, "the tool did not come back and is left");
-                (StopHow::Left, None, processes.so_far())
+                (StopHow::Left, None, None, processes.so_far())
             }
         };
-        let why = "interrupted: what it did until then stands";
-        let result =
-            ToolResult { output: sink.close().await, ..ToolResult::unrun(call.id, ToolStatus::Interrupted, why) };
+        let result = interrupted(call.id, sink.close().await, outcome);
         let stopped = Some(StoppedTool { call: call.id, name: call.name, how });
         CallEnd { result, tool, stopped, processes }
+    }
+}
+
+/// The result of a call that the cut found running: what it did until then stands, and is known.
+fn interrupted(call: CallId, output: Kept, outcome: Option<ToolOutcome>) -> ToolResult {
+    let why = "interrupted: what it did until then stands";
+    let result = ToolResult::unrun(call, ToolStatus::Interrupted, why);
+    match outcome {
+        None => ToolResult { output, ..result },
+        // It was done before it noticed.
+        Some(ToolOutcome { output: said, read, wrote, .. }) => {
+            ToolResult { output, read, wrote, result: format!("{why}; it had come to its end: {said}"), ..result }
+        }
     }
 }
 

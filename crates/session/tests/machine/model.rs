@@ -89,8 +89,8 @@ impl Model {
                 format!("Asked {next}")
             }
             Input::JobStarted { turn, call, .. } => {
-                let begun = self.at == At::Running && turn.0 == self.turns && self.stage(call.0) == Some("started");
-                if !begun || self.jobs.contains(&call.0) {
+                let open = matches!(self.at, At::Idle | At::Running);
+                if !open || turn.0 > self.turns || self.jobs.contains(&call.0) {
                     return "Stale".to_owned();
                 }
                 self.jobs.push(call.0);

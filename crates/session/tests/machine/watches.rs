@@ -314,12 +314,10 @@ impl Watch for Jobs {
         for (event, fact) in seen.facts() {
             match fact {
                 Fact::JobStarted { job } => {
-                    ensure!(event.turn == Some(job.turn), "{job:?} is of turn {:?}", event.turn);
-                    ensure!(
-                        matches!(seen.before.phase(), Phase::Running(_)),
-                        "a job began in {:?}",
-                        seen.before.phase()
-                    );
+                    let open = seen.before.turn().filter(|turn| turn.id == job.turn).map(|turn| turn.id);
+                    ensure!(event.turn == open, "{job:?} is of turn {:?}", event.turn);
+                    let phase = seen.before.phase();
+                    ensure!(matches!(phase, Phase::Idle | Phase::Running(_)), "a job began in {phase:?}");
                     ensure!(self.0.insert(job.id), "job {} began twice", job.id);
                 }
                 Fact::JobEnded { job, .. } => {

@@ -94,9 +94,7 @@ impl<'a> Follower<'a> {
             return self.leaving.code().ok_or(error);
         }
         self.session.close().await?;
-        if self.human.is_none() {
-            self.drain().await?;
-        }
+        self.drain().await?;
         self.ui.flush()?;
         Ok(self.code())
     }

@@ -8,13 +8,15 @@ use crate::state::decision::Reply;
 
 impl Draft<'_> {
     pub(super) fn job_started(&mut self, turn: TurnId, call: CallId, command: String) -> Reply {
+        // Told by mailbox, it may come behind the result of its call, and behind the end of its turn.
+        let known = turn < self.state.next_turn() && !self.state.has_job(call);
         match &self.state.phase {
-            Phase::Running(open) if open.id == turn && open.has_begun(call) && !self.state.has_job(call) => {
+            Phase::Idle | Phase::Running(_) if known => {
                 let job = Job { id: call, turn, command, since: self.moment.now };
                 self.facts.push(Fact::JobStarted { job });
                 Reply::Noted
             }
-            // It began before the cut and is ended with it.
+            // It began before the cut and is ended with it; after a close, all are.
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Reply::Stale,
         }
     }
