@@ -43,6 +43,8 @@ async fn play(reply: Reply) -> Vec<Result<ModelEvent, ModelError>> {
         match (joined.last_mut(), event) {
             (Some(Ok(ModelEvent::Text(text))), Ok(ModelEvent::Text(more)))
             | (Some(Ok(ModelEvent::Thought(text))), Ok(ModelEvent::Thought(more))) => text.push_str(&more),
+            // That a call is being written is no part of the answer.
+            (_, Ok(ModelEvent::Writing { .. })) => {}
             (_, event) => joined.push(event),
         }
     }

@@ -47,6 +47,8 @@ async fn ask(model: &dyn Model, request: ModelRequest) -> Vec<Said> {
         match (joined.last_mut(), event) {
             (Some(Ok(ModelEvent::Text(text))), Ok(ModelEvent::Text(more)))
             | (Some(Ok(ModelEvent::Thought(text))), Ok(ModelEvent::Thought(more))) => text.push_str(&more),
+            // That a call is being written is no part of the answer.
+            (_, Ok(ModelEvent::Writing { .. })) => {}
             (_, event) => joined.push(event),
         }
     }

@@ -14,6 +14,14 @@ pub const GO_ON: &str = "[Your answer was cut off here: the connection was lost.
 /// last word is not the model's.
 #[must_use]
 pub fn messages(facts: &[Arc<Event>]) -> Vec<Message> {
+    let mut messages = apart(facts);
+    join(&mut messages);
+    messages
+}
+
+/// The same with each prompt apart, for the newest alone has to fit into a request; [`join`] makes it whole.
+#[must_use]
+pub fn apart(facts: &[Arc<Event>]) -> Vec<Message> {
     let mut conversation = Conversation { messages: Vec::with_capacity(facts.len()), ..Conversation::default() };
     for fact in facts.iter().filter_map(|event| event.fact()) {
         match fact {
@@ -24,6 +32,18 @@ pub fn messages(facts: &[Arc<Event>]) -> Vec<Message> {
         }
     }
     conversation.finish()
+}
+
+/// Makes one message of prompts in a row, as turns leave them that ended before their answers.
+pub fn join(messages: &mut Vec<Message>) {
+    messages.dedup_by(|message, before| match (message, before) {
+        (Message::User(text), Message::User(before)) => {
+            before.push_str("\n\n");
+            before.push_str(text);
+            true
+        }
+        _ => false,
+    });
 }
 
 /// A conversation in the making.
@@ -39,14 +59,7 @@ struct Conversation {
 impl Conversation {
     fn prompt(&mut self, text: &str) {
         self.close();
-        match self.messages.last_mut() {
-            // A turn that was cut before its answer leaves two prompts in a row.
-            Some(Message::User(before)) => {
-                before.push_str("\n\n");
-                before.push_str(text);
-            }
-            _ => self.messages.push(Message::User(text.to_owned())),
-        }
+        self.messages.push(Message::User(text.to_owned()));
     }
 
     fn answer(&mut self, message: &AssistantMessage) {

@@ -72,6 +72,11 @@ pub enum ModelEvent {
     Thought(String),
     /// What the provider wants back unchanged with the thought before.
     ThoughtSignature(String),
+    /// A piece of the arguments of a call, which is told whole once it is written: a sign of life, and what it weighs.
+    Writing {
+        /// Bytes of the piece.
+        bytes: usize,
+    },
     /// A whole tool call.
     Call {
         /// The tool.

@@ -9,7 +9,7 @@ use holdpoint_common::{
     ToolStatus, Usage, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
-use holdpoint_session::history::{GO_ON, messages};
+use holdpoint_session::history::{GO_ON, apart, join, messages};
 use holdpoint_session::model::{Message, ModelRequest};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_tools::ToolSpec;
@@ -179,7 +179,7 @@ proptest! {
         tokens in 100..8000u64,
         lines in 20..1500u64,
     ) {
-        let whole = request(messages(&facts(&happens)));
+        let whole = request(apart(&facts(&happens)));
         let bounds = Bounds { tokens, lines };
         let mut fitted = whole.clone();
         let mut again = whole.clone();
@@ -194,7 +194,9 @@ proptest! {
         if whole.messages.is_empty() {
             return Ok(());
         }
-        prop_assert_eq!(violations(&fitted.messages), Vec::<String>::new());
+        let mut sent = fitted.messages.clone();
+        join(&mut sent);
+        prop_assert_eq!(violations(&sent), Vec::<String>::new());
         let (sent, sent_lines) = size(&fitted);
         prop_assert!(sent <= tokens || fitted.bytes() * 2 / 5 <= tokens, "{sent} of {tokens} tokens");
         prop_assert!(sent_lines <= lines, "{sent_lines} of {lines} lines");
@@ -311,4 +313,35 @@ fn m_e3_a_request_never_goes_above_the_models_window() {
     assert_eq!(tokens(Some(32_768), None), 28_672, "an eighth is left for the answer");
     assert_eq!(tokens(Some(32_768), Some(8_000)), 24_768, "what an answer may have is left for it");
     assert_eq!(tokens(Some(4_000), Some(8_000)), 0);
+}
+
+#[tokio::test]
+async fn m_e3_after_a_prompt_that_is_too_large_the_next_one_is_answered() {
+    let limits = holdpoint_common::Limits { max_history_tokens: 4000, ..holdpoint_common::Limits::default() };
+    let harness = Harness::limited(limits);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("word ".repeat(5000)).await.unwrap();
+    assert!(events.turn_finished().await.error.unwrap().contains("too large"));
+    for prompt in ["hi", "and now?"] {
+        session.prompt(prompt).await.unwrap();
+        let end = events.turn_finished().await;
+        assert_eq!(end.outcome, holdpoint_common::Outcome::Done, "{:?}", end.error);
+        let request = harness.model.requests().pop().unwrap();
+        assert_eq!(request.messages.last(), Some(&Message::User(prompt.into())), "the large one is left out");
+        assert_eq!(violations(&request.messages), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn m_c4_prompts_in_a_row_that_fit_are_sent_as_one() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    harness.model.then(reply().fail("no"));
+    for prompt in ["one", "two"] {
+        session.prompt(prompt).await.unwrap();
+        events.turn_finished().await;
+    }
+    assert_eq!(harness.model.requests()[1].messages, [Message::User("one\n\ntwo".into())]);
 }

@@ -1,6 +1,7 @@
 //! What the server answers: a script of parts, bytes, waits and endings, the same for every wire.
 
 use std::io::Write;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::{Gate, openai};
 const BLOCK: usize = 64 * 1024;
 
 /// How often a server that has nothing to say shows that it is alive.
-const KEEP_ALIVE: std::time::Duration = std::time::Duration::from_millis(50);
+const KEEP_ALIVE: Duration = Duration::from_millis(50);
 
 /// The answer to one request, played step by step.
 #[derive(Clone, Default)]
@@ -43,6 +44,8 @@ enum Step {
     /// This text so many times, as fast as the client takes it.
     Flood(usize, String),
     Wait(Gate),
+    /// A while in which nothing comes: the model takes its time.
+    Pause(Duration),
     Silence,
     /// What says nothing, again and again.
     KeepAlive,
@@ -169,6 +172,13 @@ impl Reply {
         self
     }
 
+    /// Takes this long before it goes on.
+    #[must_use]
+    pub fn pause(mut self, time: Duration) -> Self {
+        self.steps.push(Step::Pause(time));
+        self
+    }
+
     /// Nothing more for ever, but signs that the connection is alive.
     #[must_use]
     pub fn keep_alive(mut self) -> Self {
@@ -226,7 +236,13 @@ impl Reply {
             Step::Part(part) => writer.part(part).iter().map(Vec::len).sum(),
             Step::Event(data) => wire.frame(data).len(),
             Step::Body(bytes) => bytes.len(),
-            Step::Flood(..) | Step::Wait(_) | Step::Silence | Step::KeepAlive | Step::Cut | Step::End => 0,
+            Step::Flood(..)
+            | Step::Wait(_)
+            | Step::Pause(_)
+            | Step::Silence
+            | Step::KeepAlive
+            | Step::Cut
+            | Step::End => 0,
         };
         self.steps.iter().map(len).sum()
     }
@@ -258,6 +274,10 @@ impl Reply {
                 opened && flood(body.output, times.saturating_sub(1), &writer.part(&part).concat())
             }
             Step::Wait(gate) => wait(Some(&gate)),
+            Step::Pause(time) => {
+                std::thread::sleep(time);
+                true
+            }
             Step::Silence => wait(None),
             Step::KeepAlive => {
                 while body.write(wire.nothing()) {

@@ -79,6 +79,7 @@ impl ModelEvent {
             Self::Call { name, arguments, signature } => {
                 name.len() + arguments.len() + signature.as_ref().map_or(0, String::len)
             }
+            Self::Writing { bytes } => *bytes,
             Self::Usage(_) | Self::OutputLimit => 0,
         }
     }

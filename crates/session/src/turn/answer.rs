@@ -43,25 +43,34 @@ struct Draft {
     usage: Option<Usage>,
     /// What has come so far, for its bound.
     bytes: usize,
+    /// Bytes of arguments that are still being written: their calls will bring them again.
+    writing: usize,
 }
 
 /// The most calls of one answer.
 const MOST_CALLS: usize = 1_000;
 
 impl Draft {
+    /// Adds about what an event weighs.
+    fn weigh(&mut self, event: &ModelEvent) {
+        match event {
+            ModelEvent::Writing { bytes } => self.writing += bytes,
+            ModelEvent::Call { arguments, .. } => {
+                self.writing = self.writing.saturating_sub(arguments.len());
+                self.bytes += size_of_val(event) + event.bytes();
+            }
+            _ => self.bytes += size_of_val(event) + event.bytes(),
+        }
+    }
+
     /// Why the answer is too much, if it is.
     fn over(&self, most_bytes: usize) -> Option<String> {
-        if self.bytes > most_bytes {
+        if self.bytes + self.writing > most_bytes {
             return Some(format!("the model's answer is over {most_bytes} bytes"));
         }
         let calls = self.message.calls.len();
         (calls > MOST_CALLS).then(|| format!("the model's answer has over {MOST_CALLS} calls"))
     }
-}
-
-/// About how much an event adds to an answer, in bytes.
-fn weight(event: &ModelEvent) -> usize {
-    size_of_val(event) + event.bytes()
 }
 
 impl Runner {
@@ -141,7 +150,7 @@ impl Runner {
                 Some(Err(error)) => return Stop::Failed(explain(&error)),
                 None => return Stop::Whole,
             };
-            draft.bytes += weight(&event);
+            draft.weigh(&event);
             if let Some(error) = draft.over(limits.max_answer_bytes) {
                 return Stop::Failed(error);
             }
@@ -156,6 +165,7 @@ impl Runner {
                     self.add_call(draft, name, &arguments, signature);
                     continue;
                 }
+                ModelEvent::Writing { .. } => continue,
                 ModelEvent::Usage(usage) => {
                     draft.usage = Some(usage);
                     continue;

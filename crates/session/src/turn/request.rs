@@ -18,12 +18,14 @@ impl Runner {
     pub(super) async fn request(&mut self, history: Arc<Vec<Arc<Event>>>) -> Result<ModelRequest, String> {
         let request = ModelRequest {
             system: Arc::clone(&self.system),
-            messages: history::messages(&history),
+            messages: history::apart(&history),
             tools: Arc::clone(&self.specs),
         };
         // Let go, so that the actor can add to it without a copy.
         drop(history);
-        self.fit(request).await
+        let mut request = self.fit(request).await?;
+        history::join(&mut request.messages);
+        Ok(request)
     }
 
     /// Leaves out of a request what the model's context has no room for, and tells it.

@@ -9,7 +9,7 @@ use rig_core::wire::{Framing, Wire};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::remote::{Endpoint, Protocol};
+use super::remote::{Endpoint, Protocol, is_nameless};
 use crate::model::{ModelEvent, ModelRequest};
 
 mod request;
@@ -53,6 +53,11 @@ impl Protocol for Messages {
             Delta::ThinkingDelta { thinking } if thinking.is_empty() => vec![],
             Delta::ThinkingDelta { thinking } => vec![ModelEvent::Thought(thinking.into_owned())],
         })
+    }
+
+    fn lost_call(document: &Value) -> bool {
+        let lost = |block: &Value| block["type"] == "tool_use" && is_nameless(block, "/name");
+        document["content"].as_array().is_some_and(|blocks| blocks.iter().any(lost))
     }
 
     fn signature(item: &Value) -> Option<String> {

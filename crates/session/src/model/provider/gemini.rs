@@ -9,7 +9,7 @@ use rig_core::wire::{Framing, Wire};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::remote::{Endpoint, Protocol};
+use super::remote::{Endpoint, Protocol, is_nameless};
 use crate::model::{ModelEvent, ModelRequest};
 
 mod request;
@@ -49,6 +49,16 @@ impl Protocol for Contents {
             Part { text, thought: true } => vec![ModelEvent::Thought(text.into_owned())],
             Part { text, thought: false } => vec![ModelEvent::Text(text.into_owned())],
         })
+    }
+
+    fn is_fault(_: &str) -> bool {
+        // All that is neither the end nor the most tokens: a call that came out wrong, a recitation, what it can't say.
+        true
+    }
+
+    fn lost_call(document: &Value) -> bool {
+        let lost = |part: &Value| part["functionCall"].is_object() && is_nameless(part, "/functionCall/name");
+        document["candidates"][0]["content"]["parts"].as_array().is_some_and(|parts| parts.iter().any(lost))
     }
 
     fn signature(item: &Value) -> Option<String> {

@@ -4,8 +4,9 @@ use reqwest::{Client, RequestBuilder};
 use rig_core::providers::ollama::chat::Chat as RigChat;
 use rig_core::providers::ollama::streaming::ChatDecoder;
 use rig_core::wire::{Framing, Wire};
+use serde_json::Value;
 
-use super::remote::{Endpoint, Protocol};
+use super::remote::{Endpoint, Protocol, is_nameless};
 use crate::model::ModelRequest;
 
 mod request;
@@ -30,5 +31,10 @@ impl Protocol for Chat {
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder {
         let post = self.0.post(client, "/api/chat", &request::Body::of(&self.0, request));
         if self.0.key.is_empty() { post } else { post.bearer_auth(&self.0.key) }
+    }
+
+    fn lost_call(document: &Value) -> bool {
+        let lost = |call: &Value| is_nameless(call, "/function/name");
+        document["message"]["tool_calls"].as_array().is_some_and(|calls| calls.iter().any(lost))
     }
 }

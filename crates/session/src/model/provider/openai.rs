@@ -4,7 +4,9 @@ use reqwest::{Client, RequestBuilder};
 use rig_core::providers::openai::wire::{self as rig, OPENAI, OpenAIConfig, Quirks};
 use rig_core::wire::{Framing, Wire};
 
-use super::remote::{Endpoint, Protocol};
+use serde_json::Value;
+
+use super::remote::{Endpoint, Protocol, is_nameless};
 use crate::model::{ModelEvent, ModelRequest};
 
 mod plain;
@@ -37,5 +39,13 @@ impl Protocol for Chat {
 
     fn plain(frame: &str) -> Option<Vec<ModelEvent>> {
         plain::read(frame)
+    }
+
+    fn lost_call(document: &Value) -> bool {
+        let message = &document["choices"][0]["message"];
+        // What calls were before there were tools.
+        let legacy = message["function_call"].is_object();
+        let nameless = |call: &Value| ["/function/name", "/custom/name"].iter().all(|name| is_nameless(call, name));
+        legacy || message["tool_calls"].as_array().is_some_and(|calls| calls.iter().any(nameless))
     }
 }

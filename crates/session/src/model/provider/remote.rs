@@ -3,6 +3,7 @@
 //! We write the requests, in one pass over the conversation; rig-core reads the answers, for it knows how every
 //! provider and its imitators deviate. Nothing of it leaves this module.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -21,6 +22,9 @@ mod client;
 mod error;
 mod frames;
 mod reader;
+
+/// Reasons with which servers end an answer that they could not go on with.
+const FAULTS: [&str; 4] = ["error", "abort", "network_error", "insufficient_system_resource"];
 
 /// How one provider is spoken to.
 pub(super) trait Protocol: Clone + fmt::Debug + Send + Sync + 'static {
@@ -45,6 +49,14 @@ pub(super) trait Protocol: Clone + fmt::Debug + Send + Sync + 'static {
         let _ = frame;
         None
     }
+
+    /// Whether an answer that ends for this reason is none, whatever it has said.
+    fn is_fault(reason: &str) -> bool {
+        FAULTS.iter().any(|fault| reason.eq_ignore_ascii_case(fault))
+    }
+
+    /// Whether there is a call in this answer, as the provider's own document, that no tool can be named for.
+    fn lost_call(document: &Value) -> bool;
 
     /// What the provider wants back unchanged with this item of its answer.
     fn signature(item: &Value) -> Option<String> {
@@ -153,6 +165,25 @@ impl<P: Protocol> Model for Remote<P> {
             Err(error) => Box::pin(futures_util::stream::iter([Err::<ModelEvent, _>(error)])),
         }
     }
+}
+
+/// Whether the name of a call, at `pointer`, is missing or empty.
+pub(super) fn is_nameless(call: &Value, pointer: &str) -> bool {
+    call.pointer(pointer).and_then(Value::as_str).is_none_or(str::is_empty)
+}
+
+/// Bytes that the name of a tool may have on every wire.
+const LONGEST_NAME: usize = 64;
+
+/// A tool's name as every provider takes it back. A model may call what is no name at all, and is told so in its
+/// result; sent back as it is, it would have every later request refused.
+pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
+    let legal = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    if (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(legal) {
+        return Cow::Borrowed(name);
+    }
+    let mended: String = name.chars().take(LONGEST_NAME).map(|char| if legal(char) { char } else { '_' }).collect();
+    Cow::Owned(if mended.is_empty() { "unknown".to_owned() } else { mended })
 }
 
 /// A tool's result as the model reads it: never nothing, which some providers refuse.

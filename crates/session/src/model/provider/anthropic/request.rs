@@ -3,12 +3,14 @@
 //! Roles alternate: results and the user's words after them are one message, results first. Thoughts go back as they
 //! came, signed; those that are not were cut, or are another provider's, and stay here.
 
+use std::borrow::Cow;
+
 use holdpoint_common::{AssistantMessage, Block as Said, BlockKind, CallId, ToolStatus};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{REDACTED, SIGNED};
-use crate::model::provider::remote::{Endpoint, result_text};
+use crate::model::provider::remote::{Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// The most tokens of an answer, which has to be said: what every model that is sold allows.
@@ -66,7 +68,7 @@ enum Block<'a> {
     },
     ToolUse {
         id: String,
-        name: &'a str,
+        name: Cow<'a, str>,
         input: &'a Value,
     },
     ToolResult {
@@ -161,8 +163,11 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
 
 fn said(answer: &AssistantMessage) -> Vec<Content<'_>> {
     let blocks = answer.blocks.iter().filter_map(block);
-    let calls =
-        answer.calls.iter().map(|call| Block::ToolUse { id: call_id(call.id), name: &call.name, input: &call.input });
+    let calls = answer.calls.iter().map(|call| Block::ToolUse {
+        id: call_id(call.id),
+        name: wire_name(&call.name),
+        input: &call.input,
+    });
     blocks.chain(calls).map(Content::from).collect()
 }
 

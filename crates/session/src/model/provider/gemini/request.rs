@@ -6,10 +6,11 @@
 use holdpoint_common::{AssistantMessage, BlockKind, CallId, ToolStatus};
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::SIGNED;
-use crate::model::provider::remote::{Endpoint, result_text};
+use crate::model::provider::remote::{Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// A request.
@@ -61,7 +62,7 @@ struct Part<'a> {
 struct FunctionCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    name: &'a str,
+    name: Cow<'a, str>,
     args: &'a Value,
 }
 
@@ -69,7 +70,7 @@ struct FunctionCall<'a> {
 struct FunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    name: &'a str,
+    name: Cow<'a, str>,
     response: Response,
 }
 
@@ -148,7 +149,7 @@ fn contents(messages: &[Message], with_ids: bool) -> Vec<Content<'_>> {
                 let text = result_text(result);
                 let response =
                     if result.status == ToolStatus::Ok { Response::Output(text) } else { Response::Error(text) };
-                let name = tools.get(&result.call).copied().unwrap_or("unknown");
+                let name = wire_name(tools.get(&result.call).copied().unwrap_or_default());
                 let function_response = Some(FunctionResponse { id: id(result.call), name, response });
                 let part = Part { function_response, ..Part::default() };
                 match contents.last_mut() {
@@ -175,7 +176,7 @@ fn said(answer: &AssistantMessage, id: impl Fn(CallId) -> Option<String>) -> Vec
         sent.then(|| Part { text: Some(&block.text), thought, thought_signature, ..Part::default() })
     });
     let calls = answer.calls.iter().map(|call| Part {
-        function_call: Some(FunctionCall { id: id(call.id), name: &call.name, args: &call.input }),
+        function_call: Some(FunctionCall { id: id(call.id), name: wire_name(&call.name), args: &call.input }),
         thought_signature: signature(call.signature.as_deref()),
         ..Part::default()
     });

@@ -1,12 +1,13 @@
 //! A conversation as Ollama's chat has it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use holdpoint_common::{AssistantMessage, BlockKind, CallId};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::provider::remote::{Endpoint, result_text};
+use crate::model::provider::remote::{Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// A request.
@@ -49,7 +50,7 @@ enum Entry<'a> {
     },
     Tool {
         content: String,
-        tool_name: &'a str,
+        tool_name: Cow<'a, str>,
         tool_call_id: String,
     },
 }
@@ -62,7 +63,7 @@ struct Call<'a> {
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: &'a Value,
 }
 
@@ -94,7 +95,7 @@ impl<'a> Body<'a> {
             Message::Assistant(answer) => assistant(answer),
             Message::Tool(result) => Some(Entry::Tool {
                 content: result_text(result),
-                tool_name: tools.get(&result.call).copied().unwrap_or("unknown"),
+                tool_name: wire_name(tools.get(&result.call).copied().unwrap_or_default()),
                 tool_call_id: call_id(result.call),
             }),
         };
@@ -113,10 +114,10 @@ impl<'a> Body<'a> {
 /// An answer as it is sent; nothing for one that says nothing.
 fn assistant(answer: &AssistantMessage) -> Option<Entry<'_>> {
     let thoughts = answer.blocks.iter().filter(|block| block.kind == BlockKind::Thought);
-    let calls = answer
-        .calls
-        .iter()
-        .map(|call| Call { id: call_id(call.id), function: Function { name: &call.name, arguments: &call.input } });
+    let calls = answer.calls.iter().map(|call| Call {
+        id: call_id(call.id),
+        function: Function { name: wire_name(&call.name), arguments: &call.input },
+    });
     let (content, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());
     let thinking = thoughts.map(|block| block.text.as_str()).collect();
     (!content.trim().is_empty() || !tool_calls.is_empty()).then_some(Entry::Assistant { content, thinking, tool_calls })

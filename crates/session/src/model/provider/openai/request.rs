@@ -1,10 +1,12 @@
 //! A conversation as chat completions have it.
 
+use std::borrow::Cow;
+
 use holdpoint_common::{AssistantMessage, CallId};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::provider::remote::{Endpoint, result_text};
+use crate::model::provider::remote::{Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// A request.
@@ -59,7 +61,7 @@ struct Call<'a> {
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     /// An object, as JSON text.
     arguments: String,
 }
@@ -108,7 +110,7 @@ fn assistant(answer: &AssistantMessage) -> Option<Entry<'_>> {
     let calls = answer.calls.iter().map(|call| Call {
         id: call_id(call.id),
         r#type: "function",
-        function: Function { name: &call.name, arguments: call.input.to_string() },
+        function: Function { name: wire_name(&call.name), arguments: call.input.to_string() },
     });
     let (text, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());
     let content = (!text.trim().is_empty()).then_some(text);

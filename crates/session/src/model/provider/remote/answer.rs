@@ -32,8 +32,8 @@ pub(super) struct Answer<P> {
     due: bool,
     /// The arguments of calls that are still being written, as the model writes them.
     arguments: HashMap<Part, String>,
-    /// Something was said or called.
-    answered: bool,
+    /// What came so far.
+    said: Said,
     key: String,
     /// For an estimate, should the provider send no count.
     bytes_in: u64,
@@ -54,6 +54,29 @@ enum Phase {
     Done,
 }
 
+/// Which kinds of things an answer has brought.
+#[derive(Clone, Copy, Default)]
+struct Said {
+    text: bool,
+    thought: bool,
+    call: bool,
+}
+
+impl Said {
+    fn add(&mut self, event: &ModelEvent) {
+        match event {
+            ModelEvent::Text(text) => self.text |= !text.trim().is_empty(),
+            ModelEvent::Thought(_) | ModelEvent::ThoughtSignature(_) => self.thought = true,
+            ModelEvent::Call { .. } => self.call = true,
+            ModelEvent::Writing { .. } | ModelEvent::Usage(_) | ModelEvent::OutputLimit => {}
+        }
+    }
+
+    fn anything(self) -> bool {
+        self.text || self.thought || self.call
+    }
+}
+
 impl<P: Protocol> Answer<P> {
     /// Prepares the request; it is sent when the answer is first polled. `bytes_in`: the size of what it asks.
     pub(super) fn open(protocol: P, client: Client, request: Request, bytes_in: u64) -> Result<Self, ModelError> {
@@ -69,7 +92,7 @@ impl<P: Protocol> Answer<P> {
             waited_at: 0,
             due: false,
             arguments: HashMap::new(),
-            answered: false,
+            said: Said::default(),
             key,
             bytes_in,
             bytes_out: 0,
@@ -91,16 +114,31 @@ impl<P: Protocol> Answer<P> {
 
     /// What the end of an answer says: what it used, then whether it is whole.
     fn finished(&self, response: &CompletionResponse) -> Phase {
-        let failed = |message: String| Phase::Failed(ModelError::Failed { message: error::hidden(message, &self.key) });
-        match response.finish_reason() {
+        let failed = |what: String| {
+            let told = response.error.as_ref().map(|told| format!(": {told}")).unwrap_or_default();
+            let message = error::hidden(format!("{what}{told}"), &self.key);
+            Phase::Failed(ModelError::Failed { message })
+        };
+        let reason = response.finish_reason();
+        match &reason {
             Some(FinishReason::ContentFilter) => {
-                let told = response.error.as_ref().map(|told| format!(": {told}")).unwrap_or_default();
-                failed(format!("the provider's content filter stopped the answer{told}"))
+                return failed("the provider's content filter stopped the answer".into());
             }
-            Some(FinishReason::Other(reason)) if reason == "error" || !self.answered => {
-                failed(format!("the provider ended the answer with `{reason}`"))
+            Some(FinishReason::Length) => return Phase::Ending(ModelEvent::OutputLimit),
+            Some(FinishReason::Other(reason)) if P::is_fault(reason) || !self.said.anything() => {
+                return failed(format!("the provider ended the answer with `{reason}`"));
             }
-            Some(FinishReason::Length) => Phase::Ending(ModelEvent::OutputLimit),
+            _ => {}
+        }
+        // A call that is lost without a word would let the turn end as if all were done.
+        if P::lost_call(&response.raw) || (reason == Some(FinishReason::ToolCalls) && !self.said.call) {
+            return failed("it wants a tool called, but the call can't be read".into());
+        }
+        match self.said {
+            Said { text: false, call: false, thought: false } => failed("it ended without a word".into()),
+            Said { text: false, call: false, thought: true } => {
+                failed("it thought, and ended without an answer".into())
+            }
             _ => Phase::Done,
         }
     }
@@ -108,12 +146,15 @@ impl<P: Protocol> Answer<P> {
     /// What rig says, in our words; nothing for what does not concern us.
     fn event(&mut self, item: Item<StreamEvent>) -> Option<ModelEvent> {
         let Item::Event(event) = item else { return None };
+        self.plain.heard();
         match event {
             StreamEvent::Text { text, .. } => Some(ModelEvent::Text(text)),
             StreamEvent::Reasoning { text, .. } => Some(ModelEvent::Thought(text)),
             StreamEvent::Arguments { part, json } => {
+                let bytes = json.len();
                 self.arguments.entry(part).or_default().push_str(&json);
-                None
+                // Whoever reads us counts it, and stops us where it is too much.
+                Some(ModelEvent::Writing { bytes })
             }
             StreamEvent::End { part, content: AssistantContent::ToolCall(call) } => {
                 let written = self.arguments.remove(&part);
@@ -144,7 +185,7 @@ impl<P: Protocol> Stream for Answer<P> {
             {
                 this.waited_at = 0;
                 this.bytes_out += piece.bytes() as u64;
-                this.answered = true;
+                this.said.add(&piece);
                 return Poll::Ready(Some(Ok(piece)));
             }
             this.due = false;
@@ -174,8 +215,10 @@ impl<P: Protocol> Stream for Answer<P> {
                 },
                 Phase::Holding(stream, event) => {
                     this.phase = Phase::Reading(stream);
-                    this.bytes_out += event.bytes() as u64;
-                    this.answered = true;
+                    if !matches!(event, ModelEvent::Writing { .. }) {
+                        this.bytes_out += event.bytes() as u64;
+                    }
+                    this.said.add(&event);
                     return Poll::Ready(Some(Ok(event)));
                 }
                 Phase::Finishing(mut finishing) => match finishing.as_mut().poll(context) {

@@ -170,6 +170,11 @@ impl<P: Protocol> Stream for Frames<P> {
                     Some(pieces) => this.plain.add(pieces),
                     None => {
                         this.first = false;
+                        if this.plain.unheard(&frame) > MOST_EVENT {
+                            this.over = true;
+                            let message = format!("over {MOST_EVENT} bytes of it say nothing");
+                            return Poll::Ready(Some(Err(ProviderError::Response(message))));
+                        }
                         return Poll::Ready(Some(Ok(this.hide(frame))));
                     }
                 }
@@ -240,28 +245,49 @@ impl Framer {
     }
 }
 
-/// Text and thought that went the short way and were not taken yet: at most two pieces and one frame.
+/// What an answer and its frames know of each other.
 #[derive(Clone, Default)]
-pub(super) struct Plain(Arc<Mutex<VecDeque<ModelEvent>>>);
+pub(super) struct Plain(Arc<Mutex<Pieces>>);
+
+#[derive(Default)]
+struct Pieces {
+    /// Text and thought that went the short way and were not taken yet: at most two pieces and one frame.
+    ready: VecDeque<ModelEvent>,
+    /// Bytes that went the long way since something last came of it: rig may keep them, as it does the arguments of
+    /// a call that has no name yet.
+    unheard: usize,
+}
 
 impl Plain {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<ModelEvent>> {
+    fn lock(&self) -> MutexGuard<'_, Pieces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A frame goes the long way. How many bytes did so since something last came of it.
+    fn unheard(&self, frame: &WireFrame) -> usize {
+        let mut pieces = self.lock();
+        pieces.unheard += frame.as_str().len();
+        pieces.unheard
+    }
+
+    /// Something came of a frame that went the long way.
+    pub(super) fn heard(&self) {
+        self.lock().unheard = 0;
     }
 
     /// Bytes of all pieces.
     pub(super) fn bytes(&self) -> usize {
-        self.lock().iter().map(ModelEvent::bytes).sum()
+        self.lock().ready.iter().map(ModelEvent::bytes).sum()
     }
 
     /// Takes the oldest piece.
     pub(super) fn pop(&self) -> Option<ModelEvent> {
-        self.lock().pop_front()
+        self.lock().ready.pop_front()
     }
 
     /// Adds the pieces of a frame.
     fn add(&self, more: Vec<ModelEvent>) {
-        let mut pieces = self.lock();
+        let pieces = &mut self.lock().ready;
         for piece in more {
             match (pieces.back_mut(), piece) {
                 (Some(ModelEvent::Text(text)), ModelEvent::Text(more))
@@ -273,7 +299,7 @@ impl Plain {
 
     /// Whether it is time to hand over what there is.
     pub(super) fn is_full(&self) -> bool {
-        let pieces = self.lock();
+        let pieces = &self.lock().ready;
         match (pieces.len(), pieces.back()) {
             (0, _) => false,
             (1, Some(piece)) => piece.bytes() >= TEXT_DELTA,
