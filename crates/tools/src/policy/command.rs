@@ -19,11 +19,13 @@ impl Policy {
     pub(super) fn judge_command(&self, tool: &str, command: &str, root: &Path, parts: &mut Vec<Part>) {
         let (opened, before) = (Opened::new(command), parts.len());
         let stands = Stands::of(&opened.goes_to, root, self.home.as_deref());
-        for deed in &opened.deeds {
+        for deed in opened.deeds {
             parts.extend(match deed {
-                OpenedDeed::Call(text, assignments, run) => Some(self.judge_call(tool, text, assignments, run, stands)),
-                OpenedDeed::Redirect(redirection) => self.judge_redirection(tool, redirection, stands, root),
-                OpenedDeed::Unclear(text, why) => Some(self.judge_unknown(tool, text.clone(), why)),
+                OpenedDeed::Call(text, assignments, run) => {
+                    Some(self.judge_call(tool, text, &assignments, &run, stands))
+                }
+                OpenedDeed::Redirect(redirection) => self.judge_redirection(tool, &redirection, stands, root),
+                OpenedDeed::Unclear(text, why) => Some(self.judge_unknown(tool, text, why)),
             });
         }
         if parts.len() == before {
@@ -33,7 +35,7 @@ impl Policy {
         }
     }
 
-    fn judge_call(&self, tool: &str, text: &str, assignments: &[Assignment], run: &Run, stands: Stands) -> Part {
+    fn judge_call(&self, tool: &str, text: String, assignments: &[Assignment], run: &Run, stands: Stands) -> Part {
         let evaluates = assignments.iter().any(|assignment| variables::is_evaluated(&assignment.name));
         let restricts = |rule: &RuleOf| {
             let unknown = if evaluates { rule.restricts_unknown(tool) } else { Match::No };
@@ -53,7 +55,7 @@ impl Policy {
             if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, stands) }
         };
         let (verdict, why) = self.settle(PolicyClass::Run, restricts, allowed);
-        Part { what: text.to_owned(), verdict, why }
+        Part { what: text, verdict, why }
     }
 
     /// Whether rules allow a program, and all that it would run.

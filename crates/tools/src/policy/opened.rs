@@ -91,13 +91,16 @@ impl Opened {
             if depth >= MAX_NESTING {
                 *wrapper = Wrapper { unclear: true, ..Wrapper::default() };
             }
-            for call in &wrapper.calls {
-                calls.push(self.run(call.clone(), by_bash && !wrapper.outside, depth + 1));
+            for call in wrapper.calls.drain(..) {
+                calls.push(self.run(call, by_bash && !wrapper.outside, depth + 1));
             }
             let guessed = (words.len() - wrapper.guesses..words.len()).take(MAX_GUESSES);
             let guessed = guessed.filter_map(|at| look_through(&words[at..])).flat_map(|wrapper| wrapper.scripts);
             for script in wrapper.scripts.drain(..).chain(guessed) {
                 self.open(&script, depth + 1);
+                if self.full {
+                    break;
+                }
             }
         }
         Run { words, wrapper, calls, by_bash }

@@ -1,28 +1,52 @@
 //! What is known of programs: those that run others, and those that bash itself has.
 
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
 use crate::script::Word;
 
+/// A list of names, looked up for every call.
+struct Names {
+    text: &'static str,
+    set: OnceLock<HashSet<&'static str>>,
+}
+
+impl Names {
+    const fn new(text: &'static str) -> Self {
+        Self { text, set: OnceLock::new() }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.set.get_or_init(|| self.text.split_whitespace().collect()).contains(name)
+    }
+}
+
 /// Programs that run what follows, and nothing else: looked through.
-const WRAPPERS: &str = "
+static WRAPPERS: Names = Names::new(
+    "
     ash bash builtin busybox capsh chroot chrt command csh dash dbus-run-session doas elvish env eval exec
     fakeroot find fish flock hyperfine ionice ksh linux32 linux64 mksh newgrp nice nodemon nohup nu parallel
     pkexec pwsh rbash runuser script setsid sg sh ssh stdbuf strace su sudo taskset tcsh time timeout toybox
     trap unbuffer watch watchexec xargs xonsh zsh
-";
+",
+);
 
 /// Those of them whose options are many: whatever follows may be what they run.
-const GUESSED: &str = "
+static GUESSED: Names = Names::new(
+    "
     bwrap caffeinate catchsegv cgexec choom chpst chronic dumb-init eatmydata entr faketime firejail gdb gosu
     lldb ltrace nsenter numactl perf prlimit proot proxychains proxychains4 rlwrap run-parts runcon setarch
     setpriv setuidgid softlimit ssh-agent start-stop-daemon su-exec systemd-run tini torify torsocks
     unshare valgrind xvfb-run
-";
+",
+);
 
 /// Tools of GNU that have a `g` before their name where others have it.
 const WITH_G: [&str; 8] = ["chroot", "env", "find", "nice", "nohup", "stdbuf", "timeout", "xargs"];
 
 /// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone.
-const RUNNERS: &str = "
+static RUNNERS: Names = Names::new(
+    "
     ansible ant apt apt-get at awk bazel brew bun bundle bunx busctl c++ cargo cc clang clang++ cmake
     composer conda cpan crontab dbus-send dc deno direnv docker dotnet dpkg ed elixir emacs erl ex expect fzf
     g++ gawk gcc gem gh ghci git gmake gnuplot go gradle gsed helm hg iex ip ipython irb java jj julia jupyter
@@ -31,7 +55,8 @@ const RUNNERS: &str = "
     pdflatex perl php pip pip3 pipx pnpm podman poetry pre-commit pry psql pytest python python3 R rake rpm
     Rscript rsync ruby runghc rustc rustup sage scp screen sed sftp socat sqlite3 svn swift systemctl tar tclsh
     tcpdump terraform tmux tox ts ts-node uv uvx vagrant vi view vim wish xdg-open xelatex yarn zip
-";
+",
+);
 
 /// Compilers for other machines, which have the machine's name before theirs.
 const COMPILERS: [&str; 4] = ["-gcc", "-g++", "-clang", "-clang++"];
@@ -53,19 +78,16 @@ const RUNNING_OPTIONS: [(&str, &[&str]); 9] = [
 const QUIET: [&str; 8] = [":", "true", "false", "cd", "exit", "return", "break", "continue"];
 
 /// Commands of bash that evaluate their arguments, or change what later words mean: never allowed by a rule.
-const EVALUATING: &str = "
+static EVALUATING: Names = Names::new(
+    "
     . alias bind caller compgen complete compopt coproc declare enable eval exec export fc getopts hash
     history jobs let local mapfile popd pushd read readarray readonly set shopt source suspend trap typeset
     ulimit umask unalias unset
-";
+",
+);
 
 /// Commands that change the folder that relative paths begin at.
 const MOVING: [&str; 3] = ["cd", "pushd", "popd"];
-
-/// Whether it is a word of a list.
-fn is_in(list: &str, name: &str) -> bool {
-    list.split_whitespace().any(|word| word == name)
-}
 
 /// The last part of a program's path.
 pub(super) fn name_of(program: &str) -> &str {
@@ -73,12 +95,12 @@ pub(super) fn name_of(program: &str) -> &str {
 }
 
 pub(super) fn is_wrapper(name: &str) -> bool {
-    is_in(WRAPPERS, without_g(name)) || is_guessed(name)
+    WRAPPERS.contains(without_g(name)) || is_guessed(name)
 }
 
 /// Whether whatever follows may be what it runs. Linkers run what they are given: `/lib/ld-linux.so.2`.
 pub(super) fn is_guessed(name: &str) -> bool {
-    is_in(GUESSED, name) || ["ld-linux", "ld-musl", "ld.so", "ld64.so"].iter().any(|linker| name.starts_with(linker))
+    GUESSED.contains(name) || ["ld-linux", "ld-musl", "ld.so", "ld64.so"].iter().any(|linker| name.starts_with(linker))
 }
 
 /// The name without the `g` that tools of GNU have where others have theirs.
@@ -90,7 +112,7 @@ pub(super) fn without_g(name: &str) -> &str {
 pub(super) fn is_runner(name: &str) -> bool {
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let is_compiler = COMPILERS.iter().any(|compiler| unversioned.ends_with(compiler));
-    is_in(RUNNERS, name) || is_in(RUNNERS, unversioned) || is_compiler || name.starts_with("git-")
+    RUNNERS.contains(name) || RUNNERS.contains(unversioned) || is_compiler || name.starts_with("git-")
 }
 
 /// The option by which a program runs others, if it is or may be among these words: written out, shortened, or
@@ -115,7 +137,7 @@ pub(super) fn is_quiet(name: &str) -> bool {
 }
 
 pub(super) fn is_evaluating(name: &str) -> bool {
-    is_in(EVALUATING, name)
+    EVALUATING.contains(name)
 }
 
 pub(super) fn is_moving(name: &str) -> bool {

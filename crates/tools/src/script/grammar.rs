@@ -58,8 +58,10 @@ impl Reader<'_> {
 
     /// The reserved word that is next.
     fn reserved(&self) -> Option<&'static str> {
-        let is_next = |word: &&&str| self.rest().starts_with(**word) && self.peek_at(word.len()).is_none_or(is_meta);
-        RESERVED.iter().find(is_next).copied()
+        // The longest is `function`: no more than that needs to be looked at.
+        let next = self.rest().as_bytes();
+        let word = next[..next.len().min(9)].split(|&byte| is_meta(byte)).next()?;
+        RESERVED.iter().find(|reserved| reserved.as_bytes() == word).copied()
     }
 
     fn eat_reserved(&mut self, word: &str) -> bool {
