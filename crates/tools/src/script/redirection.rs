@@ -62,10 +62,14 @@ impl Reader<'_> {
             return Err(Stop("what closes a file is followed by more"));
         }
         let target = self.operand()?;
-        if let Word::Literal(word) = &target {
+        if let Word::Literal(word) | Word::Home(word) = &target {
             let number = word.strip_suffix('-').unwrap_or(word);
             if !word.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) {
                 return Ok(true);
+            }
+            // Whatever quotes it: a name that is no number is expanded once more.
+            if !word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+,:=@%".contains(&byte)) {
+                self.unclear("bash expands the name of this file twice");
             }
         }
         let text = self.source[start..self.at].to_owned();

@@ -465,6 +465,13 @@ const TRAPS_OF_EDITS: &[&str] = &[
     ">&-\\\ntouch echo S",
     ">&-bash <<< 'touch S'",
     "echo a >&-touch",
+    // It expands the name of such a file twice, whatever quotes it.
+    "echo a >& 'x$(touch S)'",
+    "echo a >& x\\`touch\\ S\\`",
+    "echo a 1>& \"x\\$(touch S)\"",
+    "echo a >& '$x'",
+    "echo a >& ~/'x$(touch S)'",
+    "echo a >& '~/x'",
     // Bash opens connections for what is called so, wherever it leads.
     "echo a > /dev/tcp/127.0.0.1/9/../../../../../tmp/x",
     "echo a > /dev/udp/../../tmp/x",
