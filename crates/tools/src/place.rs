@@ -1,5 +1,6 @@
 //! Places: where the paths of tools lead, links followed, and what may be done there.
 
+mod attributes;
 mod open;
 mod protected;
 mod replace;
@@ -12,6 +13,7 @@ use rustix::io::Errno;
 
 pub(crate) use open::{Spot, open};
 use protected::is_protected;
+pub(crate) use replace::is_draft;
 
 use crate::tool::ToolError;
 
@@ -34,13 +36,18 @@ impl Place {
     /// parts need not exist.
     ///
     /// # Errors
-    /// [`ToolError::Input`] if the path is empty, can't be, or can't be followed.
+    /// [`ToolError::Input`] if the path is empty, can't be, or can't be followed; and if it begins with what a shell
+    /// takes for somebody's home: `~`, `~/…`, `~name/…`.
     pub fn resolve(path: &str, root: &Path) -> Result<Self, ToolError> {
         if path.is_empty() {
             return Err(ToolError::input("the path is empty"));
         }
         if path.contains('\0') {
             return Err(ToolError::input("the path contains a zero byte"));
+        }
+        if path.starts_with('~') && (path == "~" || path.contains('/')) {
+            let why = format!("{path}: `~` stands for no folder here: give the whole path, or begin with ./");
+            return Err(ToolError::input(why));
         }
         let named = root.join(path);
         let (resolved, varies) = follow(&named).map_err(|error| ToolError::input(format!("{path}: {error}")))?;

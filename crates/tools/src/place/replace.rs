@@ -1,14 +1,26 @@
 //! Replacing a file at once: whoever reads it finds the old text or the new, and never a part.
 
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid, accessat, fchmod, fchown, openat, statat, unlinkat};
 use rustix::io::Errno;
 
+use super::attributes;
 use super::open::Spot;
+
+/// How the names of drafts begin; 16 hexadecimal digits follow.
+const DRAFT: &str = ".holdpoint-";
+
+/// Whether a name is that of a draft: a file that is being written, and is gone in a moment.
+pub(crate) fn is_draft(name: &OsStr) -> bool {
+    let digits = name.as_bytes().strip_prefix(DRAFT.as_bytes());
+    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
+}
 
 /// A new file beside the one it is to replace; removed unless it does.
 struct Draft<'a> {
@@ -22,7 +34,8 @@ impl Spot {
     ///
     /// The content goes into a new file beside it, which then takes the name. It gets the old one's permissions, but
     /// for set-user-ID and set-group-ID bits, which a write would drop, too; and its owner and group where we may
-    /// give them away. Other names of the old file (hard links) keep the old content.
+    /// give them away. On Linux it also gets its access control list and `user.` attributes; where the list can't be
+    /// kept, the group may do no more than all others. Other names of the old file (hard links) keep the old content.
     ///
     /// # Errors
     /// Also if what is there is not `old`, or may not be written. Nothing has changed then.
@@ -41,7 +54,9 @@ impl Spot {
 
     /// Whether what is there is still this file, untouched.
     fn is_still(&self, old: &Metadata) -> bool {
-        let like = |file: &Metadata| (file.dev(), file.ino(), file.size(), file.mtime(), file.mtime_nsec());
+        // Anybody can set the time of the last change of its content back; that of the last change at all, nobody.
+        let times = |file: &Metadata| (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
+        let like = |file: &Metadata| (file.dev(), file.ino(), file.size(), times(file));
         self.open().is_ok_and(|now| now.is_some_and(|(_, now)| like(&now) == like(old)))
     }
 }
@@ -52,10 +67,15 @@ impl<'a> Draft<'a> {
         let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
         loop {
             // The keys of a hasher are random, and so is its result.
-            let name = format!(".holdpoint-{:016x}", RandomState::new().build_hasher().finish());
+            let name = format!("{DRAFT}{:016x}", RandomState::new().build_hasher().finish());
             match create(spot, &name, mode) {
                 Ok(file) => return Ok(Self { spot, name, file }),
                 Err(Errno::EXIST) => {}
+                Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) if old.is_some() => {
+                    let error = io::Error::from(error);
+                    let why = format!("a file is replaced by a new one beside it, and its folder takes none: {error}");
+                    return Err(io::Error::new(error.kind(), why));
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -70,9 +90,11 @@ impl<'a> Draft<'a> {
                 let _ = fchown(&self.file, None, Some(group));
             }
         }
+        // What was found there is checked once more before it is replaced.
+        let keeps_list = self.spot.open()?.is_some_and(|(old, _)| attributes::copy(&old, &self.file));
         let mut mode = old.mode() & 0o777;
-        if self.file.metadata()?.gid() != old.gid() {
-            // What its group might do is not for another one.
+        if !keeps_list || self.file.metadata()?.gid() != old.gid() {
+            // What its group might do is not for another one; and with a list, these bits are not the group's own.
             mode &= 0o707 | (mode & 0o007) << 3;
         }
         fchmod(&self.file, Mode::from_raw_mode(mode))?;
@@ -166,6 +188,15 @@ mod tests {
         fs::write(&path, "somebody else's").unwrap();
         assert!(draft.put(Some(&old)).unwrap_err().to_string().contains("changed it just now"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
+        // Nor does a time that is set back hide it.
+        let (file, old) = spot.open().unwrap().unwrap();
+        let draft = Draft::beside(&spot, Some(&old)).unwrap();
+        fs::write(&path, "SOMEBODY ELSE'S").unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(old.modified().unwrap()).unwrap();
+        let now = file.metadata().unwrap();
+        assert_eq!((now.modified().unwrap(), now.len()), (old.modified().unwrap(), old.len()));
+        assert!(draft.put(Some(&old)).unwrap_err().to_string().contains("changed it just now"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "SOMEBODY ELSE'S");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "drafts are removed");
     }
 }
