@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -12,6 +12,9 @@ use crate::place::{Place, Spot};
 
 /// Bytes of an ignore file that are looked at.
 const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What is looked for in a folder: for all, then for git.
+const OF_ALL: [&str; 3] = [".ignore", ".gitignore", ".git"];
 
 /// What the ignore files of a folder and of those above it say.
 #[derive(Debug)]
@@ -27,20 +30,15 @@ pub(super) struct Ignores {
 }
 
 impl Ignores {
-    /// What holds for a folder by those above it, from the workspace on. Of folders above the workspace nothing is
-    /// read; it is only looked whether the workspace lies in a repository.
+    /// What holds for a folder by those above it. In a repository these go up to where it begins, even above the
+    /// workspace: there, nothing but what git is told is read, and it serves for nothing but to leave files out.
     pub(super) fn above(place: &Place, root: &Path) -> Option<Arc<Self>> {
         let first = if place.is_inside() { root } else { place.path() };
-        let outer = first.ancestors().skip(1).any(|folder| folder.join(".git").symlink_metadata().is_ok());
-        let nothing = Self {
-            above: None,
-            plain: Gitignore::empty(),
-            git: Gitignore::empty(),
-            exclude: Gitignore::empty(),
-            is_repository: outer,
-        };
-        let mut ignores = Some(Arc::new(nothing));
-        let way: Vec<_> = place.path().ancestors().skip(1).take_while(|folder| folder.starts_with(first)).collect();
+        let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
+        let repository = first.ancestors().find(|folder| is_there(folder.join(".git")));
+        let begin = repository.unwrap_or(first);
+        let way: Vec<_> = place.path().ancestors().skip(1).take_while(|folder| folder.starts_with(begin)).collect();
+        let mut ignores = None;
         for folder in way.into_iter().rev() {
             let entry = |name: &str| {
                 let kind = folder.join(name).symlink_metadata().ok()?.file_type();
@@ -53,7 +51,8 @@ impl Ignores {
                 };
                 Some(Entry { name: name.into(), kind, ignored: false })
             };
-            let entries: Vec<_> = [".ignore", ".gitignore", ".git"].into_iter().filter_map(entry).collect();
+            let names: &[_] = if folder.starts_with(first) { &OF_ALL } else { &OF_ALL[1..] };
+            let entries: Vec<_> = names.iter().copied().filter_map(entry).collect();
             ignores = Self::below(ignores.as_ref(), folder, &entries, |path| {
                 let file = Spot::of(&folder.join(path))?.open()?;
                 file.map(|(file, _)| file).ok_or_else(|| io::ErrorKind::NotFound.into())
