@@ -40,12 +40,14 @@ const MAX_PLACES: usize = 10;
 ///
 /// If the file has changed since a call of the session has last read or written it, nothing is done. Nor if it has
 /// since the diff was shown to the user: what was shown is what is done. Other calls of the session are not held
-/// against it, as long as the same lines become the same. An edit that does not fit is told at once, and not asked
-/// about, if the file may be read unasked; else the user is told.
+/// against it, as long as the same lines become the same. An edit that does not fit, or whose diff would be longer than 4
+/// MiB, is told at once, and not asked about, if the file may be read unasked; else the user is told, and it is not
+/// made whatever the user says. Where edits are allowed unasked nothing is shown, and they may be of any size.
 #[derive(Debug, Default)]
 pub struct EditFile {
     judged: Judged,
-    shown: RefCell<Option<Shown>>,
+    /// What the call was shown by, or why that could not be.
+    shown: RefCell<Option<Result<Shown, ToolError>>>,
 }
 
 /// What the diff was made from, and what it came to.
@@ -121,7 +123,11 @@ impl Tool for EditFile {
                 Ok(diff) => diff,
                 // An error tells the model what is in the file, and so it may only if that is free to be read.
                 Err(error) if judge(&acts[..1]) == Verdict::Allow => return Err(error),
-                Err(error) => format!("{}\n\nAs it is, this will fail: {error}\n", shown::line(place.shown())),
+                Err(error) => {
+                    let details = format!("{}\n\nAs it is, this will fail: {error}\n", shown::line(place.shown()));
+                    self.shown.replace(Some(Err(error)));
+                    details
+                }
             }),
         };
         let always = Some(format!("edit {}", place.path().display()));
@@ -132,7 +138,8 @@ impl Tool for EditFile {
         let input: Input = parse(&input)?;
         let edits = input.edits()?;
         let place = self.judged.resolve(&input.path, context.root())?;
-        let shown = self.shown.take();
+        // What nobody has seen is not done.
+        let shown = self.shown.take().transpose()?;
         let files = context.workspace().files();
         files.alone_with(place.path(), || {
             let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
@@ -168,7 +175,8 @@ impl EditFile {
         let spot = Spot::of(place.path()).map_err(failed)?;
         let (old, change) = change(&spot, place, edits, workspace)?;
         let diff = change.shown(place.shown());
-        self.shown.replace(Some(Shown { mark: old.mark, gist: change.gist() }));
+        let diff = diff.map_err(|error| ToolError::failed(format!("{}: {error}", place.shown())))?;
+        self.shown.replace(Some(Ok(Shown { mark: old.mark, gist: change.gist() })));
         Ok(diff)
     }
 }

@@ -37,7 +37,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// The tool `read_file`: shows lines of a text file, numbered from 1.
 ///
 /// One call shows at most 2,000 lines and 64 KiB, and says what it left out and how to go on. Files of more than 256
-/// MiB, binary files, folders, devices and pipes are errors. What is not UTF-8 is shown as U+FFFD, and said.
+/// MiB, binary files, folders, devices and pipes are errors. What is not UTF-8 is shown as U+FFFD, and said; so it is
+/// said of lines that end in carriage return and line feed, which are shown without.
 ///
 /// If the path leads elsewhere than it did when this instance judged it, nothing is read.
 #[derive(Debug, Default)]
@@ -125,7 +126,11 @@ fn read(place: &Place, first: usize, limit: usize, context: &ToolContext) -> Res
     let mut content = BufReader::with_capacity(CHUNK, Hashing::new(file.take(MAX_FILE)));
     let probe = content.fill_buf().map_err(failed)?;
     if probe[..probe.len().min(PROBE)].contains(&0) {
-        return refused(format!("a binary file of {} bytes", metadata.len()));
+        return refused(match metadata.len() {
+            // So files say that are made as they are read.
+            0 => "a binary file".to_owned(),
+            bytes => format!("a binary file of {bytes} bytes"),
+        });
     }
     if probe.starts_with(BYTE_ORDER_MARK) {
         content.consume(BYTE_ORDER_MARK.len());

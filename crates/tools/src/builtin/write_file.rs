@@ -1,7 +1,7 @@
 //! The tool `write_file`: writes a whole file at once.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
+use std::error::Error;
 use std::io;
 
 use holdpoint_common::{FileMark, Verdict};
@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::files::change::Change;
+use crate::files::form::Form;
 use crate::files::mark::{is_same, mark_of};
 use crate::files::old_file::OldFile;
 use crate::input::{parse, schema_of};
@@ -23,22 +24,24 @@ use crate::workspace::Workspace;
 /// What the model calls it by.
 const NAME: &str = "write_file";
 
-/// The mark of text files that some editors put first. Not part of the text, and nobody sees it.
-const BYTE_ORDER_MARK: char = '\u{feff}';
-
 /// The tool `write_file`: writes a whole file, with the folders it needs.
 ///
 /// All or nothing: the text goes into a new file beside it, which then takes its place. An existing file's
-/// permissions and byte order mark are kept; all else, line ends too, is as given. A link at its path is followed and
-/// what it leads to is written.
+/// permissions and byte order mark are kept, and if all its lines end in carriage return and line feed, so do those of
+/// a text that has no carriage return. All else is as given. A link at its path is followed and what it leads to is
+/// written.
 ///
 /// If the path leads elsewhere than it did when this instance judged the call, nothing is written. Nor if the file has
-/// changed since a call of the session has last read or written it, or since the diff was shown to the user.
+/// changed since a call of the session has last read or written it, or since the diff was shown to the user. Nothing is
+/// made before all of this is known.
+///
+/// A diff of more than 4 MiB is not shown: where the user would be asked, that is an error, or what the user is told
+/// if the file may not be read unasked. Where writing is allowed unasked, files may be of any size.
 #[derive(Debug, Default)]
 pub struct WriteFile {
     judged: Judged,
-    /// What was there when the call was shown, if it was.
-    shown: RefCell<Option<Option<FileMark>>>,
+    /// What was there when the call was shown, or why it could not be.
+    shown: RefCell<Option<Result<Option<FileMark>, ToolError>>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -64,7 +67,8 @@ impl Tool for WriteFile {
     }
 
     fn description(&self) -> &str {
-        "Writes a whole file: makes it, or replaces all of its text. Missing folders are made."
+        "Writes a whole file: makes it, or replaces all of its text. Missing folders are made. If all lines of the old \
+         text end in CRLF, the new ones do, too."
     }
 
     fn schema(&self) -> Value {
@@ -72,34 +76,41 @@ impl Tool for WriteFile {
     }
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
-        let input: Input = parse(input)?;
+        let input = Input::new(input)?;
         let place = self.judged.judge(&input.path, workspace.root())?;
         self.shown.take();
         let acts = vec![Act::Write(place.clone())];
-        let (message, details) = match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
+        let judge = |acts: &[Act]| workspace.policy().judge(NAME, acts, workspace.root()).verdict;
+        let (message, details) = match judge(&acts) {
             // Nobody is going to see it.
             Verdict::Allow | Verdict::Deny => ("Write this file?", None),
-            Verdict::Ask => {
-                let (message, details) = self.show(&place, &input.content);
-                (message, Some(details))
-            }
+            Verdict::Ask => match self.show(&place, &input.content) {
+                Ok((message, details)) => (message, Some(details)),
+                // An error tells the model what is there, and so it may only if that is free to be read.
+                Err(error) if judge(&[Act::Read(place.clone())]) == Verdict::Allow => return Err(error),
+                Err(error) => {
+                    let details = format!("{}\n\nAs it is, this will fail: {error}\n", shown::line(place.shown()));
+                    self.shown.replace(Some(Err(error)));
+                    ("Write this file?", Some(details))
+                }
+            },
         };
         let always = Some(format!("write {}", place.path().display()));
         Ok(Intent { acts, message: message.to_owned(), details, always })
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-        let input: Input = parse(&input)?;
+        let input = Input::new(&input)?;
         let place = self.judged.resolve(&input.path, context.root())?;
-        let shown = self.shown.take();
+        // What nobody has seen is not done.
+        let shown = self.shown.take().transpose()?;
         let files = context.workspace().files();
         files.alone_with(place.path(), || {
             let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
             if context.is_cancelled() {
                 return Err(ToolError::Interrupted);
             }
-            let spot = Spot::make(place.path()).map_err(failed)?;
-            let old = OldFile::at(&spot, &place).map_err(failed)?;
+            let old = find(&place).map_err(failed)?;
             let now = old.as_ref().map(|old| &old.mark);
             if now.is_some_and(|now| files.is_changed(now)) {
                 let why = format!("{}: it has changed since it was last read: read it again", place.shown());
@@ -113,11 +124,14 @@ impl Tool for WriteFile {
                 let why = format!("{} has changed since it was shown: nothing was done", place.shown());
                 return Err(ToolError::failed(why));
             }
-            let content = with_mark_of(old.as_ref(), &input.content);
+            let form = form(old.as_ref());
+            let content = form.give(&input.content);
+            let spot = Spot::make(place.path()).map_err(failed)?;
             let file = spot.replace(old.as_ref().map(|old| &old.metadata), content.as_bytes()).map_err(failed)?;
             let mark = mark_of(&place, &file.metadata().map_err(failed)?, content.as_bytes());
             files.wrote(old.map(|old| old.mark), mark.clone());
-            let output = format!("wrote {} ({} bytes)", place.shown(), content.len());
+            let told = if form.has_ends_for(&input.content) { ", lines end in CRLF as before" } else { "" };
+            let output = format!("wrote {} ({} bytes{told})", place.shown(), content.len());
             Ok(ToolOutcome { wrote: vec![mark], ..ToolOutcome::text(output) })
         })
     }
@@ -125,33 +139,46 @@ impl Tool for WriteFile {
 
 impl WriteFile {
     /// The question and what would be done. What is found is remembered.
-    fn show(&self, place: &Place, content: &str) -> (&'static str, String) {
-        let old = match Spot::of(place.path()).and_then(|spot| OldFile::at(&spot, place)) {
-            Ok(old) => old,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => {
-                let path = shown::line(place.shown());
-                return ("Write this file?", format!("{path}\n\nAs it is, this will fail: {error}\n"));
-            }
-        };
-        self.shown.replace(Some(old.as_ref().map(|old| old.mark.clone())));
-        let content = with_mark_of(old.as_ref(), content).into_owned();
-        match old.map(|old| old.text) {
-            None => ("Make this file?", shown::diff(place.shown(), None, &content)),
+    fn show(&self, place: &Place, content: &str) -> Result<(&'static str, String), ToolError> {
+        let failed = |error: &dyn Error| ToolError::failed(format!("{}: {error}", place.shown()));
+        let old = find(place).map_err(|error| failed(&error))?;
+        let mark = old.as_ref().map(|old| old.mark.clone());
+        let content = form(old.as_ref()).give(content).into_owned();
+        let all = |content: &str| shown::diff(place.shown(), None, content);
+        let (message, diff) = match old.map(|old| old.text) {
+            None => ("Make this file?", all(&content)),
             Some(Ok(text)) => ("Replace this file?", Change::between(text, content).shown(place.shown())),
             Some(Err(why)) => {
-                let all = shown::diff(place.shown(), None, &content);
-                ("Replace this file?", format!("What is there is not shown: {why}.\n\n{all}"))
+                let all = all(&content).map(|all| format!("What is there is not shown: {why}.\n\n{all}"));
+                ("Replace this file?", all)
             }
-        }
+        };
+        let diff = diff.map_err(|error| failed(&error))?;
+        self.shown.replace(Some(Ok(mark)));
+        Ok((message, diff))
     }
 }
 
-/// What is written: the content, behind the byte order mark if the file has one.
-fn with_mark_of<'a>(old: Option<&OldFile>, content: &'a str) -> Cow<'a, str> {
-    let is_marked = |text: &String| text.starts_with(BYTE_ORDER_MARK);
-    match old.is_some_and(|old| old.text.as_ref().is_ok_and(is_marked)) && !content.starts_with(BYTE_ORDER_MARK) {
-        true => format!("{BYTE_ORDER_MARK}{content}").into(),
-        false => content.into(),
+impl Input {
+    fn new(input: &Value) -> Result<Self, ToolError> {
+        let input: Self = parse(input)?;
+        if input.path.ends_with('/') || input.path.ends_with("/.") {
+            return Err(ToolError::input(format!("{}: it is a folder, not a file", input.path)));
+        }
+        Ok(input)
     }
+}
+
+/// The file there, if there is one, and a folder for it.
+fn find(place: &Place) -> io::Result<Option<OldFile>> {
+    match Spot::of(place.path()) {
+        Ok(spot) => OldFile::at(&spot, place),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The form that what is written takes: that of the text it replaces.
+fn form(old: Option<&OldFile>) -> Form {
+    old.and_then(|old| old.text.as_ref().ok()).map(|text| Form::of(text)).unwrap_or_default()
 }

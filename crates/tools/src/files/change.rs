@@ -5,7 +5,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::files::mark::hash_of;
-use crate::shown::{self, Hunk};
+use crate::shown::{self, Hunk, TooMuch};
 
 /// Lines around a change that are shown with it.
 const CONTEXT: usize = 3;
@@ -77,7 +77,10 @@ impl Change {
     }
 
     /// As a person reads it: a unified diff.
-    pub(crate) fn shown(&self, path: &str) -> String {
+    ///
+    /// # Errors
+    /// [`TooMuch`] if it is longer than 4 MiB.
+    pub(crate) fn shown(&self, path: &str) -> Result<String, TooMuch> {
         let new = self.after();
         if self.old.len() + new.len() <= SMALL {
             return shown::diff(path, Some(&self.old), new);
@@ -277,11 +280,14 @@ mod tests {
         let old: String = (0..100_000).map(|line| format!("line {line}\n")).collect();
         let new = old.replace("line 50000\n", "line fifty\nthousand\n");
         let (change, small) = (Change::between(old, new), Change::between("line 9\n".into(), "line 9".into()));
-        let shown = change.shown("x");
+        let shown = change.shown("x").unwrap();
         assert!(shown.starts_with("--- x\n+++ x\n@@ -49998,7 +49998,8 @@\n line 49997\n"), "{shown}");
         assert!(shown.ends_with(" line 50003\n") && shown.lines().count() == 12, "{shown}");
         assert_eq!(change.new_lines(), Some((50_001, 50_002)));
-        assert_eq!(small.shown("y"), "--- y\n+++ y\n@@ -1 +1 @@\n-line 9\n+line 9\n\\ No newline at end of file\n");
+        assert_eq!(
+            small.shown("y").unwrap(),
+            "--- y\n+++ y\n@@ -1 +1 @@\n-line 9\n+line 9\n\\ No newline at end of file\n"
+        );
     }
 
     #[test]

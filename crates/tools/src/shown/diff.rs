@@ -1,9 +1,10 @@
 //! What would change in a file, as a unified diff.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use similar::udiff::UnifiedHunkHeader;
-use similar::{ChangeTag, DiffOp, TextDiff};
+use similar::{ChangeTag, DiffOp, DiffTag, TextDiff};
 
 use super::{Care, line, show};
 use crate::secrets::{self, Secret};
@@ -13,6 +14,14 @@ const CONTEXT: usize = 3;
 
 /// How long the shortest way from one text to the other is looked for; then a longer one does.
 const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Bytes of a diff, as it is shown: every client gets it, with every snapshot, for as long as it is asked about.
+const MAX_SHOWN: usize = 4 * 1024 * 1024;
+
+/// There is more to show than anybody is asked to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("more than {} MiB would have to be shown: do it in parts", MAX_SHOWN / 1024 / 1024)]
+pub(crate) struct TooMuch;
 
 /// A part of a file that changes, as its lines are: with line feeds, the file's last line perhaps without.
 #[derive(Debug, Clone, Copy)]
@@ -30,20 +39,26 @@ pub(crate) struct Hunk<'a> {
 /// A unified diff of a whole file. `path` is the file's, as it is; without `old`, the file is new.
 ///
 /// Looks at all of both texts: for a large file of which little changes, [`diff_of`].
-pub(crate) fn diff(path: &str, old: Option<&str>, new: &str) -> String {
+///
+/// # Errors
+/// [`TooMuch`] if it is longer than 4 MiB.
+pub(crate) fn diff(path: &str, old: Option<&str>, new: &str) -> Result<String, TooMuch> {
     let hunk = Hunk { old_line: 1, new_line: 1, old: old.unwrap_or_default(), new };
     let mut shown = header(path, old.is_none());
-    hunk.show(&mut shown);
-    shown
+    hunk.show(&mut shown)?;
+    Ok(shown)
 }
 
 /// A unified diff of a file of which only these parts, in their order, change.
-pub(crate) fn diff_of(path: &str, hunks: &[Hunk<'_>]) -> String {
+///
+/// # Errors
+/// [`TooMuch`] if it is longer than 4 MiB.
+pub(crate) fn diff_of(path: &str, hunks: &[Hunk<'_>]) -> Result<String, TooMuch> {
     let mut shown = header(path, false);
     for hunk in hunks {
-        hunk.show(&mut shown);
+        hunk.show(&mut shown)?;
     }
-    shown
+    Ok(shown)
 }
 
 fn header(path: &str, is_new: bool) -> String {
@@ -55,10 +70,22 @@ fn header(path: &str, is_new: bool) -> String {
 }
 
 impl Hunk<'_> {
-    fn show(&self, shown: &mut String) {
-        let (old, new) = (Side::of(self.old), Side::of(self.new));
-        let diff = TextDiff::configure().timeout(PATIENCE).diff_slices(&old.lines, &new.lines);
-        for group in diff.grouped_ops(CONTEXT) {
+    fn show(&self, shown: &mut String) -> Result<(), TooMuch> {
+        let (mut old, mut new) = (Side::of(self.old), Side::of(self.new));
+        let (old_lines, new_lines) = (old.lines.clone(), new.lines.clone());
+        let diff = TextDiff::configure().timeout(PATIENCE).diff_slices(&old_lines, &new_lines);
+        let groups = diff.grouped_ops(CONTEXT);
+        // Before all of it is looked through for secrets and written out.
+        let bytes = |op: &DiffOp| match op.tag() {
+            DiffTag::Equal => new.bytes(op.new_range()),
+            _ => old.bytes(op.old_range()) + new.bytes(op.new_range()),
+        };
+        if shown.len() + groups.iter().flatten().map(bytes).sum::<usize>() > MAX_SHOWN {
+            return Err(TooMuch);
+        }
+        old.find_secrets();
+        new.find_secrets();
+        for group in groups {
             let moved: Vec<_> = group.iter().map(|op| moved(*op, self.old_line - 1, self.new_line - 1)).collect();
             shown.push_str(&format!("{}\n", UnifiedHunkHeader::new(&moved)));
             for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
@@ -68,8 +95,12 @@ impl Hunk<'_> {
                     (_, _, Some(index)) => new.show(' ', index, shown),
                     _ => {}
                 }
+                if shown.len() > MAX_SHOWN {
+                    return Err(TooMuch);
+                }
             }
         }
+        Ok(())
     }
 }
 
@@ -112,7 +143,17 @@ impl<'a> Side<'a> {
                 Some(start)
             })
             .collect();
-        Self { text, lines, starts, secrets: secrets::find(text) }
+        Self { text, lines, starts, secrets: Vec::new() }
+    }
+
+    /// From then on, what is secret is not shown.
+    fn find_secrets(&mut self) {
+        self.secrets = secrets::find(self.text);
+    }
+
+    /// Of so many lines.
+    fn bytes(&self, lines: Range<usize>) -> usize {
+        self.lines[lines].iter().map(|line| line.len()).sum()
     }
 
     fn show(&self, sign: char, index: usize, shown: &mut String) {
@@ -137,25 +178,25 @@ mod tests {
         let new = old.replace("line 10\n", "line ten\n");
         let expected = "--- a b\n+++ a b\n@@ -7,7 +7,7 @@\n line 7\n line 8\n line 9\n-line 10\n+line ten\n line 11\n \
                         line 12\n line 13\n";
-        assert_eq!(diff("a b", Some(&old), &new), expected);
+        assert_eq!(diff("a b", Some(&old), &new).unwrap(), expected);
     }
 
     #[test]
     fn a_new_file_is_shown_whole() {
-        assert_eq!(diff("x", None, "a\nb\n"), "--- /dev/null\n+++ x\n@@ -0,0 +1,2 @@\n+a\n+b\n");
-        assert_eq!(diff("x", None, ""), "--- /dev/null\n+++ x\n");
+        assert_eq!(diff("x", None, "a\nb\n").unwrap(), "--- /dev/null\n+++ x\n@@ -0,0 +1,2 @@\n+a\n+b\n");
+        assert_eq!(diff("x", None, "").unwrap(), "--- /dev/null\n+++ x\n");
     }
 
     #[test]
     fn line_ends_are_seen() {
-        let shown = diff("x", Some("a\r\nb"), "a\nb\rc\u{2028}\n");
+        let shown = diff("x", Some("a\r\nb"), "a\nb\rc\u{2028}\n").unwrap();
         let expected = "@@ -1,2 +1,2 @@\n-a\\u{d}\n-b\n\\ No newline at end of file\n+a\n+b\\u{d}c\\u{2028}\n";
         assert_eq!(shown, format!("--- x\n+++ x\n{expected}"));
     }
 
     #[test]
     fn the_path_stays_on_its_line() {
-        assert!(diff("x\n+y", None, "").starts_with("--- /dev/null\n+++ x\\u{a}+y\n"));
+        assert!(diff("x\n+y", None, "").unwrap().starts_with("--- /dev/null\n+++ x\\u{a}+y\n"));
     }
 
     #[test]
@@ -163,7 +204,7 @@ mod tests {
         let key =
             format!("-----BEGIN PRIVATE KEY-----\n{0}\n{0}\nab12Z=\n-----END PRIVATE KEY-----\n", "aB1+".repeat(16));
         let token = format!("api_token = \"{}\"\n", "x1".repeat(20));
-        let shown = diff("x", Some(&token), &key);
+        let shown = diff("x", Some(&token), &key).unwrap();
         assert!(shown.contains("-api_token = \"x1x1…(36 characters masked)\"\n"), "{shown}");
         assert!(shown.contains("+-----BEGIN PRIVATE KEY-----\n+…(64 characters masked)\n"), "{shown}");
         assert!(shown.contains("+…(6 characters masked)\n+-----END PRIVATE KEY-----\n"), "{shown}");
@@ -183,6 +224,6 @@ mod tests {
             Hunk { old_line: 5, new_line: 5, old: &first.0, new: &first.1 },
             Hunk { old_line: 85, new_line: 86, old: &second.0, new: &second.1 },
         ];
-        assert_eq!(diff_of("x", &hunks), diff("x", Some(old), new));
+        assert_eq!(diff_of("x", &hunks).unwrap(), diff("x", Some(old), new).unwrap());
     }
 }

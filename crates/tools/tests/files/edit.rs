@@ -234,3 +234,27 @@ fn t_d10_a_reader_sees_the_text_before_or_after() {
     });
     assert!(read(&bench, json!({"path": "a"})).unwrap().output.contains("longer than"));
 }
+
+#[test]
+fn m_e7_an_edit_that_is_too_much_to_show_is_refused_where_it_is_asked_about() {
+    let bench = with(&"a line of some length, forty bytes of it\n".repeat(110_000));
+    let all = json!({"path": "a", "old_string": "some", "new_string": "any", "replace_all": true});
+    let error = intent(&bench, &EditFile::new(), &all).unwrap_err();
+    assert_eq!(error, "a: more than 4 MiB would have to be shown: do it in parts");
+    call(&bench, EditFile::new(), all).unwrap();
+}
+
+#[test]
+fn t_d1_what_could_not_be_shown_is_not_done() {
+    let bench = Bench::new();
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().canonicalize().unwrap().join("a");
+    fs::write(&path, "one\n").unwrap();
+    let (tool, input) = (EditFile::new(), replace(path.to_str().unwrap(), "two", "2"));
+    let details = intent(&bench, &tool, &input).unwrap().details.unwrap();
+    assert!(details.contains("As it is, this will fail: "), "{details}");
+    // By now it would fit.
+    fs::write(&path, "two\n").unwrap();
+    assert!(call(&bench, tool, input).unwrap_err().contains("does not stand in it"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "two\n");
+}

@@ -14,20 +14,22 @@ fn lines_are_numbered_and_ranges_told() {
     let bench = Bench::new();
     fs::write(bench.root().join("a"), "one\ntwo\r\nthree").unwrap();
     let outcome = read(&bench, json!({"path": "a"})).unwrap();
-    assert_eq!(outcome.output, "     1\tone\n     2\ttwo\n     3\tthree\n");
+    assert_eq!(outcome.output, "     1\tone\n     2\ttwo\n     3\tthree\n[some of these lines end in CRLF]\n");
     let metadata = fs::metadata(bench.root().join("a")).unwrap();
     let mark = &outcome.read[0];
     assert_eq!((mark.path.as_str(), mark.size), ("a", 14));
     assert_eq!(mark.modified, u64::try_from(metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec()).unwrap());
 
     let outcome = read(&bench, json!({"path": "a", "offset": 2, "limit": 1})).unwrap();
-    assert_eq!(outcome.output, "     2\ttwo\n[the file has 3 lines; go on with offset 3]\n");
+    assert_eq!(outcome.output, "     2\ttwo\n[these lines end in CRLF; the file has 3 lines; go on with offset 3]\n");
     let outcome = read(&bench, json!({"path": "a", "offset": 3, "limit": 1})).unwrap();
     assert_eq!(outcome.output, "     3\tthree\n");
     assert_eq!(read(&bench, json!({"path": "a", "offset": 4})).unwrap().output, "[the file has 3 lines]\n");
     assert!(read(&bench, json!({"path": "a", "offset": 0})).unwrap_err().contains("counted from 1"));
     fs::write(bench.root().join("empty"), "").unwrap();
     assert_eq!(read(&bench, json!({"path": "empty"})).unwrap().output, "[the file is empty]\n");
+    fs::write(bench.root().join("open"), "a\nb\r").unwrap();
+    assert_eq!(read(&bench, json!({"path": "open"})).unwrap().output, "     1\ta\n     2\tb\r\n");
 }
 
 #[test]
@@ -84,4 +86,24 @@ fn what_is_no_text_file_is_said() {
     assert!(read(&bench, json!({"path": "socket"})).is_err());
     let output = read(&bench, json!({"path": "latin"})).unwrap().output;
     assert!(output.starts_with("     1\tgr\u{fffd}\u{fffd}e\n[the file is not UTF-8"), "{output}");
+}
+
+#[test]
+fn a_line_that_just_fits_is_not_cut() {
+    let bench = Bench::new();
+    for (length, end, cut) in
+        [(65_536, "\n", false), (65_536, "\r\n", false), (65_536, "", false), (65_537, "\n", true)]
+    {
+        fs::write(bench.root().join("a"), format!("{}{end}{end}", "x".repeat(length))).unwrap();
+        let output = read(&bench, json!({"path": "a"})).unwrap().output;
+        assert_eq!(output.contains("longer than 65536 bytes and cut"), cut, "{length} {end:?}");
+        assert_eq!(output.lines().next().unwrap().len(), 7 + 65_536);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_binary_file_that_says_it_is_empty_is_no_file_of_0_bytes() {
+    let error = read(&Bench::new(), json!({"path": "/proc/self/cmdline"})).unwrap_err();
+    assert!(error.ends_with(": a binary file"), "{error}");
 }

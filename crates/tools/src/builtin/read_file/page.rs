@@ -23,13 +23,26 @@ pub(super) struct Page<'a> {
     bytes: usize,
     output: String,
     notes: Vec<String>,
+    /// Lines shown that end in a line feed, and those before which there is a carriage return: nobody sees it.
+    ended: usize,
+    returned: usize,
     /// What could not be read as UTF-8 was shown.
     foreign: bool,
 }
 
 impl<'a> Page<'a> {
     pub(super) fn new(context: &'a ToolContext) -> Self {
-        Self { context, passed: 0, shown: 0, bytes: 0, output: String::new(), notes: Vec::new(), foreign: false }
+        Self {
+            context,
+            passed: 0,
+            shown: 0,
+            bytes: 0,
+            output: String::new(),
+            notes: Vec::new(),
+            ended: 0,
+            returned: 0,
+            foreign: false,
+        }
     }
 
     /// So many lines from line `first` on, as they are shown. Reads to the end. `None` if the turn was cut.
@@ -69,12 +82,15 @@ impl<'a> Page<'a> {
     fn show(&mut self, text: &mut impl BufRead) -> io::Result<Next> {
         let room = MAX_BYTES - self.bytes;
         let mut line = Vec::new();
-        // One byte more than there is room for tells that the line does not fit.
-        if text.by_ref().take(room as u64 + 1).read_until(b'\n', &mut line)? == 0 {
+        // A line end more than there is room for tells whether the line fits.
+        if text.by_ref().take(room as u64 + 2).read_until(b'\n', &mut line)? == 0 {
             return Ok(Next::End);
         }
-        let cut = line.len() > room;
-        if cut && line.last() != Some(&b'\n') {
+        let ended = line.strip_suffix(b"\n");
+        let returned = ended.and_then(|line| line.strip_suffix(b"\r"));
+        let words = returned.or(ended).unwrap_or(&line);
+        let cut = words.len() > room;
+        if cut && ended.is_none() {
             text.skip_until(b'\n')?;
         }
         self.passed += 1;
@@ -82,13 +98,13 @@ impl<'a> Page<'a> {
             return Ok(Next::Full);
         }
         if cut {
-            line.truncate(room);
             self.notes.push(format!("line {} is longer than {MAX_BYTES} bytes and cut", self.passed));
         }
-        self.bytes += line.len();
+        self.ended += usize::from(ended.is_some());
+        self.returned += usize::from(returned.is_some());
+        self.bytes += line.len().min(room);
         self.shown += 1;
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        let text = &words[..words.len().min(room)];
         // A character that the cut has split is no fault of the file.
         self.foreign |= str::from_utf8(text).is_err_and(|error| !cut || error.error_len().is_some());
         let _ = writeln!(self.output, "{:>6}\t{}", self.passed, String::from_utf8_lossy(text));
@@ -116,6 +132,11 @@ impl<'a> Page<'a> {
     /// The page, with its notes. `next` is the first line that it does not have.
     fn finish(mut self, next: usize) -> String {
         let lines = self.passed;
+        match self.returned {
+            0 => {}
+            all if all == self.ended => self.notes.push("these lines end in CRLF".to_owned()),
+            _ => self.notes.push("some of these lines end in CRLF".to_owned()),
+        }
         if lines == 0 {
             self.notes.push("the file is empty".to_owned());
         } else if self.shown == 0 || next <= lines {
