@@ -54,6 +54,14 @@ fn t_d8_what_is_no_file_or_huge_is_a_plain_error_in_little_memory() {
     symlink("/dev/zero", root.join("trap/.ignore")).unwrap();
     symlink("/dev/zero", root.join("trap/.git/info/exclude")).unwrap();
 
+    // Much to show: a match in every 41st line, each line as long as is shown.
+    let (other, wanted) = (format!("{}\n", "z".repeat(499)), format!("{}\n", "needle".repeat(83)));
+    fs::create_dir(root.join("much")).unwrap();
+    fs::write(root.join("much/0"), format!("{}{wanted}{}", other.repeat(20), other.repeat(20)).repeat(1_400)).unwrap();
+    for link in 1..10 {
+        fs::hard_link(root.join("much/0"), root.join(format!("much/{link}"))).unwrap();
+    }
+
     // All code has been run once.
     let _ = told(&bench, Grep::new(), &json!({"pattern": "x", "path": "folder"}));
     forget_peak();
@@ -103,6 +111,9 @@ fn t_d8_what_is_no_file_or_huge_is_a_plain_error_in_little_memory() {
             .unwrap()
             .ends_with("is longer than 65536 bytes and cut]\n")
     );
+    let much = json!({"pattern": "needle", "path": "much", "context": 20, "limit": 2_000});
+    let found = told(&bench, Grep::new(), &much).unwrap();
+    assert!(found.len() > 64 * 1024 && found.contains("there may be more"), "{}", found.len());
     let grown = peak() - before;
     assert!(grown <= 32 * 1024, "{grown} KiB more");
 }

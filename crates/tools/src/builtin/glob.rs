@@ -87,8 +87,8 @@ impl Tool for Glob {
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input: Input = parse(&input)?;
-        let pattern = Pattern::new(&input.pattern)?;
         let place = self.judged.resolve(input.path(), context.root())?;
+        let pattern = Pattern::below(&input.pattern, &place)?;
         let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
         let walk = Walk::through(&place, context).map_err(failed)?;
         let found = Crew::go(&walk, Newest::default, |newest, path| {
@@ -108,7 +108,7 @@ impl Tool for Glob {
         files.truncate(MAX_FILES);
         let mut notes = Vec::new();
         if files.is_empty() {
-            notes.push("nothing found".to_owned());
+            notes.extend(["nothing found"].into_iter().chain(pattern.hint()).map(str::to_owned));
         }
         if count > files.len() {
             notes.push(format!("{} more, changed before these: take a narrower pattern or path", count - files.len()));

@@ -23,7 +23,7 @@ use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
 use crate::walk::pattern::Pattern;
 use crate::walk::{Crew, Walk, counted};
 use crate::workspace::Workspace;
-use file::{FileSearch, Hits, Searched};
+use file::{End, FileSearch, Hits, Searched};
 use found::Found;
 
 /// Matches that are shown if the call does not say.
@@ -44,9 +44,10 @@ const MAX_PATTERN: usize = 8 * 1024 * 1024;
 /// The tool `grep`: finds lines of files by a regular expression, in a file or in a folder and all below.
 ///
 /// As ripgrep does: `.gitignore` is obeyed in a git repository, and `.ignore` anywhere; links are not followed; binary
-/// files are passed over, which is said. Hidden files are searched, but never `.git`. So that nothing but the
-/// workspace is read, ignore files above it do not count. What a rule of the policy denies or asks about is left out,
-/// and said.
+/// files are passed over, which is said: those with a zero byte among the first 8 KiB. After a later one, or a line of
+/// more than 4 MiB, no more of the file is searched. Hidden files are searched, but never `.git`. Above the workspace,
+/// `.gitignore` counts up to where the repository begins, and `.ignore` does not. What a rule of the policy denies or
+/// asks about is left out, and said.
 ///
 /// Results are in the order of their paths, and always the same. A call shows at most 2,000 matches and 64 KiB, 500
 /// bytes of a line, and says what it left out.
@@ -87,11 +88,12 @@ enum Output {
     Count,
 }
 
-/// Files that were passed over.
+/// Files that were passed over, wholly or from some place on.
 #[derive(Default)]
 struct PassedOver {
     binary: AtomicU64,
     too_long: AtomicU64,
+    in_part: AtomicU64,
 }
 
 impl Grep {
@@ -132,12 +134,12 @@ impl Tool for Grep {
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input: Input = parse(&input)?;
         let matcher = input.matcher()?;
-        let glob = input.glob.as_deref().map(Pattern::new).transpose()?;
         if input.limit == Some(0) {
             return Err(ToolError::input("limit is at least 1"));
         }
         let limit = input.limit.unwrap_or(LIMIT).min(MAX_LIMIT);
         let place = self.judged.resolve(input.path(), context.root())?;
+        let glob = input.glob.as_deref().map(|glob| Pattern::below(glob, &place)).transpose()?;
         let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
         let search = || FileSearch::new(context, &matcher, input.output, input.context.min(MAX_CONTEXT), limit);
         let found = Found::new(input.output, limit);
@@ -151,7 +153,7 @@ impl Tool for Grep {
                     return;
                 }
                 match walk.open(&path).map(|file| search.search(&file)) {
-                    Ok(Searched::Unreadable) | Err(_) => walk.could_not_read(),
+                    Ok(Searched { end: End::Unreadable, .. }) | Err(_) => walk.could_not_read(),
                     Ok(searched) => passed.take(searched, |hits| found.keep(shown, hits)),
                 }
             });
@@ -159,7 +161,7 @@ impl Tool for Grep {
         } else {
             let file = file_at(&place).map_err(failed)?;
             match search().search(&file) {
-                Searched::Unreadable => return Err(failed(io::Error::other("it could not be read"))),
+                Searched { end: End::Unreadable, .. } => return Err(failed(io::Error::other("it could not be read"))),
                 searched => passed.take(searched, |hits| found.keep(place.shown().into(), hits)),
             }
         }
@@ -168,6 +170,10 @@ impl Tool for Grep {
         }
         notes.extend(passed.notes());
         let (files, is_cut) = found.into_files();
+        if files.is_empty() {
+            let hint = glob.and_then(|glob| glob.hint()).map_or_else(String::new, |hint| format!("; {hint}"));
+            notes.insert(0, format!("nothing found{hint}"));
+        }
         Ok(ToolOutcome::text(page(&files, is_cut, input.output, limit, notes)))
     }
 }
@@ -192,18 +198,29 @@ impl Input {
 
 impl PassedOver {
     fn take(&self, searched: Searched, keep: impl FnOnce(Hits)) {
-        match searched {
-            Searched::Hits(hits) => keep(hits),
-            Searched::Binary => drop(self.binary.fetch_add(1, Ordering::Relaxed)),
-            Searched::TooLong => drop(self.too_long.fetch_add(1, Ordering::Relaxed)),
-            Searched::Nothing | Searched::Unreadable => {}
+        let Searched { hits, end } = searched;
+        let found = hits.count > 0;
+        let counter = match end {
+            End::Done | End::Unreadable => None,
+            _ if found => Some(&self.in_part),
+            End::Binary => Some(&self.binary),
+            End::TooLong => Some(&self.too_long),
+        };
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        if found {
+            keep(hits);
         }
     }
 
     fn notes(self) -> impl Iterator<Item = String> {
-        let binary = counted(self.binary.into_inner(), "binary file", "passed over");
-        let too_long = counted(self.too_long.into_inner(), "file", "passed over, its lines being too long");
-        binary.into_iter().chain(too_long)
+        let notes = [
+            (self.binary, "binary file", "passed over"),
+            (self.too_long, "file", "passed over, its lines being too long"),
+            (self.in_part, "file", "searched only up to a zero byte or a line that is too long"),
+        ];
+        notes.into_iter().filter_map(|(count, thing, what)| counted(count.into_inner(), thing, what))
     }
 }
 
@@ -244,9 +261,6 @@ fn page(files: &BTreeMap<PathBuf, Hits>, is_cut: bool, output: Output, limit: u6
                 }
             }
         }
-    }
-    if files.is_empty() {
-        notes.insert(0, "nothing found".to_owned());
     }
     if is_full || is_cut {
         let what = if output == Output::Lines { "matches" } else { "files" };

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use crate::place::Place;
 use crate::tool::ToolError;
 
 /// A pattern of paths below a folder.
@@ -12,6 +13,8 @@ pub(crate) struct Pattern {
     matcher: GlobMatcher,
     /// It began with `!`: all but these.
     inverted: bool,
+    /// It began with `/`, and not with the folder.
+    absolute: bool,
 }
 
 impl Pattern {
@@ -22,7 +25,8 @@ impl Pattern {
     /// # Errors
     /// [`ToolError::Input`] if it is none.
     pub(crate) fn new(pattern: &str) -> Result<Self, ToolError> {
-        let (inverted, glob) = pattern.strip_prefix('!').map_or((false, pattern), |rest| (true, rest));
+        let (inverted, glob) = inverted(pattern);
+        let absolute = glob.starts_with('/');
         let glob = glob.trim_start_matches("./");
         if glob.is_empty() {
             return Err(ToolError::input("the pattern is empty"));
@@ -39,13 +43,38 @@ impl Pattern {
         let mut glob = GlobBuilder::new(&full);
         let glob = glob.literal_separator(true).build();
         let glob = glob.map_err(|error| ToolError::input(format!("{pattern}: {}", error.kind())))?;
-        Ok(Self { matcher: glob.compile_matcher(), inverted })
+        Ok(Self { matcher: glob.compile_matcher(), inverted, absolute })
+    }
+
+    /// The same below a folder, for one that may begin with where that is.
+    ///
+    /// # Errors
+    /// [`ToolError::Input`] if it is none.
+    pub(crate) fn below(pattern: &str, folder: &Place) -> Result<Self, ToolError> {
+        let (inverted, glob) = inverted(pattern);
+        let below = |folder: &Path| glob.strip_prefix(folder.to_str()?)?.strip_prefix('/');
+        match below(folder.path()).or_else(|| below(folder.named())) {
+            // What is left is one below the folder still, and not in any.
+            Some(rest) => Self::new(&format!("{}/{rest}", if inverted { "!" } else { "" }))
+                .map(|pattern| Self { absolute: false, ..pattern }),
+            None => Self::new(pattern),
+        }
+    }
+
+    /// What may be wrong with it if nothing is found.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        self.absolute.then_some("patterns of paths are relative to the folder that is searched")
     }
 
     /// Whether a path below the folder matches.
     pub(crate) fn matches(&self, path: &Path) -> bool {
         self.matcher.is_match(path) != self.inverted
     }
+}
+
+/// Whether a pattern stands for all that it does not match, and without the sign for that.
+fn inverted(pattern: &str) -> (bool, &str) {
+    pattern.strip_prefix('!').map_or((false, pattern), |rest| (true, rest))
 }
 
 #[cfg(test)]

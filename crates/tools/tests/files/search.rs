@@ -315,3 +315,92 @@ fn a_cut_is_noticed_at_once() {
     assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)));
     assert!(since.elapsed() < Duration::from_secs(10));
 }
+
+#[test]
+fn m_e7_a_workspace_in_a_repository_searches_what_git_knows_of_it() {
+    let repository = tempfile::tempdir().unwrap();
+    let root = repository.path().canonicalize().unwrap();
+    let bench = Bench::within(root.join("mono/pkg"));
+    add(
+        &bench,
+        &[
+            ("../../.gitignore", "unrelated\n"),
+            ("../../.ignore", "a\n"),
+            ("../.gitignore", "node_modules/\n*.log\n/pkg/dist\n"),
+            ("../.git/info/exclude", "excluded\n"),
+            (".gitignore", "!keep.log\n"),
+            ("a", "needle\n"),
+            ("dist", "needle\n"),
+            ("deep/dist", "needle\n"),
+            ("excluded", "needle\n"),
+            ("keep.log", "needle\n"),
+            ("drop.log", "needle\n"),
+            ("unrelated", "needle\n"),
+            ("node_modules/x/a.js", "needle\n"),
+        ],
+    );
+    let files = |path: &str| grep(&bench, json!({"pattern": "needle", "output": "files", "path": path}));
+    assert_eq!(files("."), "a\ndeep/dist\nkeep.log\nunrelated\n");
+    assert_eq!(files("deep"), "deep/dist\n");
+    // A workspace that is a repository itself is told by nothing above.
+    fs::create_dir(bench.root().join(".git")).unwrap();
+    assert!(files(".").contains("node_modules") && files("node_modules").contains("a.js"));
+}
+
+#[test]
+fn m_e7_all_outputs_agree_on_what_is_binary_or_too_long() {
+    let bench = Bench::new();
+    let lines = "needle\n".repeat(3);
+    let padding = "some line\n".repeat(100_000);
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+    for (name, content) in [
+        ("a", lines.clone().into_bytes()),
+        ("early", [lines.as_bytes(), b"\0", lines.as_bytes()].concat()),
+        ("late", [lines.as_bytes(), padding.as_bytes(), b"\0\n", lines.as_bytes()].concat()),
+        ("later", [padding.as_bytes(), b"\0\n", lines.as_bytes()].concat()),
+        ("long", [lines.as_bytes(), "x".repeat(9_000_000).as_bytes(), b"\n", lines.as_bytes()].concat()),
+        ("utf16", [&b"\xff\xfe"[..], &utf16(&lines)].concat()),
+        ("utf16-bare", utf16(&lines)),
+    ] {
+        fs::write(bench.root().join(name), content).unwrap();
+    }
+    let search = |output: &str| grep(&bench, json!({"pattern": "needle", "output": output}));
+    let notes = "[3 binary files passed over";
+    let files = search("files");
+    assert!(files.starts_with("a\nlate\nlong\nutf16\n\n[3 binary files passed over]\n"), "{files}");
+    let count = search("count");
+    assert!(count.starts_with("a: 3\nlate: 3\nlong: 3\nutf16: 3\n") && count.contains(notes), "{count}");
+    let lines = search("lines");
+    let shown: String =
+        ["a", "late", "long", "utf16"].map(|name| format!("{name}\n1: needle\n2: needle\n3: needle\n\n")).concat();
+    let end = "; 2 files searched only up to a zero byte or a line that is too long]\n";
+    assert!(lines.starts_with(&shown) && lines.contains(notes) && lines.ends_with(end), "{lines}");
+    assert!(count.ends_with(end), "{count}");
+}
+
+#[test]
+fn m_e7_an_absolute_pattern_is_one_below_the_folder() {
+    let bench = project();
+    let absolute = |pattern: &str| format!("{}/{pattern}", bench.root().display());
+    assert_eq!(glob(&bench, json!({"pattern": absolute("src/*.rs")})), "src/main.rs\n");
+    assert_eq!(glob(&bench, json!({"pattern": absolute("src/*.rs"), "path": "src"})), "src/main.rs\n");
+    let found = grep(&bench, json!({"pattern": "needle", "output": "files", "glob": absolute("src/**")}));
+    assert_eq!(found, "src/main.rs\n");
+    let found = grep(&bench, json!({"pattern": "needle", "output": "files", "path": "src", "glob": absolute("x/*")}));
+    assert_eq!(found, "[nothing found; patterns of paths are relative to the folder that is searched]\n");
+    let found = glob(&bench, json!({"pattern": "/etc/*"}));
+    assert_eq!(found, "[nothing found; patterns of paths are relative to the folder that is searched]\n");
+}
+
+#[test]
+fn our_own_drafts_are_not_there() {
+    let bench = with(&[
+        (".holdpoint-0123456789abcdef", "needle\n"),
+        (".holdpoint-0123", "needle\n"),
+        (".holdpoint/config", "needle\n"),
+    ]);
+    assert_eq!(list(&bench, json!({})), ".holdpoint/\n.holdpoint-0123\n");
+    assert_eq!(glob(&bench, json!({"pattern": "*"})).lines().count(), 2);
+    let found = grep(&bench, json!({"pattern": "needle", "output": "files"}));
+    assert_eq!(found, ".holdpoint/config\n.holdpoint-0123\n");
+}

@@ -6,8 +6,9 @@ use std::io::{self, Read};
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use memchr::memchr;
 
-use super::Output;
+use super::{MAX_BYTES, Output};
 use crate::context::ToolContext;
 
 /// Bytes of one line that are shown.
@@ -18,6 +19,12 @@ const BEFORE: usize = 100;
 
 /// Bytes that are held of one file: one line and those around it have to fit.
 const MAX_HELD: usize = 4 * 1024 * 1024;
+
+/// Bytes at a file's beginning in which a zero byte says that it is no text.
+const PROBE: usize = 8 * 1024;
+
+/// What begins a file of UTF-16, which is searched as text in spite of its zero bytes.
+const UTF_16: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
 
 /// Searches file after file.
 pub(super) struct FileSearch<'a> {
@@ -33,8 +40,10 @@ pub(super) struct FileSearch<'a> {
 pub(super) struct Hits {
     /// Matching lines, at most as many as are shown.
     pub(super) count: u64,
-    /// They and those around them, if lines are shown.
+    /// They and those around them, if lines are shown: no more than one call does.
     pub(super) lines: Vec<Line>,
+    /// Bytes of these lines.
+    pub(super) bytes: usize,
 }
 
 #[derive(Debug)]
@@ -48,12 +57,20 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// What came of a file.
-pub(super) enum Searched {
-    Hits(Hits),
-    Nothing,
+/// What came of a file: what was found, and how far it was searched.
+pub(super) struct Searched {
+    pub(super) hits: Hits,
+    pub(super) end: End,
+}
+
+/// Where the search of a file ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// At its end, or where enough was found.
+    Done,
+    /// At a zero byte.
     Binary,
-    /// A line of it is too long.
+    /// At a line that is too long.
     TooLong,
     Unreadable,
 }
@@ -86,30 +103,47 @@ impl<'a> FileSearch<'a> {
             after_gap: false,
             is_binary: false,
         };
-        let reader = Cuttable { file, context: self.context };
-        match self.searcher.search_reader(self.matcher, reader, &mut collect) {
-            Ok(()) if collect.is_binary => Searched::Binary,
-            Ok(()) if collect.hits.count == 0 => Searched::Nothing,
-            Ok(()) => Searched::Hits(collect.hits),
+        let mut text = Text { file, context: self.context, passed: 0, is_probed: false, is_binary: false };
+        let end = match self.searcher.search_reader(self.matcher, &mut text, &mut collect) {
+            Ok(()) if collect.is_binary => End::Binary,
+            Ok(()) => End::Done,
             // So it says of a line that does not fit.
-            Err(error) if error.get_ref().is_some() && !self.context.is_cancelled() => Searched::TooLong,
-            Err(_) => Searched::Unreadable,
+            Err(error) if error.get_ref().is_some() && !self.context.is_cancelled() => End::TooLong,
+            Err(_) => End::Unreadable,
+        };
+        match text.is_binary {
+            true => Searched { hits: Hits::default(), end: End::Binary },
+            false => Searched { hits: collect.hits, end },
         }
     }
 }
 
-/// A file whose reading ends when the turn is cut.
-struct Cuttable<'a> {
+/// A file whose reading ends when the turn is cut, or when it turns out to be no text.
+struct Text<'a> {
     file: &'a File,
     context: &'a ToolContext,
+    /// Bytes read so far.
+    passed: usize,
+    /// No more is looked for zero bytes.
+    is_probed: bool,
+    is_binary: bool,
 }
 
-impl Read for Cuttable<'_> {
+impl Read for Text<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.context.is_cancelled() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        self.file.read(into)
+        let read = self.file.read(into)?;
+        if !self.is_probed {
+            let new = &into[..read];
+            self.is_probed = self.passed == 0 && UTF_16.iter().any(|mark| new.starts_with(mark));
+            let probe = &new[..read.min(PROBE - self.passed)];
+            self.is_binary |= !self.is_probed && memchr(0, probe).is_some();
+            self.passed += probe.len();
+            self.is_probed |= self.passed == PROBE;
+        }
+        Ok(if self.is_binary { 0 } else { read })
     }
 }
 
@@ -123,7 +157,8 @@ struct Collect<'a> {
 }
 
 impl Collect<'_> {
-    fn push(&mut self, number: Option<u64>, is_match: bool, bytes: &[u8]) {
+    /// Keeps a line. Whether there is room for more.
+    fn push(&mut self, number: Option<u64>, is_match: bool, bytes: &[u8]) -> bool {
         let matched = match is_match && bytes.len() > MAX_LINE {
             true => self.matcher.find(bytes).ok().flatten().map_or(0, |found| found.start()),
             false => 0,
@@ -134,7 +169,9 @@ impl Collect<'_> {
             after_gap: std::mem::take(&mut self.after_gap),
             text: shortened(bytes, matched),
         };
+        self.hits.bytes += line.text.len();
         self.hits.lines.push(line);
+        self.hits.bytes < MAX_BYTES
     }
 }
 
@@ -146,16 +183,16 @@ impl Sink for Collect<'_> {
             return Ok(false);
         }
         self.hits.count += 1;
-        if self.output == Output::Lines {
-            self.push(found.line_number(), true, found.bytes());
-        }
-        // For the list of files, one is enough.
-        Ok(self.output != Output::Files)
+        Ok(match self.output {
+            Output::Lines => self.push(found.line_number(), true, found.bytes()),
+            // One is enough.
+            Output::Files => false,
+            Output::Count => true,
+        })
     }
 
     fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
-        self.push(line.line_number(), false, line.bytes());
-        Ok(true)
+        Ok(self.push(line.line_number(), false, line.bytes()))
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {

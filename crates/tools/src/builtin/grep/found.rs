@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::Output;
 use super::file::Hits;
+use super::{MAX_BYTES, Output};
 
 /// What is kept of a search by several threads: as much as is shown, and always the same.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ struct Kept {
     files: BTreeMap<PathBuf, Hits>,
     /// What counts of them.
     count: u64,
+    /// Bytes of their lines.
+    bytes: usize,
 }
 
 impl Found {
@@ -31,27 +33,34 @@ impl Found {
     /// Whether what a file of this path has can still be shown.
     pub(super) fn has_room_for(&self, path: &Path) -> bool {
         let kept = self.lock();
-        kept.count < self.limit || kept.files.last_key_value().is_some_and(|(last, _)| path < last)
+        !self.is_full(kept.count, kept.bytes) || kept.files.last_key_value().is_some_and(|(last, _)| path < last)
     }
 
     /// Keeps what was found in a file, and drops what there is no room for any more.
     pub(super) fn keep(&self, path: PathBuf, hits: Hits) {
         let mut kept = self.lock();
         kept.count += self.weight(&hits);
+        kept.bytes += hits.bytes;
         kept.files.insert(path, hits);
         while let Some(last) = kept.files.last_entry()
-            && let weight = self.weight(last.get())
-            && kept.count - weight >= self.limit
+            && let (weight, bytes) = (self.weight(last.get()), last.get().bytes)
+            && self.is_full(kept.count - weight, kept.bytes - bytes)
         {
             kept.files.pop_last();
             kept.count -= weight;
+            kept.bytes -= bytes;
         }
     }
 
     /// The files in the order of their paths, and whether there may be more.
     pub(super) fn into_files(self) -> (BTreeMap<PathBuf, Hits>, bool) {
-        let kept = self.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (kept.files, kept.count >= self.limit)
+        let kept = std::mem::take(&mut *self.lock());
+        (kept.files, self.is_full(kept.count, kept.bytes))
+    }
+
+    /// Whether so much fills the page.
+    fn is_full(&self, count: u64, bytes: usize) -> bool {
+        count >= self.limit || bytes >= MAX_BYTES
     }
 
     fn weight(&self, hits: &Hits) -> u64 {
