@@ -275,7 +275,16 @@ fn a_long_command_arrives_whole() {
     let bench = Bench::new();
     let long = "x".repeat(100_000);
     assert_eq!(run(&bench, &format!("echo {long}")).output, format!("{long}\n"));
-    // Longer than the system lets one argument be.
-    let error = run(&bench, &format!("echo {}", "x".repeat(200_000))).result.unwrap_err().to_string();
-    assert!(error.contains("Argument list too long"), "{error}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_command_that_can_not_be_given_to_a_program_is_refused_before_it_is_asked_about() {
+    let bench = Bench::new();
+    let command = |length: usize| json!({"command": format!("true {}", "x".repeat(length - 5))});
+    let error = Shell::new().intent(&command(128 * 1024), bench.workspace()).unwrap_err().to_string();
+    assert!(error.contains("131072 bytes") && error.contains("at most 131071"), "{error}");
+    let longest = command(128 * 1024 - 1);
+    assert!(Shell::new().intent(&longest, bench.workspace()).is_ok());
+    bench.call(Shell::new(), longest).result.unwrap();
 }

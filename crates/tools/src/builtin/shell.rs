@@ -24,6 +24,9 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a command may take at most.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
+/// Bytes of a command: Linux gives a program no longer argument, its end counted.
+const MAX_COMMAND: usize = 128 * 1024 - 1;
+
 /// The tool `shell`: runs a command with `bash -c` in the workspace's folder and streams its output.
 ///
 /// Standard input is empty. A command may take 120 s unless the call says otherwise, and an hour at most.
@@ -58,6 +61,12 @@ impl Shell {
         let input: Input = parse(input)?;
         if input.command.contains('\0') {
             return Err(ToolError::input("the command contains a zero byte, which bash can't be given"));
+        }
+        if input.command.len() > MAX_COMMAND {
+            return Err(ToolError::input(format!(
+                "the command has {} bytes, at most {MAX_COMMAND} can be given to bash: write a script and run that",
+                input.command.len()
+            )));
         }
         if input.command.trim().is_empty() {
             return Err(ToolError::input("the command is empty"));
