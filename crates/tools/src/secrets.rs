@@ -1,9 +1,10 @@
 //! Secrets in what is shown: found by their shape or by the name they stand under, and masked.
 //!
 //! Only values that stand there literally are taken for secrets, never a path, an address or anything that a shell
-//! would expand: a mask hides what something is, not what happens.
+//! would expand: a mask hides what something is, not what happens. In a command, what is in doubt is shown.
 
 mod block;
+mod command;
 mod known;
 mod named;
 
@@ -66,17 +67,9 @@ pub(crate) fn find(text: &str) -> Vec<Secret> {
     in_order(found)
 }
 
-/// The same for a command: a word in the place of a program's name is that, whatever it looks like.
+/// The same for a command: only what can't be a program, a file or a host, whatever it looks like.
 pub(crate) fn find_in_command(command: &str) -> Vec<Secret> {
-    let is_program = |secret: &Secret| {
-        let before = command[..secret.range.start].trim_end_matches([' ', '\t', '"', '\'']);
-        before.chars().next_back().is_none_or(|last| "\n;|&({`!".contains(last))
-    };
-    let mut found = known::find(command);
-    found.retain(|secret| !is_program(secret));
-    found.extend(named::find(command, true));
-    found.extend(block::find(command));
-    in_order(found)
+    in_order(command::find(command))
 }
 
 fn in_order(mut found: Vec<Secret>) -> Vec<Secret> {

@@ -40,15 +40,18 @@ fn t_c5_known_shapes_are_masked_wherever_they_stand() {
             ("echo ", ""),
             ("curl -H 'X: ", "' https://example.com/v1"),
             ("TOKEN=", " make"),
-            ("https://example.com/?key=", "&x=1"),
+            ("curl https://example.com/?key=", "&x=1"),
             ("{\"it\": \"", "\"}"),
             ("That was ", "."),
             ("git clone https://", "@example.com/x.git"),
         ] {
             let text = format!("{before}{secret}{after}");
             assert_eq!(mask(&text), format!("{before}{masked}{after}"));
+            // A word of its own may be what runs, or on what: in a command it is shown.
+            let is_word = ["echo ", "That was "].contains(&before);
+            let expected = if is_word { text.clone() } else { format!("{before}{masked}{after}") };
             let shown = shown::command(&text, Path::new("/w"));
-            assert!(shown.starts_with(&format!("{before}{masked}{after}\n\nin /w")), "{shown}");
+            assert!(shown.starts_with(&format!("{expected}\n\nin /w")), "{shown}");
         }
     }
 }
@@ -85,7 +88,11 @@ fn t_c5_values_under_secret_names_are_masked() {
         ),
     ] {
         assert_eq!(mask(text), masked);
-        if text.matches("password").count() == 2 {
+        // Names that stand there twice, and words that a command would be given, are shown in one.
+        let is_file = ["password", "client_secret", "authorization", "X-Api-Key", "x-auth-token"]
+            .iter()
+            .any(|name| text.starts_with(name));
+        if is_file {
             continue;
         }
         assert!(shown::command(text, Path::new("/w")).starts_with(&format!("{masked}\n\nin /w")), "{text}");
@@ -101,6 +108,31 @@ fn t_c5_a_private_key_is_masked_line_by_line() {
     assert_eq!(mask(&key), masked);
     assert_eq!(mask(&key.replace('\n', "\\n")), masked.replace('\n', "\\n"));
     assert_eq!(mask(&key.replace("PRIVATE", "PUBLIC")), key.replace("PRIVATE", "PUBLIC"));
+}
+
+#[test]
+fn t_c5_what_a_command_only_hands_on_is_masked() {
+    let (token, line) = (format!("ghp_{}", random(36)), random(64));
+    let masked = "ghp_…(36 characters masked)";
+    for (before, after) in [
+        ("TOKEN=", "; curl -H \"Authorization: Bearer $TOKEN\" https://example.com"),
+        ("export A_TOKEN=", " && gh --token \"${A_TOKEN}\" x"),
+        ("env API_KEY=", " make"),
+        ("bash -c 'curl -H \"Authorization: Bearer ", "\" https://example.com'"),
+        ("gh --token ", " x"),
+        ("cat > x.json <<X\n{\"api_key\": \"", "\"}\nX\n"),
+    ] {
+        let shown = shown::command(&format!("{before}{token}{after}"), Path::new("/w"));
+        assert!(shown.starts_with(&format!("{before}{masked}{after}\n\nin /w")), "{shown}");
+    }
+    for feed in ["\n", "\\n"] {
+        let key = |line: &str| ["-----BEGIN PRIVATE KEY-----", line, line, "-----END PRIVATE KEY-----"].join(feed);
+        for (before, after) in [("cat > key <<X\n", "\nX\n"), ("printf '", "' > key")] {
+            let shown = shown::command(&format!("{before}{}{after}", key(&line)), Path::new("/w"));
+            let expected = format!("{before}{}{after}\n\nin /w", key("…(64 characters masked)"));
+            assert!(shown.starts_with(&expected), "{shown}");
+        }
+    }
 }
 
 #[test]
@@ -126,6 +158,37 @@ fn t_c5_what_runs_where_and_on_what_is_never_masked() {
         "PASSWORD=${IFS}x y".to_owned(),
         "TOKEN=abcdefgh$(reboot)".to_owned(),
         "--token \"$(cat /etc/passwd)\"".to_owned(),
+        format!("A_TOKEN={long}; $A_TOKEN now"),
+        "A_TOKEN=shutdown; n=A_; n+=TOKEN; ${!n} now".to_owned(),
+        "A_TOKEN=shutdown bash -c 'eval $(env | grep ^A_TOK | cut -d= -f2) now'".to_owned(),
+        "A_TOKEN=shutdown; $(printenv | sed -n s/A_TOK...//p) now".to_owned(),
+        "A_TOKEN=shutdown; declare -n n=A_TOKE\"N\"; $n now".to_owned(),
+        "A_TOKEN=sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaa; $A_TOKEN now".to_owned(),
+        "f() { \"$2\" now; }; f --token shutdown".to_owned(),
+        "echo 'password: \"shutdown\"' | cut -c12-19 | sh".to_owned(),
+        // A value that is empty, and what follows.
+        "A_TOKEN= \"shutdown\" now".to_owned(),
+        "authorization=token shutdown now".to_owned(),
+        "chroot x_token: \"shutdown\" now".to_owned(),
+        // What looks like a key, in the place of a program, a module, a file, a host.
+        "env sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaa x".to_owned(),
+        format!("env {key}"),
+        format!("bash {key}"),
+        format!("bash -c 'sudo {key} now'"),
+        format!("bash -c 'x: \"{key}\" now'"),
+        format!("timeout 5 {key}"),
+        format!("cat x > {key}"),
+        format!("cat x >{key}"),
+        format!("cat < '{key}'"),
+        "cat > A_TOKEN=abcdefgh".to_owned(),
+        "sudo rm A_TOKEN=abcdefgh".to_owned(),
+        "A_TOKEN=abcdefgh; scp x \"host:$A_TOKEN\"".to_owned(),
+        "x token=>\"abcdefgh\"".to_owned(),
+        format!("ssh {key} x"),
+        format!("scp x host:{key}"),
+        format!("dd if=x of={key}"),
+        format!("PAGER={key} git log"),
+        format!("python3 -m eyJ{0}.eyJ{0}.{0}", random(20)),
         // Paths.
         "rm --token /etc/passwd".to_owned(),
         "cp --secret ~/.ssh/id_rsa1 x".to_owned(),
@@ -146,6 +209,13 @@ fn t_c5_what_runs_where_and_on_what_is_never_masked() {
         // What only looks like a key's lines.
         "cat <<X\n-----BEGIN PRIVATE KEY-----\nrm -rf /\nreboot\n/usr/bin/poweroff\n-----END PRIVATE KEY-----\nX"
             .to_owned(),
+        format!("echo '-----BEGIN PRIVATE KEY-----'\naB/{}/run", "a".repeat(50)),
+        format!("echo '-----BEGIN PRIVATE KEY-----'\naB/{long}/run\necho '-----END PRIVATE KEY-----'"),
+        format!("echo -----BEGIN PRIVATE KEY-----\naB/{long}/run\n-----END PRIVATE KEY-----"),
+        format!("bash <<X\n-----BEGIN PRIVATE KEY-----\naB/{long}/run\n-----END PRIVATE KEY-----\nX"),
+        format!("bash -c '-----BEGIN PRIVATE KEY-----\naB/{long}/run\n-----END PRIVATE KEY-----'"),
+        format!("printf '-----BEGIN PRIVATE KEY-----\\naB/{long}/run\\n-----END PRIVATE KEY-----' | bash"),
+        format!("cat > x <<X\n-----BEGIN PRIVATE KEY-----\n{long}\n{long}/run\n-----END PRIVATE KEY-----\nX"),
         // About secrets, not secrets.
         "MAX_TOKENS=100000 TOKEN_FILE=abcdefgh1234 x --token-file abcdefgh1234".to_owned(),
         "pytest -k test_token_refresh_works --keys".to_owned(),

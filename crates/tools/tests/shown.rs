@@ -110,8 +110,23 @@ fn a_command_is_shown_with_its_folder_and_what_it_sets() {
         ("PATH=. ls", Some("PATH")),
         (" A=1 B+='x y' C=\"$D e\"\\ f A=2 make G=1", Some("A, B, C")),
         ("LD_PRELOAD=x.so", Some("LD_PRELOAD")),
-        ("A=$(echo x) B=1 make", Some("A")),
-        ("A=1; B=2 make", Some("A")),
+        ("A=$(echo x) B=1 make", Some("A, B")),
+        ("A=$(x) LD_PRELOAD=./e.so ls", Some("A, LD_PRELOAD")),
+        ("A=1; B=2 make", Some("A, B")),
+        ("env -i LD_PRELOAD=x.so A=1 ls", Some("LD_PRELOAD, A")),
+        ("ls; sudo nice /usr/bin/env PATH=. ls", Some("PATH")),
+        ("export A B=1; make", Some("B")),
+        ("bash -c 'PATH=. ls'", Some("PATH")),
+        ("for PATH in a b; do ls; done", Some("PATH")),
+        ("A=1 env B=$x ls", Some("A, B")),
+        ("A=1; eval \"$x\"", Some("A and more")),
+        ("A=1; f() { B=2; }; f", Some("A, B and more")),
+        ("A=1 env -S'ls B=2'", Some("A and more")),
+        ("A=1; read PATH < x", Some("A and more")),
+        ("grep local A=1", None),
+        ("export A=1 \"$x\"", Some("A and more")),
+        ("x=(1) ", Some("x and more")),
+        ("if [[ a == b ]]; then PATH=. ls; fi", Some("PATH")),
         ("make A=1", None),
         ("1A=1 x", None),
         ("=x", None),
@@ -119,6 +134,9 @@ fn a_command_is_shown_with_its_folder_and_what_it_sets() {
     ] {
         let sets = variables.map(|variables| format!("\nsets {variables} for it")).unwrap_or_default();
         assert_eq!(shown(command), format!("{command}\n\nin /w{sets}"));
+    }
+    for command in ["export \"$x\"", "f() { x[1]=2; }; f", "printf -v PATH .; ls"] {
+        assert_eq!(shown(command), format!("{command}\n\nin /w\nmay set variables for it"));
     }
 }
 

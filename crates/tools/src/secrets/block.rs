@@ -1,11 +1,13 @@
 //! Private keys as they stand in files: lines between `-----BEGIN … PRIVATE KEY-----` and its end.
 
+use std::ops::Range;
+
 use super::Secret;
 
 /// Characters from which a line of a key can be nothing else.
 const LINE: usize = 40;
 
-const BEGIN: &str = "-----BEGIN ";
+pub(super) const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
 
 /// The lines of private keys. What stands between them and is no such line stays.
@@ -23,6 +25,49 @@ pub(super) fn find(text: &str) -> Vec<Secret> {
         }
     }
     found
+}
+
+/// The lines of private keys that stand there whole: with an end, nothing between their lines, and all lines but the
+/// last equally long.
+pub(super) fn find_whole(text: &str) -> Vec<Secret> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(begin) = text[at..].find(BEGIN) {
+        at += begin + BEGIN.len();
+        let Some((title, rest)) = text[at..].split_once(DASHES) else { break };
+        let body = rest.find(DASHES).map_or("", |end| &rest[..end]);
+        let ends = || rest[body.len()..].starts_with(&format!("-----END {title}-----"));
+        if title.ends_with("PRIVATE KEY") && !title.contains('\n') && ends() {
+            let start = at + title.len() + DASHES.len();
+            found.extend(
+                whole(body)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|line| Secret { range: start + line.start..start + line.end, open: 0 }),
+            );
+        }
+    }
+    found
+}
+
+/// The lines of what is nothing but a key. In a string, `\n` stands between them.
+fn whole(body: &str) -> Option<Vec<Range<usize>>> {
+    let feed = ["\n", "\\n"].into_iter().find(|feed| body.starts_with(feed))?;
+    let lines = body.strip_prefix(feed)?.strip_suffix(feed)?;
+    let mut start = feed.len();
+    let ranges: Vec<_> = lines
+        .split(feed)
+        .map(|line| {
+            let range = start..start + line.len();
+            start = range.end + feed.len();
+            range
+        })
+        .collect();
+    let length = ranges.first()?.len();
+    let is_line = |line: &Range<usize>| !line.is_empty() && body[line.clone()].chars().all(is_base64);
+    let (last, others) = ranges.split_last()?;
+    let even = others.iter().all(|line| line.len() == length) && last.len() <= length && length >= LINE;
+    (even && ranges.iter().all(is_line)).then_some(ranges)
 }
 
 /// The lines that can only be a key's, of a text that begins at `at`.

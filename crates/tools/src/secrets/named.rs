@@ -31,6 +31,12 @@ static HEADERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?-u)(?:((?i:{named}))|\b[Bb]earer)[ \t]+([A-Za-z0-9._~+/=-]+)")).ok()
 });
 
+/// What stands before a variable that is only handed on.
+static PASSED_ON: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let header = r#"["'][A-Za-z0-9-]+:[ \t]+(?:(?i:bearer|basic|token|bot)[ \t]+)?"#;
+    Regex::new(&format!(r#"(?-u)(?:{header}|--[A-Za-z0-9-]*?(?i:{WORDS})(?:=|[ \t]+)["']?)\$\{{?$"#)).ok()
+});
+
 /// What says in a name's end that the rest is not the secret itself but something about it.
 const ABOUT: [&str; 34] = [
     "backend", "cmd", "command", "count", "dir", "domain", "endpoint", "env", "expiry", "file", "helper", "hook",
@@ -42,20 +48,27 @@ const ABOUT: [&str; 34] = [
 const WITHOUT_VALUE: [&str; 12] =
     ["no", "with", "without", "show", "use", "print", "enable", "ignore", "skip", "get", "list", "rotate"];
 
-/// The values under names that say they are secret. In a command, a name that stands there once more may be used
-/// to run what stands under it; elsewhere, that takes a `$`.
+/// The values under names that say they are secret.
+///
+/// In a command, a name that stands there once more may be used to run what stands under it, unless it is only handed
+/// on; elsewhere, that takes a `$` and a value that is not random.
 pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
     let used = LazyCell::new(|| used_names(text, in_command));
     let mut found = Vec::new();
     for field in FIELDS.iter().flat_map(|fields| fields.captures_iter(text)) {
         let named = Named::field(text, &field).filter(Named::is_secret);
-        found.extend(named.filter(|named| named.is_random() || !used.contains(named.last_word())).map(Named::masked));
+        let is_used = |named: &Named<'_>| used.contains(last_word(named.name)) && (in_command || !named.is_random());
+        found.extend(named.filter(|named| !is_used(named)).map(Named::masked));
     }
     for option in OPTIONS.iter().flat_map(|options| options.captures_iter(text)) {
         found.extend(Named::option(text, &option).filter(Named::is_secret).map(Named::masked));
     }
     for header in HEADERS.iter().flat_map(|headers| headers.captures_iter(text)) {
         let Some(value) = header.get(2) else { continue };
+        // `authorization=token` sets a variable, and what follows runs.
+        if in_command && header.get(1).is_some_and(|name| name.as_str().contains('=')) {
+            continue;
+        }
         let sure = header.get(1).is_some() && value.len() >= LONG_ENOUGH || is_random(value.as_str());
         if sure && is_literal(text, &value.range()) && !is_place(value.as_str()) {
             found.push(Secret::masked(value.range()));
@@ -64,8 +77,19 @@ pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
     found
 }
 
+/// Where the values of options stand whose names say that they are secret.
+pub(super) fn options(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let captured = OPTIONS.iter().flat_map(move |options| options.captures_iter(text));
+    captured.filter_map(|option| Named::option(text, &option)).map(|named| named.value)
+}
+
+/// The end of a name, as a variable could be called.
+pub(super) fn last_word(name: &str) -> &str {
+    name.rsplit('-').next().unwrap_or_default()
+}
+
 /// The words of a text that may stand for what a secret's name stands for.
-fn used_names(text: &str, in_command: bool) -> HashSet<&str> {
+pub(super) fn used_names(text: &str, in_command: bool) -> HashSet<&str> {
     let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
     let (mut seen, mut used) = (HashSet::new(), HashSet::new());
     let mut rest = text;
@@ -74,12 +98,22 @@ fn used_names(text: &str, in_command: bool) -> HashSet<&str> {
         let (word, after) = from.split_at(from.find(|character| !is_word(character)).unwrap_or(from.len()));
         // `$NAME`, `${NAME}`, `${!NAME}`, `${#NAME}`.
         let expanded = between.trim_end_matches(['{', '!', '#']).ends_with('$');
-        if expanded || in_command && !seen.insert(word) {
+        let before = &text[..text.len() - from.len()];
+        if in_command && expanded && is_passed_on(before) {
+            seen.insert(word);
+        } else if expanded || in_command && !seen.insert(word) {
             used.insert(word);
         }
         rest = after;
     }
     used
+}
+
+/// Whether what is expanded here is the value of a header or of an option that says it is secret.
+fn is_passed_on(before: &str) -> bool {
+    // A header's name, or an option's, is no longer.
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(96))..];
+    PASSED_ON.as_ref().is_some_and(|passed_on| passed_on.is_match(near))
 }
 
 /// Bytes under which a value is taken for a word.
@@ -152,11 +186,6 @@ impl<'a> Named<'a> {
             && !is_place(value)
     }
 
-    /// The end of its name, as a variable could be called.
-    fn last_word(&self) -> &'a str {
-        self.name.rsplit('-').next().unwrap_or_default()
-    }
-
     fn is_secret_name(&self) -> bool {
         let name = self.name.to_ascii_lowercase().replace('-', "_");
         let end = name.rsplit('_').next().unwrap_or_default();
@@ -180,7 +209,7 @@ impl<'a> Named<'a> {
 }
 
 /// Whether it is mixed as the name of nothing is: letters of both cases with digits, or many hexadecimal digits.
-fn is_random(value: &str) -> bool {
+pub(super) fn is_random(value: &str) -> bool {
     let count = |kind: fn(&u8) -> bool| value.as_bytes().iter().filter(|byte| kind(byte)).count();
     let mixed =
         [u8::is_ascii_digit, u8::is_ascii_lowercase, u8::is_ascii_uppercase].into_iter().all(|kind| count(kind) >= 2);
