@@ -6,7 +6,7 @@ use holdpoint_common::{AssistantMessage, Delta, Fact, Outcome, ToolResult, ToolS
 use holdpoint_session::history::GO_ON;
 use holdpoint_session::testing::{Finished, Recorder};
 use holdpoint_tests::model_server::{Reply, Request, Wire, openai};
-use holdpoint_tests::world::{Talk, World};
+use holdpoint_tests::world::{KEY, Talk, World};
 use serde_json::{Value, json};
 
 /// Whether the long versions are asked for.
@@ -428,4 +428,42 @@ async fn m_e6_what_it_costs_is_told() {
     assert_eq!(turn(&mut talk, "go").await.usage.cost, Some(8 * 3 + 1 + 7 * 15), "3 cached tokens cost 0.9");
     turn(&mut talk, "again").await;
     assert_eq!(talk.session.snapshot().usage.cost, Some(2 * (8 * 3 + 1 + 7 * 15)));
+}
+
+#[tokio::test]
+async fn t_l2_a_refusal_that_stalls_is_one_all_the_same() {
+    let world = World::start(Wire::OpenAi);
+    let mut talk = world.open().await;
+    let stalled = Reply::status(429, &[("content-length", "1000"), ("content-type", "text/plain")], "slow down");
+    world.server.reply(stalled.hang()).reply(Reply::text(["done"]));
+    let end = turn(&mut talk, "go").await;
+    assert_eq!(end.outcome, Outcome::Done, "{:?}", end.error);
+    let told = retries(&talk.events);
+    assert!(matches!(&told[..], [(2, reason)] if reason.contains("429") && reason.contains("slow down")), "{told:?}");
+}
+
+#[tokio::test]
+async fn t_h1_not_even_a_part_of_a_key_is_told() {
+    for wire in Wire::ALL {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        let body = format!("{}{KEY}", "x".repeat(490));
+        world.server.reply(Reply::status(401, &[("content-type", "text/plain")], &body));
+        let error = turn(&mut talk, "go").await.error.unwrap();
+        assert!(error.contains("xxx***") && !error.contains(&KEY[..4]), "{wire:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn m_e3_a_request_and_the_answer_it_allows_fit_into_the_window() {
+    for (settings, most) in [("window = 40000\nthinking = 16000", 20_000), ("window = 40000\nthinking = 30000", 31_024)]
+    {
+        let config = format!("[models.'anthropic/scripted']\n{settings}");
+        let world = World::with(Wire::Anthropic, &config, |limits| limits);
+        let mut talk = world.open().await;
+        world.server.reply(Reply::text(["done"]));
+        assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done);
+        assert_eq!(world.server.request(0).body["max_tokens"], most);
+        assert_eq!(talk.session.snapshot().context.unwrap().limit, 40_000 - most, "the rest is the request's");
+    }
 }

@@ -109,8 +109,33 @@ impl Config {
         .map_err(invalid)?;
         match unknown {
             Some(key) => Err(ConfigError::UnknownKey { nearest: nearest_key(&key), key }),
-            None => config.limits.check().map(|()| config).map_err(ConfigError::from),
+            None => config.check().map(|()| config),
         }
+    }
+
+    /// Whether all of it can be used as it is.
+    fn check(&self) -> Result<(), ConfigError> {
+        self.limits.check()?;
+        let known = |table: &str, name: &str, key: &str| match PROVIDERS.contains(&name) {
+            true => Ok(()),
+            false => {
+                let nearest = nearest(PROVIDERS, name).map(|near| key.replacen(name, near, 1));
+                let key = format!("{table}.{key}");
+                Err(ConfigError::UnknownKey { key, nearest: nearest.map(|near| format!("{table}.{near}")) })
+            }
+        };
+        for name in self.providers.keys() {
+            known("providers", name, name)?;
+        }
+        for (name, settings) in &self.models {
+            let wrong = |what: &str| ConfigError::Invalid { message: format!("[models.\"{name}\"]: {what}") };
+            let Some((provider, _)) = name.split_once('/').filter(|(_, model)| !model.trim().is_empty()) else {
+                return Err(wrong("settings are those of a model, by its whole name: PROVIDER/NAME"));
+            };
+            known("models", provider, name)?;
+            settings.check().map_err(wrong)?;
+        }
+        Ok(())
     }
 
     /// The JSON Schema of the configuration, every key documented.
@@ -119,6 +144,9 @@ impl Config {
         schemars::schema_for!(Self).to_value()
     }
 }
+
+/// The providers that can be configured.
+const PROVIDERS: [&str; 4] = ["openai", "anthropic", "gemini", "ollama"];
 
 /// The known key most like `key`, in the same table.
 fn nearest_key(key: &str) -> Option<String> {
@@ -133,12 +161,15 @@ fn nearest_key(key: &str) -> Option<String> {
         table = target.unwrap_or(property);
     }
     let known = table["properties"].as_object()?;
-    let near = known
-        .keys()
-        .map(|name| (strsim::jaro_winkler(name, last), name))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|left, right| left.0.total_cmp(&right.0))?;
-    Some(tables.into_iter().chain([near.1.as_str()]).collect::<Vec<_>>().join("."))
+    let near = nearest(known.keys().map(String::as_str), last)?;
+    Some(tables.into_iter().chain([near]).collect::<Vec<_>>().join("."))
+}
+
+/// The one of these names that is most like `name`, if any is.
+fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<&'a str> {
+    let likeness = names.into_iter().map(|known| (strsim::jaro_winkler(known, name), known));
+    let like = likeness.filter(|(likeness, _)| *likeness > 0.7);
+    like.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, known)| known)
 }
 
 /// A model, as `PROVIDER/NAME`.
@@ -165,6 +196,25 @@ impl FromStr for ModelName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn m_e6_what_would_never_be_used_is_refused() {
+        let error = |text: &str| Config::parse(text).unwrap_err().to_string();
+        let typo = error("[providers.openia]\napi_key = 'x'");
+        assert_eq!(typo, "unknown key `providers.openia`: did you mean `providers.openai`?");
+        let typo = error("[models.'anthropc/x']\nwindow = 1");
+        assert_eq!(typo, "unknown key `models.anthropc/x`: did you mean `models.anthropic/x`?");
+        assert!(error("[models.openai]\nwindow = 1").contains("PROVIDER/NAME"));
+        for price in
+            ["{ input = -2, output = 1 }", "{ input = 1, output = nan }", "{ input = 1, cached = inf, output = 1 }"]
+        {
+            assert!(error(&format!("[models.'openai/x']\nprice = {price}")).contains("price"), "{price}");
+        }
+        for bounds in ["window = 8\nmax_output = 8", "window = 8\nthinking = 9"] {
+            assert!(error(&format!("[models.'openai/x']\n{bounds}")).contains("window"), "{bounds}");
+        }
+        Config::parse("[models.'ollama/x:7b']\nwindow = 9\nmax_output = 8\nprice = { input = 0, output = 0 }").unwrap();
+    }
 
     #[test]
     fn unknown_key_names_the_nearest() {

@@ -39,6 +39,27 @@ pub struct Price {
     pub output: f64,
 }
 
+impl ModelSettings {
+    /// Whether they can all be true.
+    ///
+    /// # Errors
+    /// What can't.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let beyond = |tokens: Option<u64>| self.window.zip(tokens).is_some_and(|(window, tokens)| tokens >= window);
+        let prices = self.price.iter().flat_map(|price| [Some(price.input), price.cached, Some(price.output)]);
+        if beyond(self.max_output) {
+            return Err("`max_output` leaves nothing of the `window` for a request");
+        }
+        if beyond(self.thinking) {
+            return Err("`thinking` leaves nothing of the `window` for a request");
+        }
+        if !prices.flatten().all(|price| price.is_finite() && price >= 0.0) {
+            return Err("a price is a number, 0 or more");
+        }
+        Ok(())
+    }
+}
+
 impl Price {
     /// What this usage costs, in millionths of the currency.
     #[must_use]

@@ -58,9 +58,11 @@ fn read(workspace: &Path) -> io::Result<Option<String>> {
 /// The system prompt with the project's words, each line quoted, so that nothing in them can end the quotation.
 fn add(system: &str, words: &str) -> String {
     let mut text = format!("{}\n\n{}\n\n", system.trim_end(), INTRODUCTION.trim_end());
+    // Whatever may end a line for a model does so here.
+    let words = words.replace("\r\n", "\n").replace(['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
     for line in words.trim_end().lines() {
         text.push_str(if line.is_empty() { ">" } else { "> " });
-        text.push_str(line);
+        text.extend(line.chars().map(|char| if char.is_control() && char != '\t' { '\u{fffd}' } else { char }));
         text.push('\n');
     }
     text

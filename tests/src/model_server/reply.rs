@@ -92,8 +92,12 @@ impl Reply {
     /// An answer that is no stream.
     #[must_use]
     pub fn status(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
-        let mut head = format!("HTTP/1.1 {status} Scripted\r\ncontent-length: {}\r\n", body.len());
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        let mut head = format!("HTTP/1.1 {status} Scripted\r\n");
+        let says = |header: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(header));
+        if !says("content-length") {
+            head.push_str(&format!("content-length: {}\r\n", body.len()));
+        }
+        if !says("content-type") {
             head.push_str("content-type: application/json\r\n");
         }
         for (name, value) in headers {

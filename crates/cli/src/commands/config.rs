@@ -56,10 +56,11 @@ fn masked(config: Config) -> Config {
     Config { providers: config.providers.into_iter().map(mask).collect::<BTreeMap<_, _>>(), ..config }
 }
 
-/// An address without the name and password it may carry.
+/// An address without what may be secret in it: a name and password, and what follows a `?` or `#`.
 pub(crate) fn without_password(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let host_ends = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let host_ends = rest.find('/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(host_ends);
     match authority.rsplit_once('@') {
         Some((_, host)) => format!("{scheme}://***@{host}{path}"),
@@ -77,6 +78,6 @@ mod tests {
         let shown = masked(Config::parse(text).unwrap());
         let provider = &shown.providers["openai"];
         assert_eq!(provider.api_key.as_deref(), Some("***"));
-        assert_eq!(provider.base_url.as_deref(), Some("https://***@host:8/v1?k=@x"));
+        assert_eq!(provider.base_url.as_deref(), Some("https://***@host:8/v1"));
     }
 }

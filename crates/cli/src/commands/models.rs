@@ -48,6 +48,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     }
     ui.print(&format!("{:width$}  built in, needs no key\n", "rehearsal"))?;
     ui.print(&format!("\nNew sessions use {} ({}).\n", prose_line(&default.name), default.why))?;
+    if let Err(error) = catalog.get(&default.name) {
+        ui.print(&format!("They can't be asked anything yet: {}.\n", prose_line(&error.to_string())))?;
+    }
     Ok(0)
 }
 

@@ -63,3 +63,20 @@ fn m_e6_a_model_is_tried() {
     let ran = world.run(&["models", "--check"]).code(0);
     assert!(ran.out.starts_with("rehearsal answers ("), "{ran:#?}");
 }
+
+#[test]
+fn m_e6_a_default_that_can_not_be_used_is_told() {
+    let world = World::new();
+    world.config("model = 'openia/x'\n");
+    let ran = world.run(&["models"]).code(0);
+    assert!(
+        ran.out.contains("can't be asked anything yet: there is no provider of models called `openia`"),
+        "{ran:#?}"
+    );
+
+    let world = World::new();
+    let mut command = world.command(&["models"]);
+    command.env("OPENAI_BASE_URL", format!("http://h/v1?key={KEY}"));
+    let ran = Ran::of(command).code(0);
+    assert!(ran.out.contains("http://h/v1 (OPENAI_BASE_URL)") && !ran.out.contains(KEY), "{ran:#?}");
+}

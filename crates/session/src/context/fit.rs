@@ -176,7 +176,7 @@ impl Measure<'_> {
         let mut tokens = FRAME;
         if self.few {
             // Each rounded up, so that together they are no less than the whole, but for the frame.
-            tokens = message.bytes() * 2 / 5;
+            tokens = estimate(message.bytes());
         } else {
             message.texts(|text| tokens += (self.count)(text));
         }

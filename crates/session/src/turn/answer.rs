@@ -229,10 +229,13 @@ impl Runner {
         true
     }
 
-    /// Signs the last thought; a signature without one makes an empty thought that carries it.
+    /// Signs the last thought. A signature without one, or for one that is signed already, makes an empty thought that
+    /// carries it: none may be lost, for the provider wants them all back.
     fn sign(&mut self, draft: &mut Draft, signature: String) {
         match draft.message.blocks.last_mut() {
-            Some(block) if block.kind == BlockKind::Thought => block.signature = Some(signature),
+            Some(block) if block.kind == BlockKind::Thought && block.signature.is_none() => {
+                block.signature = Some(signature);
+            }
             _ => {
                 let item = self.item();
                 let block = Block { item, kind: BlockKind::Thought, text: String::new(), signature: Some(signature) };

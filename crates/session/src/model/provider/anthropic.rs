@@ -39,6 +39,10 @@ impl Protocol for Messages {
         MessagesDecoder::new(false)
     }
 
+    fn max_output(&self) -> Option<u64> {
+        Some(request::max_tokens(&self.0.settings))
+    }
+
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder {
         let post = self.0.post(client, "/v1/messages", &request::Body::of(&self.0, request));
         let post = post.header("anthropic-version", VERSION);

@@ -45,9 +45,14 @@ impl Protocol for Contents {
         let Chunk { candidates: [Candidate { content: Content { parts: [part], .. }, .. }], .. } =
             serde_json::from_str(frame).ok()?;
         Some(match part {
-            Part { text, .. } if text.is_empty() => return None,
-            Part { text, thought: true } => vec![ModelEvent::Thought(text.into_owned())],
-            Part { text, thought: false } => vec![ModelEvent::Text(text.into_owned())],
+            // A thought keeps the signature that came with it: rig would put the next thought before it.
+            Part { text, thought: true, signature: Some(signature) } if !signature.is_empty() => {
+                let thought = (!text.is_empty()).then(|| ModelEvent::Thought(text.into_owned()));
+                thought.into_iter().chain([ModelEvent::ThoughtSignature(format!("{SIGNED}{signature}"))]).collect()
+            }
+            Part { text, signature, .. } if text.is_empty() || signature.is_some() => return None,
+            Part { text, thought: true, .. } => vec![ModelEvent::Thought(text.into_owned())],
+            Part { text, thought: false, .. } => vec![ModelEvent::Text(text.into_owned())],
         })
     }
 
@@ -67,7 +72,7 @@ impl Protocol for Contents {
     }
 }
 
-/// A chunk that holds text or thought and nothing else. Fields that are not here say nothing that is used, or, as the
+/// A chunk that holds text or a thought, with its signature, and nothing else. Fields that are not here say nothing that is used, or, as the
 /// usage, are said again in the last chunk.
 #[derive(Deserialize)]
 struct Chunk<'a> {
@@ -99,4 +104,6 @@ struct Part<'a> {
     text: Cow<'a, str>,
     #[serde(default)]
     thought: bool,
+    #[serde(default, borrow, rename = "thoughtSignature")]
+    signature: Option<Cow<'a, str>>,
 }

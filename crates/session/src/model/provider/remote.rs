@@ -40,6 +40,11 @@ pub(super) trait Protocol: Clone + fmt::Debug + Send + Sync + 'static {
     /// What reads one answer.
     fn decoder<'id>(&self) -> <Self::Reader as Wire>::Decoder<'id>;
 
+    /// The most tokens that its requests let an answer have; nothing where they leave it to the provider.
+    fn max_output(&self) -> Option<u64> {
+        self.endpoint().settings.max_output
+    }
+
     /// A request, ready to be sent.
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder;
 
@@ -156,7 +161,8 @@ impl<P: Protocol> Model for Remote<P> {
     }
 
     fn settings(&self) -> ModelSettings {
-        self.protocol.endpoint().settings.clone()
+        let settings = self.protocol.endpoint().settings.clone();
+        ModelSettings { max_output: self.protocol.max_output(), ..settings }
     }
 
     fn stream(&self, request: &ModelRequest) -> ModelStream {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use holdpoint_common::{AssistantMessage, Block as Said, BlockKind, CallId, ToolStatus};
+use holdpoint_common::{AssistantMessage, Block as Said, BlockKind, CallId, ModelSettings, ToolStatus};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -102,16 +102,22 @@ struct Thinking {
     budget_tokens: u64,
 }
 
+/// The most tokens of an answer: what is set, else at most half of the window.
+pub(super) fn max_tokens(settings: &ModelSettings) -> u64 {
+    let half = settings.window.map_or(MAX_TOKENS, |window| window / 2);
+    let most = settings.max_output.unwrap_or(MAX_TOKENS.min(half));
+    // The budget for thoughts is a part of it, and must leave something to say.
+    most.max(settings.thinking.map_or(0, |budget| budget.saturating_add(1024)))
+}
+
 impl<'a> Body<'a> {
     /// The request to this endpoint.
     pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
         let settings = &endpoint.settings;
         let thinking = settings.thinking.map(|budget_tokens| Thinking { r#type: "enabled", budget_tokens });
-        let max_tokens = settings.max_output.unwrap_or(MAX_TOKENS);
         let mut body = Self {
             model: &endpoint.model,
-            // The budget for thoughts is a part of it, and must leave something to say.
-            max_tokens: max_tokens.max(settings.thinking.map_or(0, |budget| budget.saturating_add(1024))),
+            max_tokens: max_tokens(settings),
             system: Some(request.system.as_ref()).filter(|text| !text.is_empty()).map(text).into_iter().collect(),
             messages: turns(&request.messages),
             tools: request.tools.iter().map(tool).collect(),

@@ -11,11 +11,14 @@ const CONNECT: Duration = Duration::from_secs(30);
 pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
     let wrong = match reqwest::Url::parse(base_url) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
-            if url.username().is_empty() && url.password().is_none() {
+            // They would be shown; a key has its own place.
+            if !url.username().is_empty() || url.password().is_some() {
+                "has a user or password in it".to_owned()
+            } else if url.query().is_some() || url.fragment().is_some() {
+                "has something after a `?` or `#`, where requests add their path".to_owned()
+            } else {
                 return Ok(());
             }
-            // It would be shown; a key has its own place.
-            "has a user or password in it".to_owned()
         }
         Ok(url) => format!("is no http or https address but `{}:`", url.scheme()),
         Err(error) => format!("is no address: {error}"),
@@ -65,7 +68,15 @@ mod tests {
         for good in ["http://localhost:8080/v1", "https://api.openai.com/v1", "http://[::1]:1/v1"] {
             check_url(good).unwrap();
         }
-        for bad in ["", "localhost:8080", "ftp://x/v1", "http://", "https://user:sk-secret@host/v1"] {
+        for bad in [
+            "",
+            "localhost:8080",
+            "ftp://x/v1",
+            "http://",
+            "https://user:sk-secret@host/v1",
+            "http://h/v1?key=sk-secret",
+            "http://h/v1#sk-secret",
+        ] {
             let error = check_url(bad).unwrap_err();
             assert!(matches!(error, ModelError::Setup { .. }), "{bad}");
             assert!(!error.to_string().contains("sk-secret"));

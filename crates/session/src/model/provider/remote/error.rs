@@ -40,6 +40,16 @@ pub(super) fn hidden(message: String, key: &str) -> String {
     if key.is_empty() || !message.contains(key) { message } else { message.replace(key, "***") }
 }
 
+/// The beginning of a text that may be cut anywhere, with neither the key nor the head of one at its end.
+pub(super) fn hidden_beginning(text: String, key: &str) -> String {
+    let mut text = hidden(text, key);
+    let heads = key.char_indices().map(|(at, _)| &key[..at]).filter(|head| !head.is_empty());
+    if let Some(head) = heads.rev().find(|head| text.ends_with(head)) {
+        text.truncate(text.len() - head.len());
+    }
+    text
+}
+
 fn http_error(error: &http_client::Error, hide: impl Fn(String) -> String) -> ModelError {
     match error {
         http_client::Error::InvalidContentType(kind) => ModelError::Malformed {
@@ -59,7 +69,7 @@ fn http_error(error: &http_client::Error, hide: impl Fn(String) -> String) -> Mo
 }
 
 fn refusal(response: &ProviderResponseError, hide: impl Fn(String) -> String) -> ModelError {
-    let message = hide(words(&response.body));
+    let message = words(&response.body, hide);
     match response.status {
         Some(status) if !status.is_success() => ModelError::Refused {
             status: status.as_u16(),
@@ -95,15 +105,17 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(then.duration_since(now).unwrap_or_default())
 }
 
-/// What a provider says in a body: the message in it, or its beginning.
-fn words(body: &str) -> String {
+/// What a provider says in a body, hidden: the message in it, or its beginning.
+fn words(body: &str, hide: impl Fn(String) -> String) -> String {
     let parsed: Option<Value> = serde_json::from_str(body).ok();
     let message = parsed.as_ref().and_then(|value| {
         let error = &value["error"];
         [&error["message"], error, &value["message"], &value["detail"]].into_iter().find_map(Value::as_str)
     });
-    let message = message.unwrap_or(body).trim();
-    message[..message.floor_char_boundary(BODY_SHOWN)].to_owned()
+    // Hidden before it is cut, for half a key is no key that could be found.
+    let mut message = hide(message.unwrap_or(body).trim().to_owned());
+    message.truncate(message.floor_char_boundary(BODY_SHOWN));
+    message
 }
 
 /// An error and its causes, each said once.
@@ -119,4 +131,18 @@ pub(super) fn chain(error: &dyn Error) -> String {
         cause = error.source();
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_h1_a_key_that_a_cut_goes_through_leaves_no_head() {
+        for (text, left) in [("a sk-sk-1", "a ***"), ("a sk-sk-", "a "), ("a sk-", "a "), ("a sk-sk", "a "), ("a", "a")]
+        {
+            assert_eq!(hidden_beginning(text.into(), "sk-sk-1"), left);
+        }
+        assert_eq!(hidden_beginning("a".into(), ""), "a");
+    }
 }

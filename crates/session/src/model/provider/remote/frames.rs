@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
 use holdpoint_common::limits::TEXT_DELTA;
@@ -33,6 +34,9 @@ const SLICE: usize = 8 * 1024;
 /// Bytes of a refusal that are read.
 const MOST_REFUSAL: usize = 64 * 1024;
 
+/// How long the body of a refusal is read.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(3);
+
 /// One request and the client that sends it.
 #[derive(Clone)]
 pub(super) struct Http {
@@ -52,12 +56,12 @@ impl<P: Protocol> Transport<Reader<P>> for Http {
             let response = client.execute(request).await.map_err(transport)?;
             if response.status() != StatusCode::OK {
                 let (status, headers) = (response.status(), response.headers().clone());
-                let body = beginning(response).await;
+                let body = beginning(response, &key).await;
                 return Err(ProviderError::from_http_response(status, body).with_response_headers(Some(headers)));
             }
             match not_a_stream(&response, P::FRAMING) {
                 Some(kind) if kind.as_bytes().starts_with(b"application/json") => {
-                    Err(ProviderError::from_provider_body(beginning(response).await))
+                    Err(ProviderError::from_provider_body(beginning(response, &key).await))
                 }
                 Some(kind) => Err(ProviderError::from_transport_error(HttpError::InvalidContentType(kind))),
                 None => Ok(Opened::new(Frames::<P>::of(response, plain, key))),
@@ -76,17 +80,21 @@ fn not_a_stream(response: &Response, framing: Framing) -> Option<header::HeaderV
     (!is_stream).then(|| kind.clone())
 }
 
-/// The beginning of a body.
-async fn beginning(response: Response) -> String {
+/// The beginning of a body, as far as it comes soon, with `key` nowhere in it.
+async fn beginning(response: Response, key: &str) -> String {
     let mut bytes = Vec::new();
     let mut body = response.bytes_stream();
-    while let Some(Ok(chunk)) = body.next().await {
-        bytes.extend_from_slice(&chunk[..chunk.len().min(MOST_REFUSAL - bytes.len())]);
-        if bytes.len() == MOST_REFUSAL {
-            break;
+    let read = async {
+        while let Some(Ok(chunk)) = body.next().await {
+            bytes.extend_from_slice(&chunk[..chunk.len().min(MOST_REFUSAL - bytes.len())]);
+            if bytes.len() == MOST_REFUSAL {
+                break;
+            }
         }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    };
+    // That it was refused is known; what it says besides is not worth a long wait.
+    let _ = tokio::time::timeout(REFUSAL_PATIENCE, read).await;
+    super::error::hidden_beginning(String::from_utf8_lossy(&bytes).into_owned(), key)
 }
 
 fn transport(error: reqwest::Error) -> ProviderError {
