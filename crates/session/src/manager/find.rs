@@ -71,16 +71,3 @@ impl Handler<List> for Manager {
         })
     }
 }
-
-/// Whether the manager knows the session: it is live, or was and can be again.
-#[derive(Message)]
-#[rtype(result = "bool")]
-pub(super) struct IsKnown(pub(super) SessionId);
-
-impl Handler<IsKnown> for Manager {
-    type Result = bool;
-
-    fn handle(&mut self, IsKnown(id): IsKnown, _: &mut Self::Context) -> bool {
-        self.sessions.get_mut(&id).map(|entry| entry.closed = false).is_some()
-    }
-}

@@ -55,5 +55,11 @@ async fn one(base: &Base, id: &SessionId) -> Result<usize, SessionError> {
 
 /// The state that a log's facts come to.
 pub(super) async fn fold(log: &dyn SessionLog) -> Result<State, SessionError> {
-    State::fold(&log.read(0..u64::MAX, None).await?).ok_or_else(super::start::damaged)
+    State::fold(&log.read(0..u64::MAX, None).await?).ok_or_else(damaged)
+}
+
+/// What is in the log is no session.
+pub(super) fn damaged() -> SessionError {
+    let message = "the log does not begin with the session's opening".to_owned();
+    SessionError::Store(crate::store::StoreError::Io { message })
 }

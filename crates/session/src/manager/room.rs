@@ -6,7 +6,6 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Snapshot};
 use tokio::sync::oneshot;
 
-use super::start::stopped;
 use super::{Entry, Life, Manager};
 use crate::actor::{self, SessionActor};
 use crate::error::SessionError;
@@ -117,4 +116,9 @@ impl Handler<AwaitEnd> for Manager {
             let _ = end.await;
         })
     }
+}
+
+/// The manager is gone.
+pub(super) fn stopped(_: MailboxError) -> SessionError {
+    SessionError::Stopped
 }

@@ -12,10 +12,9 @@ use holdpoint_tools::environment;
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
 
-use super::find::IsKnown;
 use super::names::{NameFor, folder_name, fresh_id};
-use super::restore::fold;
-use super::room::{Room, make_room};
+use super::restore::{damaged, fold};
+use super::room::{Room, make_room, stopped};
 use super::{ActorEnded, Entry, Life, Live, Manager, Reach};
 use crate::actor::{NUMBERS, Parts, SessionActor, now};
 use crate::error::SessionError;
@@ -187,15 +186,6 @@ async fn start(
     if spawned { Ok(live) } else { Err(SessionError::Stopped) }
 }
 
-pub(super) fn stopped(_: MailboxError) -> SessionError {
-    SessionError::Stopped
-}
-
-pub(super) fn damaged() -> SessionError {
-    let message = "the log does not begin with the session's opening".to_owned();
-    SessionError::Store(crate::store::StoreError::Io { message })
-}
-
 /// Enters a fresh session.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -323,5 +313,18 @@ impl Handler<Failed> for Manager {
             }
         }
         self.free_name(&name, &id);
+    }
+}
+
+/// Whether the manager knows the session: it is live, or was and can be again.
+#[derive(Message)]
+#[rtype(result = "bool")]
+struct IsKnown(SessionId);
+
+impl Handler<IsKnown> for Manager {
+    type Result = bool;
+
+    fn handle(&mut self, IsKnown(id): IsKnown, _: &mut Self::Context) -> bool {
+        self.sessions.get_mut(&id).map(|entry| entry.closed = false).is_some()
     }
 }
