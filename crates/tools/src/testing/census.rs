@@ -38,7 +38,7 @@ impl Census {
         };
         pids.filter_map(|pid| {
             let environment = fs::read(format!("/proc/{pid}/environ")).ok();
-            let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok();
+            let arguments = arguments(pid);
             (marked(environment.as_ref()) || marked(arguments.as_ref())).then(|| {
                 let text = String::from_utf8_lossy(&arguments.unwrap_or_default()).replace('\0', " ");
                 (pid, text)
@@ -82,6 +82,19 @@ impl Census {
             thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// What a process was started with. In the middle of starting another program it has nothing for a moment.
+fn arguments(pid: u32) -> Option<Vec<u8>> {
+    for _ in 0..1_000 {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        // One that has ended, or is the kernel's own, has no program and stays without.
+        if !arguments.is_empty() || fs::read_link(format!("/proc/{pid}/exe")).is_err() {
+            return Some(arguments);
+        }
+        thread::yield_now();
+    }
+    None
 }
 
 impl Default for Census {
