@@ -117,7 +117,7 @@ fn m_e7_only_so_many_run_at_once_and_the_refusal_says_so() {
         start(&bench, "sleep 1000").unwrap();
     }
     let error = start(&bench, "sleep 1000").unwrap_err().to_string();
-    assert!(error.contains("8 background jobs run already: stop one first"), "{error}");
+    assert_eq!(error, "the job could not be started: 8 background jobs run already: stop one first");
     jobs(&bench, json!({"action": "stop", "job": first})).unwrap();
     start(&bench, "sleep 1000").unwrap();
     // Those that are over do not pile up.

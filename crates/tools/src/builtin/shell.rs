@@ -115,15 +115,16 @@ impl Tool for Shell {
             cwd: context.root().to_owned(),
             env: context.workspace().env().to_vec(),
         };
-        let failed = |error: io::Error| match context.is_cancelled() {
+        let failed = |what: &str, error: io::Error| match context.is_cancelled() {
             true => ToolError::Interrupted,
-            false => ToolError::failed(format!("bash could not be started: {error}")),
+            false => ToolError::failed(format!("{what} could not be started: {error}")),
         };
         if background {
-            let job = context.background().start(context, spec, &command, timeout).map_err(failed)?;
+            let started = context.background().start(context, spec, &command, timeout);
+            let job = started.map_err(|error| failed("the job", error))?;
             return Ok(ToolOutcome::text(format!("[runs in the background as job {job}]")));
         }
-        let process = context.processes().spawn(spec).map_err(failed)?;
+        let process = context.processes().spawn(spec).map_err(|error| failed("bash", error))?;
         wait_for(process, timeout.unwrap_or(TIMEOUT), context)
     }
 }
