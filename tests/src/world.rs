@@ -1,7 +1,7 @@
 //! A real engine whose sessions talk to a scripted model server, in a folder of their own.
 #![allow(clippy::expect_used, clippy::panic, reason = "a part of tests: what goes wrong here ends the test")]
 
-use holdpoint_common::{Config, Limits, PolicyMode, Who};
+use holdpoint_common::{Config, Limits, PolicyMode, Supplies, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::testing::Recorder;
 use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionHandle};
@@ -66,9 +66,10 @@ impl World {
         let path = std::env::var("PATH").unwrap_or_default();
         let open = OpenSession::in_folder(self.folder.path())
             .model(format!("{}/scripted", self.wire.provider()))
-            .policy(PolicyMode::All)
-            .env(vec![("PATH".to_owned(), path)]);
-        let session = self.engine.sessions(Who::named("test")).open(more(open)).await.expect("the session opens");
+            .policy(PolicyMode::All);
+        let supplies = Supplies::env(vec![("PATH".to_owned(), path)]);
+        let sessions = self.engine.sessions(Who::named("test")).with_supplies(supplies);
+        let session = sessions.open(more(open)).await.expect("the session opens");
         let events = Recorder::of(session.attach(AttachFrom::start()).await.expect("it can be attached to"));
         Talk { session, events }
     }

@@ -18,6 +18,7 @@
 //! ```
 
 mod answer;
+pub mod api;
 mod ask;
 mod client;
 mod config;
@@ -32,6 +33,7 @@ mod output;
 mod policy;
 mod session;
 mod status;
+mod supplies;
 mod time;
 mod turn;
 mod usage;
@@ -66,3 +68,4 @@ pub use config::{Config, ConfigError, ModelName, Provider};
 pub use limits::{LimitError, Limits};
 pub use model::{ModelSettings, Price};
 pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
+pub use supplies::{ModelSupplies, Supplies};

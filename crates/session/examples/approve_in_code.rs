@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use holdpoint_common::{Answer, Config, Fact, Who};
+use holdpoint_common::{Answer, Config, Fact, Supplies, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Engine, OpenSession};
 use holdpoint_tools::Supervisor;
@@ -28,8 +28,9 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let engine = Engine::builder(catalog).supervisor(Supervisor::ThisProgram).start()?;
     let folder = tempfile::tempdir()?;
     std::fs::create_dir(folder.path().join("build"))?;
-    let open = OpenSession::in_folder(folder.path()).model("rehearsal").env(std::env::vars().collect());
-    let session = engine.sessions(Who::named("guard")).open(open).await?;
+    let open = OpenSession::in_folder(folder.path()).model("rehearsal");
+    let supplies = Supplies::env(std::env::vars().collect());
+    let session = engine.sessions(Who::named("guard")).with_supplies(supplies).open(open).await?;
     let mut events = session.attach(AttachFrom::start()).await?;
     session.prompt(SCRIPT).await?;
 

@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use holdpoint_common::{Answer, Config, PolicyMode, Who};
+use holdpoint_common::{Answer, Config, PolicyMode, Supplies, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Attachment, Engine, OpenSession};
 use holdpoint_tools::Supervisor;
@@ -19,12 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn run() -> Result<(), Box<dyn Error>> {
     let catalog = Catalog::new(&Config::default(), |name| std::env::var(name).ok());
     let engine = Engine::builder(catalog).supervisor(Supervisor::ThisProgram).start()?;
-    let sessions = engine.sessions(Who::named("example"));
+    let sessions = engine.sessions(Who::named("example")).with_supplies(Supplies::env(std::env::vars().collect()));
     let folder = tempfile::tempdir()?;
-    let open = |name: &str| {
-        let open = OpenSession::in_folder(folder.path()).name(name).model("rehearsal");
-        open.policy(PolicyMode::Ask).env(std::env::vars().collect())
-    };
+    let open = |name: &str| OpenSession::in_folder(folder.path()).name(name).model("rehearsal").policy(PolicyMode::Ask);
 
     let left = sessions.open(open("left")).await?;
     let right = sessions.open(open("right")).await?;

@@ -36,17 +36,13 @@ use ring::Ring;
 use runner::Runner;
 
 pub(crate) use ask::AnswerAsk;
-pub use ask::Answered;
-pub use client::ClientEnd;
 pub(crate) use client::{Attach, Attached, ClientQueue, Older};
 #[cfg(feature = "test-support")]
 pub(crate) use close::PanicNow;
 pub(crate) use close::{Close, Stop, Unload};
 pub(crate) use hold::{Hold, Release, ToggleHold};
-pub use interrupt::TurnEnd;
 pub(crate) use interrupt::{Interrupt, Interrupted};
 pub(crate) use prompt::Prompt;
-pub use prompt::Prompted;
 
 /// Numbers that the store sets aside at a time.
 pub(crate) const NUMBERS: u64 = 65_536;

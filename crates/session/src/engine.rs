@@ -64,7 +64,7 @@ impl Engine {
     /// The sessions, for a client of this name.
     #[must_use]
     pub fn sessions(&self, who: Who) -> Sessions {
-        Sessions::new(self.manager.clone(), who)
+        Sessions::local(self.manager.clone(), who)
     }
 }
 
@@ -124,7 +124,7 @@ impl EngineBuilder {
             .build()
             .map_err(|error| failed(&error))?;
         let base = Base {
-            catalog: self.catalog,
+            catalog: Arc::new(self.catalog),
             store: self.store,
             limits: Arc::new(self.limits),
             toolbox: self.toolbox,

@@ -1,35 +1,23 @@
 //! One session, as a client holds it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use actix::dev::ToEnvelope;
-use actix::prelude::*;
-use holdpoint_common::{Answer, AskId, Hold, HoldShown, Outcome, SessionId, Snapshot, TurnId, Who};
+use holdpoint_common::api::{Answered, Prompted, TurnEnd};
+use holdpoint_common::{Answer, AskId, Hold, HoldShown, Outcome, SessionId, Snapshot, TurnId};
 use tokio::sync::{oneshot, watch};
 
-use crate::actor::{self, SessionActor};
+use crate::actor::Interrupted;
+use crate::attachment::{AttachFrom, Attachment};
 use crate::error::SessionError;
-use crate::manager::{CloseSession, Incarnation, Live, Manager, Touch};
-
-pub use crate::actor::{Answered, Prompted, TurnEnd};
-
-/// A client, and the way it takes.
-#[derive(Clone)]
-pub(crate) struct Caller {
-    pub(crate) manager: Addr<Manager>,
-    pub(crate) who: Who,
-    /// What a session that is opened again by this client starts processes with.
-    pub(crate) env: Arc<[(String, String)]>,
-}
+use crate::local::LocalSession;
 
 /// One session. Cheap to clone; keeps nothing alive. A session that was unloaded is opened again by use.
 #[derive(Clone)]
-pub struct SessionHandle {
-    caller: Caller,
-    id: SessionId,
-    // Shared by the clones of this handle, never with an actor.
-    actor: Arc<Mutex<Incarnation>>,
-    shown: watch::Receiver<Arc<Snapshot>>,
+pub struct SessionHandle(Way);
+
+#[derive(Clone)]
+enum Way {
+    Local(LocalSession),
 }
 
 /// What an interrupt found.
@@ -47,7 +35,13 @@ pub struct InterruptedTurn {
     /// The turn.
     pub turn: TurnId,
     session: SessionId,
-    end: oneshot::Receiver<TurnEnd>,
+    end: TurnEnds,
+}
+
+/// Where the end of a turn comes from.
+#[derive(Debug)]
+enum TurnEnds {
+    Local(oneshot::Receiver<TurnEnd>),
 }
 
 impl InterruptedTurn {
@@ -56,27 +50,46 @@ impl InterruptedTurn {
     /// # Errors
     /// [`SessionError::Gone`] if the session's actor failed meanwhile.
     pub async fn end(self) -> Result<TurnEnd, SessionError> {
-        self.end.await.map_err(|_| SessionError::Gone { session: self.session })
+        match self.end {
+            TurnEnds::Local(end) => end.await.map_err(|_| SessionError::Gone { session: self.session }),
+        }
     }
 }
 
 impl SessionHandle {
-    pub(crate) fn new(caller: Caller, live: Live) -> Self {
-        let Live { id, actor, shown, .. } = live;
-        Self { caller, id, actor: Arc::new(Mutex::new(actor)), shown }
+    pub(crate) fn local(session: LocalSession) -> Self {
+        Self(Way::Local(session))
     }
 
     /// The session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
-        &self.id
+        match &self.0 {
+            Way::Local(session) => session.id(),
+        }
     }
 
     /// The snapshot the session last published. It is replaced before the event that changed it reaches
     /// anyone.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.shown.borrow().clone()
+        self.shown().borrow().clone()
+    }
+
+    fn shown(&self) -> &watch::Receiver<Arc<Snapshot>> {
+        match &self.0 {
+            Way::Local(session) => session.shown(),
+        }
+    }
+
+    /// Begins to receive its events: the past as `from` says, then live.
+    ///
+    /// # Errors
+    /// [`SessionError::TooManyClients`] if there is no room.
+    pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
+        match &self.0 {
+            Way::Local(session) => Ok(Attachment::local(self.clone(), session.attach(from).await?)),
+        }
     }
 
     /// Gives it something to do. The session is running, or the prompt waits, before this returns.
@@ -84,8 +97,9 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the prompt is empty or too long, or the queue is full.
     pub async fn prompt(&self, text: impl Into<String>) -> Result<Prompted, SessionError> {
-        let text = text.into();
-        Ok(self.send(|| actor::Prompt { text: text.clone(), by: self.who() }).await??)
+        match &self.0 {
+            Way::Local(session) => session.prompt(text.into()).await,
+        }
     }
 
     /// Answers an ask by its id.
@@ -94,8 +108,9 @@ impl SessionHandle {
     /// [`SessionError::Answer`] says why the answer had no effect: already answered (and by whom), closed,
     /// of the wrong kind, incomplete, or never asked.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
-        let answer = || actor::AnswerAsk { ask: ask.clone(), answer: answer.clone(), by: self.who() };
-        Ok(self.send(answer).await??)
+        match &self.0 {
+            Way::Local(session) => session.answer(ask, answer).await,
+        }
     }
 
     /// Ends the open turn now: whichever it is, or only `turn`. Returns at once.
@@ -103,11 +118,14 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn interrupt(&self, turn: Option<TurnId>) -> Result<Interruption, SessionError> {
-        Ok(match self.send(|| actor::Interrupt { turn, by: self.who() }).await?? {
-            actor::Interrupted::Interrupting { turn, end } => {
-                Interruption::Interrupting(InterruptedTurn { turn, session: self.id.clone(), end })
-            }
-            actor::Interrupted::NotRunning => Interruption::NotRunning,
+        Ok(match &self.0 {
+            Way::Local(session) => match session.interrupt(turn).await? {
+                Interrupted::Interrupting { turn, end } => {
+                    let (session, end) = (session.id().clone(), TurnEnds::Local(end));
+                    Interruption::Interrupting(InterruptedTurn { turn, session, end })
+                }
+                Interrupted::NotRunning => Interruption::NotRunning,
+            },
         })
     }
 
@@ -127,7 +145,9 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn hold(&self) -> Result<Hold, SessionError> {
-        Ok(self.send(|| actor::Hold { by: self.who() }).await??)
+        match &self.0 {
+            Way::Local(session) => session.hold().await,
+        }
     }
 
     /// Lets it go on.
@@ -135,7 +155,9 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn release(&self) -> Result<Hold, SessionError> {
-        Ok(self.send(|| actor::Release { by: self.who() }).await??)
+        match &self.0 {
+            Way::Local(session) => session.release().await,
+        }
     }
 
     /// Holds or releases: the other of what the client was showing. If that is no longer so, nothing changes.
@@ -144,7 +166,9 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn toggle_hold(&self, shown: HoldShown) -> Result<Hold, SessionError> {
-        Ok(self.send(|| actor::ToggleHold { shown, by: self.who() }).await??)
+        match &self.0 {
+            Way::Local(session) => session.toggle_hold(shown).await,
+        }
     }
 
     /// Ends the session: its turn is cut, its asks are answered, its processes end, its actor stops, its name
@@ -153,8 +177,9 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if it is not live.
     pub async fn close(&self) -> Result<(), SessionError> {
-        let message = CloseSession { id: self.id.clone(), by: self.who() };
-        self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
+        match &self.0 {
+            Way::Local(session) => session.close().await,
+        }
     }
 
     /// Waits until no turn is open and no prompt waits, or it is held.
@@ -162,7 +187,7 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError::Stopped`] if the engine has stopped.
     pub async fn settled(&self) -> Result<Arc<Snapshot>, SessionError> {
-        let mut shown = self.shown.clone();
+        let mut shown = self.shown().clone();
         let settled = shown.wait_for(|snapshot| {
             snapshot.turn.is_none() && (snapshot.queue.is_empty() || snapshot.hold.shown() == HoldShown::Standing)
         });
@@ -172,47 +197,14 @@ impl SessionHandle {
     /// How its last turn ended.
     #[must_use]
     pub fn last_outcome(&self) -> Option<Outcome> {
-        self.shown.borrow().last_turn.as_ref().map(|turn| turn.outcome)
+        self.shown().borrow().last_turn.as_ref().map(|turn| turn.outcome)
     }
 
     /// Makes the session's actor panic: a fault to be survived. Returns when it has.
     #[cfg(feature = "test-support")]
     pub async fn panic_now(&self) {
-        // The reply never comes; that is how it is seen.
-        let _ = self.send(|| actor::PanicNow).await;
-    }
-
-    pub(crate) fn who(&self) -> Who {
-        self.caller.who.clone()
-    }
-
-    /// Sends to the session's actor; if it was unloaded or rebuilt since, to the new one.
-    ///
-    /// What still waited when its actor was unloaded is sent again. What an actor had not answered when it failed
-    /// is not: whether it was done is not known here.
-    pub(crate) async fn send<M>(&self, message: impl Fn() -> M) -> Result<M::Result, SessionError>
-    where
-        M: Message + Send + 'static,
-        M::Result: Send,
-        SessionActor: Handler<M>,
-        <SessionActor as Actor>::Context: ToEnvelope<SessionActor, M>,
-    {
-        let Incarnation { number, actor } = self.incarnation();
-        let sent = actor.connected();
-        if sent && let Ok(reply) = actor.send(message()).await {
-            return Ok(reply);
+        match &self.0 {
+            Way::Local(session) => session.panic_now().await,
         }
-        let touch = Touch { id: self.id.clone(), seen: number };
-        let live = self.caller.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
-        *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = live.actor.clone();
-        let gone = || SessionError::Gone { session: self.id.clone() };
-        if sent && live.seen_failed {
-            return Err(gone());
-        }
-        live.actor.actor.send(message()).await.map_err(|_| gone())
-    }
-
-    fn incarnation(&self) -> Incarnation {
-        self.actor.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

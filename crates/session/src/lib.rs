@@ -6,7 +6,7 @@
 //! behind these.
 //!
 //! ```
-//! use holdpoint_common::{Answer, Config, Outcome, Who};
+//! use holdpoint_common::{Answer, Config, Outcome, Supplies, Who};
 //! use holdpoint_session::model::Catalog;
 //! use holdpoint_session::{AttachFrom, Engine, OpenSession};
 //!
@@ -15,9 +15,9 @@
 //! // Without a key the model is `rehearsal`, which plays the script that it is given.
 //! let engine = Engine::builder(Catalog::new(&Config::default(), |_| None)).start()?;
 //! let folder = tempfile::tempdir()?;
-//! let sessions = engine.sessions(Who::named("me"));
-//! let open = OpenSession::in_folder(folder.path()).env(std::env::vars().collect());
-//! let session = sessions.open(open).await?;
+//! let supplies = Supplies::env(std::env::vars().collect());
+//! let sessions = engine.sessions(Who::named("me")).with_supplies(supplies);
+//! let session = sessions.open(OpenSession::in_folder(folder.path())).await?;
 //!
 //! let mut events = session.attach(AttachFrom::start()).await?;
 //! session.prompt("shell: echo hello > greeting").await?;
@@ -44,6 +44,7 @@ mod error;
 mod handle;
 pub mod history;
 mod lane;
+mod local;
 mod manager;
 mod mend;
 pub mod model;
@@ -61,9 +62,9 @@ mod turn;
 pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
 
 // Sessions, and one session.
-pub use actor::ClientEnd;
 pub use attachment::{AttachFrom, Attachment};
-pub use handle::{Answered, InterruptedTurn, Interruption, Prompted, SessionHandle, TurnEnd};
+pub use handle::{InterruptedTurn, Interruption, SessionHandle};
+pub use holdpoint_common::api::{Answered, ClientEnd, Prompted, TurnEnd};
 pub use open::OpenSession;
 pub use sessions::Sessions;
 

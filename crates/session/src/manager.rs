@@ -1,5 +1,6 @@
 //! The manager: the actor that knows every session, starts their actors, watches them, and makes room.
 
+mod catalogs;
 mod find;
 mod names;
 mod restore;
@@ -11,9 +12,10 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::limits::LEAVE_AFTER;
-use holdpoint_common::{SessionId, SessionSettings, SessionSummary, Snapshot, Timestamp, Who};
+use holdpoint_common::{SessionId, SessionSettings, SessionSummary, Snapshot, Supplies, Timestamp, Who};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::catalogs::Catalogs;
 use crate::actor::{self, SessionActor};
 use crate::error::SessionError;
 use crate::open::OpenSession;
@@ -23,6 +25,7 @@ use crate::state::Refused;
 /// Knows every session of an engine.
 pub(crate) struct Manager {
     base: Arc<Base>,
+    catalogs: Catalogs,
     arbiters: Vec<Arbiter>,
     /// The arbiter the next actor is started on.
     next_arbiter: usize,
@@ -100,7 +103,10 @@ pub(crate) struct Incarnation {
 /// Opens a fresh session.
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
-pub(crate) struct Open(pub(crate) OpenSession);
+pub(crate) struct Open {
+    pub(crate) open: OpenSession,
+    pub(crate) supplies: Arc<Supplies>,
+}
 
 /// The session of this id, with an actor; unless it was closed.
 #[derive(Message)]
@@ -124,8 +130,8 @@ struct Reach {
 #[rtype(result = "Result<Live, SessionError>")]
 pub(crate) struct Find {
     pub(crate) what: String,
-    /// What it starts processes with, if it has to be opened.
-    pub(crate) env: Arc<[(String, String)]>,
+    /// What it has if it has to be opened.
+    pub(crate) supplies: Arc<Supplies>,
 }
 
 /// Every session.
@@ -158,6 +164,7 @@ impl Manager {
     pub(crate) fn new(base: Base, arbiters: Vec<Arbiter>) -> Self {
         Self {
             base: Arc::new(base),
+            catalogs: Catalogs::default(),
             arbiters,
             next_arbiter: 0,
             sessions: HashMap::new(),
@@ -275,9 +282,9 @@ impl Entry {
 impl Handler<Open> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
-    fn handle(&mut self, Open(open): Open, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Open { open, supplies }: Open, ctx: &mut Self::Context) -> Self::Result {
         let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
-        Box::pin(async move { start::open(&manager, &base, &room, open).await })
+        Box::pin(async move { start::open(&manager, &base, &room, open, &supplies).await })
     }
 }
 

@@ -15,7 +15,6 @@ pub struct OpenSession {
     pub(crate) policy: PolicyMode,
     pub(crate) rules: PolicyRules,
     pub(crate) max_steps: u32,
-    pub(crate) env: Vec<(String, String)>,
 }
 
 impl OpenSession {
@@ -29,7 +28,6 @@ impl OpenSession {
             policy: PolicyMode::default(),
             rules: PolicyRules::default(),
             max_steps: 0,
-            env: Vec::new(),
         }
     }
 
@@ -61,10 +59,5 @@ impl OpenSession {
     /// Ends a turn after so many steps; 0 for no limit.
     pub fn max_steps(self, max_steps: u32) -> Self {
         Self { max_steps, ..self }
-    }
-
-    /// The environment of the processes that its tools start: this and nothing else.
-    pub fn env(self, env: Vec<(String, String)>) -> Self {
-        Self { env, ..self }
     }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdpoint_common::{Limits, SessionSettings};
-use holdpoint_tools::{Policy, PolicyError, Supervisor, Toolbox, Workspace};
+use holdpoint_common::{Limits, SessionSettings, Supplies};
+use holdpoint_tools::{Policy, PolicyError, Supervisor, Toolbox, Workspace, environment};
 use tokio::runtime;
 
 use crate::context::Tokenizer;
@@ -16,7 +16,7 @@ pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + 
 
 /// What every session of an engine shares.
 pub(crate) struct Base {
-    pub(crate) catalog: Catalog,
+    pub(crate) catalog: Arc<Catalog>,
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) toolbox: ToolboxMaker,
@@ -44,8 +44,9 @@ impl Base {
         model: Arc<dyn Model>,
         settings: &SessionSettings,
         root: PathBuf,
-        env: Vec<(String, String)>,
+        supplies: &Supplies,
     ) -> Result<Outfit, PolicyError> {
+        let env = environment::allowed(supplies.env.iter().cloned());
         let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
         let policy = Policy::new(settings.policy, &settings.rules, home)?;
         Ok(Outfit {
@@ -54,7 +55,7 @@ impl Base {
             toolbox: Arc::clone(&self.toolbox),
             supervisor: self.supervisor.clone(),
             limits: Arc::clone(&self.limits),
-            system: Arc::clone(&self.system),
+            system: supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from),
             tokenizer: Arc::clone(&self.tokenizer),
             runtime: self.runtime.clone(),
         })

@@ -1,29 +1,38 @@
-//! All sessions of an engine, as a client sees them.
-
-use std::sync::Arc;
+//! All sessions, as a client sees them.
 
 use actix::prelude::*;
-use holdpoint_common::{SessionSummary, Who};
+use holdpoint_common::{SessionSummary, Supplies, Who};
 
 use crate::error::SessionError;
-use crate::handle::{Caller, SessionHandle};
-use crate::manager::{Find, List, Manager, Open};
+use crate::handle::SessionHandle;
+use crate::local::LocalSessions;
+use crate::manager::Manager;
 use crate::open::OpenSession;
 
 /// All sessions of an engine, for one client. Cheap to clone.
+///
+/// The engine is in this process, or (feature `remote`) a daemon's: what can be done is the same.
 #[derive(Clone)]
-pub struct Sessions(Caller);
+pub struct Sessions(Place);
+
+#[derive(Clone)]
+enum Place {
+    Local(LocalSessions),
+}
 
 impl Sessions {
-    pub(crate) fn new(manager: Addr<Manager>, who: Who) -> Self {
-        Self(Caller { manager, who, env: Arc::default() })
+    pub(crate) fn local(manager: Addr<Manager>, who: Who) -> Self {
+        Self(Place::Local(LocalSessions::new(manager, who)))
     }
 
-    /// The same, with an environment for the processes of saved sessions that this client opens again: a session's own
-    /// is not saved.
+    /// The same, for a client that brings these along: the environment of tools' processes, and how models are
+    /// reached. A session has them for as long as it is live; they are not saved, so that a saved session that is
+    /// opened again has what comes from the client that opens it.
     #[must_use]
-    pub fn with_env(self, env: Vec<(String, String)>) -> Self {
-        Self(Caller { env: env.into(), ..self.0 })
+    pub fn with_supplies(self, supplies: Supplies) -> Self {
+        Self(match self.0 {
+            Place::Local(sessions) => Place::Local(sessions.with_supplies(supplies)),
+        })
     }
 
     /// Opens a fresh session.
@@ -31,14 +40,9 @@ impl Sessions {
     /// # Errors
     /// [`SessionError`] if the folder or the model can't be used, the name is taken, or there is no room.
     pub async fn open(&self, open: OpenSession) -> Result<SessionHandle, SessionError> {
-        let path = open.workspace.display().to_string();
-        let unusable = |message: String| SessionError::Workspace { path: path.clone(), message };
-        let workspace = open.workspace.canonicalize().map_err(|error| unusable(error.to_string()))?;
-        if !workspace.is_dir() {
-            return Err(unusable("it is not a folder".to_owned()));
-        }
-        let live = self.0.manager.send(Open(OpenSession { workspace, ..open })).await;
-        Ok(SessionHandle::new(self.0.clone(), live.map_err(|_| SessionError::Stopped)??))
+        Ok(match &self.0 {
+            Place::Local(sessions) => SessionHandle::local(sessions.open(open).await?),
+        })
     }
 
     /// The session of this id, name, or unique beginning of an id; opened if it is only saved. Of a name, the live one,
@@ -47,8 +51,9 @@ impl Sessions {
     /// # Errors
     /// [`SessionError`] if there is none, or it can't be opened.
     pub async fn get(&self, what: &str) -> Result<SessionHandle, SessionError> {
-        let live = self.0.manager.send(Find { what: what.to_owned(), env: Arc::clone(&self.0.env) }).await;
-        Ok(SessionHandle::new(self.0.clone(), live.map_err(|_| SessionError::Stopped)??))
+        Ok(match &self.0 {
+            Place::Local(sessions) => SessionHandle::local(sessions.get(what).await?),
+        })
     }
 
     /// Every session: live ones first, the newest first.
@@ -56,6 +61,8 @@ impl Sessions {
     /// # Errors
     /// [`SessionError::Stopped`] if the engine has stopped, [`SessionError::Store`] if the saved ones can't be read.
     pub async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
-        self.0.manager.send(List).await.map_err(|_| SessionError::Stopped)?
+        match &self.0 {
+            Place::Local(sessions) => sessions.list().await,
+        }
     }
 }

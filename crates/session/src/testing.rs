@@ -25,7 +25,7 @@ mod tools;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_common::{Limits, Who};
+use holdpoint_common::{Limits, Supplies, Who};
 use holdpoint_tools::{Supervisor, Toolbox};
 use tempfile::TempDir;
 
@@ -87,16 +87,13 @@ impl Harness {
     /// The sessions, for a client called `test`.
     #[must_use]
     pub fn sessions(&self) -> Sessions {
-        self.engine.sessions(Who::named("test"))
+        let path = std::env::var("PATH").unwrap_or_default();
+        self.engine.sessions(Who::named("test")).with_supplies(Supplies::env(vec![("PATH".to_owned(), path)]))
     }
 
     /// How a session in the harness's folder is opened: everything is allowed, asks wait.
     pub fn session(&self) -> OpenSession {
-        let path = std::env::var("PATH").unwrap_or_default();
-        OpenSession::in_folder(self.folder.path())
-            .model(ScriptedModel::NAME)
-            .policy(holdpoint_common::PolicyMode::All)
-            .env(vec![("PATH".to_owned(), path)])
+        OpenSession::in_folder(self.folder.path()).model(ScriptedModel::NAME).policy(holdpoint_common::PolicyMode::All)
     }
 
     /// Opens a session in the harness's folder.

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use holdpoint_common::{Answer, AsksMode, Fact, PolicyMode, PolicyRules, Rule, ToolResult, ToolStatus};
-use holdpoint_session::OpenSession;
+use holdpoint_common::{Answer, AsksMode, Fact, PolicyMode, PolicyRules, Rule, Supplies, ToolResult, ToolStatus};
 use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::{OpenSession, Sessions};
 use serde_json::json;
 
 /// A harness, a home folder, and a folder of programs that only leave a mark of their name.
@@ -44,10 +44,14 @@ impl World {
         self.harness.folder.path().join(name)
     }
 
-    fn session(&self, rules: PolicyRules) -> OpenSession {
+    fn sessions(&self) -> Sessions {
         let path = format!("{}:{}", self.programs.display(), std::env::var("PATH").unwrap());
         let env = vec![("PATH".to_owned(), path), ("HOME".to_owned(), self.home.display().to_string())];
-        self.harness.session().policy(PolicyMode::Ask).rules(rules).env(env)
+        self.harness.sessions().with_supplies(Supplies::env(env))
+    }
+
+    fn session(&self, rules: PolicyRules) -> OpenSession {
+        self.harness.session().policy(PolicyMode::Ask).rules(rules)
     }
 
     /// Lets the model call the shell with each command in one turn of a session; returns what came of them.
@@ -56,7 +60,7 @@ impl World {
             self.harness.model.then(reply().call("shell", json!({"command": command})));
         }
         self.harness.model.then(reply().text("ok"));
-        let session = self.harness.sessions().open(session).await.unwrap();
+        let session = self.sessions().open(session).await.unwrap();
         let mut events = self.harness.watch(&session).await;
         session.prompt("go").await.unwrap();
         events.turn_finished().await;

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use holdpoint_common::{Config, Event, Fact, Hold, Limits, PolicyMode, Who};
+use holdpoint_common::{Config, Event, Fact, Hold, Limits, PolicyMode, Supplies, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Attachment, Engine, OpenSession, SessionHandle, Sessions, builtin_tools};
 use holdpoint_tests::model_server::ModelServer;
@@ -48,17 +48,14 @@ impl World {
             .start()
             .unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let sessions = engine.sessions(Who::named("figures"));
+        let supplies = Supplies::env(vec![("PATH".to_owned(), std::env::var("PATH").unwrap())]);
+        let sessions = engine.sessions(Who::named("figures")).with_supplies(supplies);
         Self { server, probe, runtime, sessions, folder: TempDir::new().unwrap(), _engine: engine }
     }
 
     /// A session that may do everything unasked.
     pub(crate) async fn open(&self, model: &str) -> SessionHandle {
-        let path = std::env::var("PATH").unwrap();
-        let open = OpenSession::in_folder(self.folder.path())
-            .model(model)
-            .policy(PolicyMode::All)
-            .env(vec![("PATH".to_owned(), path)]);
+        let open = OpenSession::in_folder(self.folder.path()).model(model).policy(PolicyMode::All);
         self.sessions.open(open).await.unwrap()
     }
 

@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use holdpoint_common::{AsksMode, Config, Who};
+use holdpoint_common::{AsksMode, Config, Supplies, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Engine, OpenSession};
 use holdpoint_tools::Supervisor;
@@ -122,8 +122,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         .asks(asks.mode)
         .policy(args.policy.mode(&config))
         .rules(args.policy.rules(&config))
-        .max_steps(args.max_steps.unwrap_or(config.max_steps))
-        .env(env.collect());
+        .max_steps(args.max_steps.unwrap_or(config.max_steps));
 
     let patience = config.limits.grace() + signals::BEYOND_GRACE;
     let mut engine = Engine::builder(catalog).limits(config.limits).supervisor(Supervisor::ThisProgram);
@@ -135,7 +134,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         .build()
         .map_err(|error| CliError::failed(format!("no runtime: {error}")))?;
     runtime.block_on(async {
-        let sessions = engine.sessions(Who { name: "run".to_owned(), pid: Some(std::process::id()) });
+        let sessions = engine
+            .sessions(Who { name: "run".to_owned(), pid: Some(std::process::id()) })
+            .with_supplies(Supplies::env(env.collect()));
         let session = sessions.open(open).await?;
         let leaving = signals::watch(session.clone(), asks.terminal.clone(), patience, runtime.handle().clone())
             .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;

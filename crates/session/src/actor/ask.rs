@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use actix::prelude::*;
+use holdpoint_common::api::Answered;
 use holdpoint_common::{Answer, AskId, ItemId, Who};
 use holdpoint_tools::{Answering, AskReply, ToolRequest};
 
@@ -16,15 +17,6 @@ pub(crate) struct AnswerAsk {
     pub(crate) ask: AskId,
     pub(crate) answer: Answer,
     pub(crate) by: Who,
-}
-
-/// An answer counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
-    /// The ask.
-    pub ask: AskId,
-    /// The answer is saved.
-    pub saved: bool,
 }
 
 impl Handler<AnswerAsk> for SessionActor {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix::WeakAddr;
 use actix::prelude::*;
+use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{Event, Snapshot, Who};
 use std::sync::OnceLock;
 use tokio::sync::mpsc;
@@ -51,20 +52,6 @@ struct Detach {
 
 /// Names a client within its session.
 type ClientId = u64;
-
-/// Why a client's stream ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientEnd {
-    /// It detached.
-    Detached,
-    /// It read too slowly. Attaching again after this number continues where it stopped.
-    Lagged {
-        /// The last event it was sent.
-        after: u64,
-    },
-    /// The session's actor ended: closed, unloaded, or failed.
-    Ended,
-}
 
 /// Those who are attached.
 #[derive(Default)]

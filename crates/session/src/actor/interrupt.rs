@@ -1,6 +1,7 @@
 //! Interrupts, and those who wait for a turn's end.
 
 use actix::prelude::*;
+use holdpoint_common::api::TurnEnd;
 use holdpoint_common::{Outcome, Receipt, TurnId, Who};
 use tokio::sync::oneshot;
 
@@ -23,17 +24,6 @@ pub(crate) enum Interrupted {
     Interrupting { turn: TurnId, end: oneshot::Receiver<TurnEnd> },
     /// There was no such turn.
     NotRunning,
-}
-
-/// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnEnd {
-    /// The turn.
-    pub turn: TurnId,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What the cut found and ended, if it was cut.
-    pub receipt: Option<Receipt>,
 }
 
 /// Those who wait for turns to end.

@@ -1,7 +1,8 @@
 //! Prompts.
 
 use actix::prelude::*;
-use holdpoint_common::{PromptId, Who};
+use holdpoint_common::Who;
+use holdpoint_common::api::Prompted;
 
 use super::{Replied, SessionActor};
 use crate::state::{Input, Refused, Reply};
@@ -12,17 +13,6 @@ use crate::state::{Input, Refused, Reply};
 pub(crate) struct Prompt {
     pub(crate) text: String,
     pub(crate) by: Who,
-}
-
-/// A prompt was accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompted {
-    /// Its name.
-    pub prompt: PromptId,
-    /// 0 = its turn has started, 1 = it is next.
-    pub position: usize,
-    /// It is saved.
-    pub saved: bool,
 }
 
 impl Handler<Prompt> for SessionActor {

@@ -13,7 +13,7 @@ use crate::store::SavedSession;
 impl Handler<Find> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
-    fn handle(&mut self, Find { what, env }: Find, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Find { what, supplies }: Find, ctx: &mut Self::Context) -> Self::Result {
         let exact = what.parse::<SessionId>().ok().filter(|id| self.sessions.contains_key(id));
         if let Some(id) = self.names.get(&what).cloned().or(exact) {
             if let Some(entry) = self.sessions.get_mut(&id) {
@@ -27,7 +27,7 @@ impl Handler<Find> for Manager {
         Box::pin(async move {
             drop(mending.lock().await);
             let id = choose(&what, known, &base.store.list().await?)?;
-            start::load(&manager, &base, &room, id, &env).await
+            start::load(&manager, &base, &room, id, &supplies).await
         })
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use actix::dev::channel;
 use actix::prelude::*;
 use holdpoint_common::{
-    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot, Timestamp,
+    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot, Supplies, Timestamp,
 };
-use holdpoint_tools::environment;
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
 
+use super::catalogs::CatalogFor;
 use super::names::{NameFor, folder_name, fresh_id};
 use super::restore::{damaged, fold};
 use super::room::{Room, make_room, stopped};
@@ -33,8 +33,10 @@ pub(super) async fn open(
     base: &Arc<Base>,
     room: &Room,
     open: OpenSession,
+    supplies: &Supplies,
 ) -> Result<Live, SessionError> {
-    let model = base.catalog.get(&open.model.clone().unwrap_or_else(|| base.catalog.default_name().name))?;
+    let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
+    let model = catalog.get(&open.model.clone().unwrap_or_else(|| catalog.default_name().name))?;
     let _one_at_a_time = room.lock().await;
     make_room(manager).await?;
     let settings = SessionSettings {
@@ -47,8 +49,7 @@ pub(super) async fn open(
         rules: open.rules,
         max_steps: open.max_steps,
     };
-    let env = environment::allowed(open.env);
-    let outfit = Arc::new(base.outfit(model, &settings, open.workspace, env)?);
+    let outfit = Arc::new(base.outfit(model, &settings, open.workspace, supplies)?);
     let log = base.store.create(&settings.id).await?;
     let mut numbers = log.reserve(NUMBERS).await?;
     let body = Body::Fact(Fact::SessionOpened { settings });
@@ -68,7 +69,7 @@ pub(super) async fn load(
     base: &Arc<Base>,
     room: &Room,
     id: SessionId,
-    env: &[(String, String)],
+    supplies: &Supplies,
 ) -> Result<Live, SessionError> {
     let one_at_a_time = room.lock().await;
     // Somebody else may have been faster.
@@ -80,12 +81,13 @@ pub(super) async fn load(
     let log = base.store.open(&id).await?;
     let state = fold(&*log).await?;
     let settings = Arc::clone(state.settings());
-    let model = base.catalog.get(&settings.model).unwrap_or_else(|error| {
+    let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
+    let model = catalog.get(&settings.model).unwrap_or_else(|error| {
         // It can be read all the same, and says why it does not go on.
         Arc::new(Unusable { name: settings.model.clone(), error })
     });
     let root = settings.workspace.clone().into();
-    let outfit = Arc::new(base.outfit(model, &settings, root, environment::allowed(env.iter().cloned()))?);
+    let outfit = Arc::new(base.outfit(model, &settings, root, supplies)?);
     let opened = state.opened();
     let cause = if matches!(state.phase(), Phase::Closed) { RestoreCause::Unloaded } else { RestoreCause::Restart };
     let numbers = log.reserve(NUMBERS).await?;

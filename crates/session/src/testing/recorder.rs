@@ -8,10 +8,9 @@ use holdpoint_common::{
 };
 
 use super::soon;
-use crate::actor::ClientEnd;
 use crate::attachment::Attachment;
 use crate::error::SessionError;
-use crate::handle::Answered;
+use holdpoint_common::api::{Answered, ClientEnd};
 
 /// An attached client that keeps what it is given.
 ///

@@ -1,0 +1,60 @@
+//! What a client brings along for the sessions it opens.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Config, Provider};
+use crate::model::ModelSettings;
+
+/// What a client brings along for the sessions it opens: kept in memory for those sessions, never saved.
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Supplies {
+    /// The environment that tools' processes are started from; of it, what an allow-list lets through.
+    pub env: Vec<(String, String)>,
+    /// How models are reached. Without it, as the engine was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<ModelSupplies>,
+    /// What models are told about themselves. Without it, what the engine was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+}
+
+/// How models are reached: what a client's configuration and environment say.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelSupplies {
+    /// The model of a session that names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Providers, by name.
+    pub providers: BTreeMap<String, Provider>,
+    /// What is known of single models, by `PROVIDER/NAME`.
+    pub models: BTreeMap<String, ModelSettings>,
+}
+
+impl Supplies {
+    /// An environment alone.
+    #[must_use]
+    pub fn env(env: Vec<(String, String)>) -> Self {
+        Self { env, ..Self::default() }
+    }
+}
+
+impl From<ModelSupplies> for Config {
+    fn from(supplies: ModelSupplies) -> Self {
+        let ModelSupplies { model, providers, models } = supplies;
+        Self { model, providers, models, ..Self::default() }
+    }
+}
+
+/// The environment's values may be secrets: only names are shown.
+impl fmt::Debug for Supplies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Supplies").field("env", &names).field("models", &self.models).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,9 @@
+//! Sessions of an engine in this process: what a client does, as messages to the manager and to sessions' actors.
+
+mod attachment;
+mod session;
+mod sessions;
+
+pub(crate) use attachment::LocalAttachment;
+pub(crate) use session::{Caller, LocalSession};
+pub(crate) use sessions::LocalSessions;

@@ -1,0 +1,122 @@
+//! The stream of a session's events, of an engine in this process: what the log has, what the output buffer has,
+//! then live.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use holdpoint_common::api::ClientEnd;
+use holdpoint_common::{Body, Delta, Event, Snapshot};
+
+use super::LocalSession;
+use crate::actor::{Attach, Attached, ClientQueue, Older};
+use crate::attachment::AttachFrom;
+use crate::error::SessionError;
+use crate::mend::Mend;
+use crate::store::SessionLog;
+
+/// Facts read from the log at a time.
+const PAGE: u64 = 1_000;
+
+/// A client's end of a session of an engine in this process.
+pub(crate) struct LocalAttachment {
+    snapshot: Arc<Snapshot>,
+    log: Arc<dyn SessionLog>,
+    /// What of the log is still to be read, before `past`.
+    older: Option<Older>,
+    /// What goes between its facts, by number.
+    summaries: Vec<Arc<Event>>,
+    /// What was read of it.
+    page: VecDeque<Arc<Event>>,
+    /// What the output buffer had.
+    past: VecDeque<Arc<Event>>,
+    /// What mends items that the client left in the middle of.
+    mend: Mend,
+    live: ClientQueue,
+}
+
+impl LocalSession {
+    pub(crate) async fn attach(&self, from: AttachFrom) -> Result<LocalAttachment, SessionError> {
+        let AttachFrom { after, limit } = from;
+        let attach = || Attach { who: self.who(), after, limit };
+        let attached = match self.send(attach).await {
+            // The actor failed under it. Attaching twice does no harm.
+            Err(SessionError::Gone { .. }) => self.send(attach).await?,
+            attached => attached?,
+        };
+        let mend = if limit.is_some() { Mend::after(0) } else { Mend::after(after) };
+        Ok(LocalAttachment::new(attached?, mend))
+    }
+}
+
+impl LocalAttachment {
+    fn new(attached: Attached, mut mend: Mend) -> Self {
+        let Attached { snapshot, log, older, mut summaries, mut past, live } = attached;
+        if older.is_none() {
+            summaries.append(&mut past);
+            past = std::mem::take(&mut summaries);
+            mend.mend(&mut past);
+        }
+        Self { snapshot, log, older, summaries, page: VecDeque::new(), past: past.into(), mend, live }
+    }
+
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<Arc<Event>> {
+        self.read_older().await;
+        match self.page.pop_front().or_else(|| self.past.pop_front()) {
+            Some(event) => Some(event),
+            None => self.live.next().await,
+        }
+    }
+
+    pub(crate) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
+        self.read_older().await;
+        let kept = if self.page.is_empty() { &mut self.past } else { &mut self.page };
+        if kept.is_empty() {
+            self.live.next_batch(batch, most).await;
+        } else {
+            batch.extend(kept.drain(..most.min(kept.len())));
+        }
+    }
+
+    pub(crate) fn end(&self) -> ClientEnd {
+        self.live.end()
+    }
+
+    pub(crate) async fn detach(self) {
+        self.live.leave().await;
+    }
+
+    /// Reads facts that the output buffer no longer has, a page at a time. Dropped half-way, nothing is lost.
+    async fn read_older(&mut self) {
+        while self.page.is_empty() {
+            let Some((range, newest)) = self.older.clone() else { return };
+            // So many of the newest are the client's own limit; all of them are read in pages.
+            let end = if newest.is_some() { range.end } else { range.end.min(range.start.saturating_add(PAGE)) };
+            let page = self.log.read(range.start..end, newest).await;
+            self.older = (end < range.end).then_some((end..range.end, newest));
+            let mut page = page.unwrap_or_else(|error| {
+                tracing::warn!(%error, "facts can't be read");
+                vec![gap(&self.snapshot, range.start, end - 1)]
+            });
+            page.extend(self.summaries.extract_if(.., |summary| summary.seq < end));
+            page.sort_by_key(|event| event.seq);
+            // Saved meanwhile.
+            page.dedup_by_key(|event| event.seq);
+            self.mend.mend(&mut page);
+            self.page = page.into();
+            if self.older.is_none() {
+                let mut past = std::mem::take(&mut self.past).into();
+                self.mend.mend(&mut past);
+                self.past = past.into();
+            }
+        }
+    }
+}
+
+fn gap(snapshot: &Snapshot, from: u64, to: u64) -> Arc<Event> {
+    let body = Body::Delta(Delta::Gap { from, to });
+    Arc::new(Event { seq: to, at: snapshot.since, turn: None, step: None, body })
+}

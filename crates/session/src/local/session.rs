@@ -1,0 +1,117 @@
+//! One session of an engine in this process.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use actix::dev::ToEnvelope;
+use actix::prelude::*;
+use holdpoint_common::api::{Answered, Prompted};
+use holdpoint_common::{Answer, AskId, Hold, HoldShown, SessionId, Snapshot, Supplies, TurnId, Who};
+use tokio::sync::watch;
+
+use crate::actor::{self, Interrupted, SessionActor};
+use crate::error::SessionError;
+use crate::manager::{CloseSession, Incarnation, Live, Manager, Touch};
+
+/// A client, and the way it takes.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) manager: Addr<Manager>,
+    pub(crate) who: Who,
+    pub(crate) supplies: Arc<Supplies>,
+}
+
+/// One session of an engine in this process. A session that was unloaded is opened again by use.
+#[derive(Clone)]
+pub(crate) struct LocalSession {
+    caller: Caller,
+    id: SessionId,
+    // Shared by the clones of this handle, never with an actor.
+    actor: Arc<Mutex<Incarnation>>,
+    shown: watch::Receiver<Arc<Snapshot>>,
+}
+
+impl LocalSession {
+    pub(crate) fn new(caller: Caller, live: Live) -> Self {
+        let Live { id, actor, shown, .. } = live;
+        Self { caller, id, actor: Arc::new(Mutex::new(actor)), shown }
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// What the session publishes.
+    pub(crate) fn shown(&self) -> &watch::Receiver<Arc<Snapshot>> {
+        &self.shown
+    }
+
+    pub(crate) async fn prompt(&self, text: String) -> Result<Prompted, SessionError> {
+        Ok(self.send(|| actor::Prompt { text: text.clone(), by: self.who() }).await??)
+    }
+
+    pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
+        let answer = || actor::AnswerAsk { ask: ask.clone(), answer: answer.clone(), by: self.who() };
+        Ok(self.send(answer).await??)
+    }
+
+    pub(crate) async fn interrupt(&self, turn: Option<TurnId>) -> Result<Interrupted, SessionError> {
+        Ok(self.send(|| actor::Interrupt { turn, by: self.who() }).await??)
+    }
+
+    pub(crate) async fn hold(&self) -> Result<Hold, SessionError> {
+        Ok(self.send(|| actor::Hold { by: self.who() }).await??)
+    }
+
+    pub(crate) async fn release(&self) -> Result<Hold, SessionError> {
+        Ok(self.send(|| actor::Release { by: self.who() }).await??)
+    }
+
+    pub(crate) async fn toggle_hold(&self, shown: HoldShown) -> Result<Hold, SessionError> {
+        Ok(self.send(|| actor::ToggleHold { shown, by: self.who() }).await??)
+    }
+
+    pub(crate) async fn close(&self) -> Result<(), SessionError> {
+        let message = CloseSession { id: self.id.clone(), by: self.who() };
+        self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    #[cfg(feature = "test-support")]
+    pub(crate) async fn panic_now(&self) {
+        // The reply never comes; that is how it is seen.
+        let _ = self.send(|| actor::PanicNow).await;
+    }
+
+    pub(crate) fn who(&self) -> Who {
+        self.caller.who.clone()
+    }
+
+    /// Sends to the session's actor; if it was unloaded or rebuilt since, to the new one.
+    ///
+    /// What still waited when its actor was unloaded is sent again. What an actor had not answered when it failed
+    /// is not: whether it was done is not known here.
+    pub(crate) async fn send<M>(&self, message: impl Fn() -> M) -> Result<M::Result, SessionError>
+    where
+        M: Message + Send + 'static,
+        M::Result: Send,
+        SessionActor: Handler<M>,
+        <SessionActor as Actor>::Context: ToEnvelope<SessionActor, M>,
+    {
+        let Incarnation { number, actor } = self.incarnation();
+        let sent = actor.connected();
+        if sent && let Ok(reply) = actor.send(message()).await {
+            return Ok(reply);
+        }
+        let touch = Touch { id: self.id.clone(), seen: number };
+        let live = self.caller.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
+        *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = live.actor.clone();
+        let gone = || SessionError::Gone { session: self.id.clone() };
+        if sent && live.seen_failed {
+            return Err(gone());
+        }
+        live.actor.actor.send(message()).await.map_err(|_| gone())
+    }
+
+    fn incarnation(&self) -> Incarnation {
+        self.actor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
