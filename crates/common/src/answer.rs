@@ -1,5 +1,6 @@
 //! Answers: what clients answer to asks, who gave them, and why one had no effect.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -57,7 +58,9 @@ impl AskRequest {
     /// [`AnswerError::KindMismatch`] if it is of another kind, [`AnswerError::Incomplete`] if a question is
     /// left without a reply, answered twice, answered with nothing, or was never asked.
     pub fn accepts(&self, answer: &Answer) -> Result<(), AnswerError> {
-        let mismatch = |expected| Err(AnswerError::KindMismatch { expected, given: answer.word() });
+        let mismatch = |expected: &'static str| {
+            Err(AnswerError::KindMismatch { expected: expected.into(), given: answer.word().into() })
+        };
         match (self, answer) {
             (Self::Pause(pause), answer) => match (pause.kind, answer) {
                 (PauseKind::Continue, Answer::Resume)
@@ -82,11 +85,11 @@ impl QuestionRequest {
                 (Some(reply), None) if reply.answer.trim().is_empty() => "has an empty reply",
                 (Some(_), None) => continue,
             };
-            return Err(AnswerError::Incomplete { question: question.id.clone(), what });
+            return Err(AnswerError::Incomplete { question: question.id.clone(), what: what.into() });
         }
         let stray = answers.iter().find(|reply| self.questions.iter().all(|question| question.id != reply.id));
         match stray {
-            Some(reply) => Err(AnswerError::Incomplete { question: reply.id.clone(), what: "was never asked" }),
+            Some(reply) => Err(AnswerError::Incomplete { question: reply.id.clone(), what: "was never asked".into() }),
             None => Ok(()),
         }
     }
@@ -143,7 +146,8 @@ impl fmt::Display for AskCloseCause {
 }
 
 /// Why an answer had no effect. Whichever it is, nothing changed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum AnswerError {
     /// Someone was first.
@@ -172,9 +176,9 @@ pub enum AnswerError {
     #[error("this ask waits for {expected}, not {given}")]
     KindMismatch {
         /// What it waits for.
-        expected: &'static str,
+        expected: Cow<'static, str>,
         /// What was given.
-        given: &'static str,
+        given: Cow<'static, str>,
     },
     /// A reply to a question is not whole; it stays open.
     #[error("question `{question}` {what}")]
@@ -182,7 +186,7 @@ pub enum AnswerError {
         /// The question's id.
         question: String,
         /// What is wrong with its reply.
-        what: &'static str,
+        what: Cow<'static, str>,
     },
     /// An answer without an id from a client that was shown no ask.
     #[error("no ask has been shown to this client")]

@@ -17,7 +17,7 @@
 //! | `GET sessions/{what}/log` | | JSON lines, as exported |
 //! | `GET sessions/{id}/asks`, `GET asks` | | [`Inbox`] |
 //! | `POST asks/{ask}/answer` | [`Answer`](crate::Answer) | [`Answered`] |
-//! | `GET events` | | a stream of [`SessionSummary`] |
+//! | `GET events` | | a stream of [`SessionNews`] |
 //! | `POST import` | JSON lines, as exported | [`Snapshot`] |
 //! | `POST stop` | | nothing |
 //!
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{AnsweredBy, AskCloseCause};
+use crate::answer::AnswerError;
 use crate::ask::{Ask, AsksMode};
 use crate::event::Event;
 use crate::hold::HoldShown;
@@ -201,6 +201,16 @@ pub enum ClientEnd {
     Ended,
 }
 
+/// News of all sessions: a stream's frame, by its SSE `event` field.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", content = "data", rename_all = "camelCase")]
+pub enum SessionNews {
+    /// A session as it is now: one that is new, or that has changed.
+    Session(Box<SessionSummary>),
+    /// A session was deleted.
+    Deleted(SessionId),
+}
+
 /// Every session: live ones first, the newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -290,12 +300,9 @@ pub struct ErrorBody {
     /// What to do about it, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// `alreadyAnswered`: by whom.
+    /// Why an answer had no effect, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<AnsweredBy>,
-    /// `askClosed`: why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<AskCloseCause>,
+    pub answer: Option<AnswerError>,
     /// `ambiguous`: the sessions that may be meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<SessionId>,

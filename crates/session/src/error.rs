@@ -1,5 +1,8 @@
 //! What can go wrong for whoever uses sessions.
 
+mod wire;
+
+use holdpoint_common::api::ErrorBody;
 use holdpoint_common::{AnswerError, SessionId};
 use holdpoint_tools::PolicyError;
 use thiserror::Error;
@@ -76,6 +79,9 @@ pub enum SessionError {
     /// The engine has stopped.
     #[error("the engine has stopped")]
     Stopped,
+    /// The daemon says so.
+    #[error("{}", .0.message)]
+    Elsewhere(Box<ErrorBody>),
 }
 
 impl From<Refused> for SessionError {

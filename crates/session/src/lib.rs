@@ -66,6 +66,6 @@ pub use attachment::{AttachFrom, Attachment};
 pub use handle::{InterruptedTurn, Interruption, SessionHandle};
 pub use holdpoint_common::api::{Answered, ClientEnd, Prompted, TurnEnd};
 pub use open::OpenSession;
-pub use sessions::Sessions;
+pub use sessions::{Sessions, Watch};
 
 pub use error::SessionError;

@@ -3,7 +3,9 @@
 mod attachment;
 mod session;
 mod sessions;
+mod watch;
 
 pub(crate) use attachment::LocalAttachment;
 pub(crate) use session::{Caller, LocalSession};
 pub(crate) use sessions::LocalSessions;
+pub(crate) use watch::LocalWatch;

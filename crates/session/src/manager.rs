@@ -5,6 +5,7 @@ mod find;
 mod names;
 mod restore;
 mod room;
+mod roster;
 mod start;
 
 use std::collections::{BTreeSet, HashMap};
@@ -16,6 +17,8 @@ use holdpoint_common::{SessionId, SessionSettings, SessionSummary, Snapshot, Sup
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::catalogs::Catalogs;
+use self::roster::Roster;
+pub(crate) use self::roster::{GetWatched, Watched};
 use crate::actor::{self, SessionActor};
 use crate::error::SessionError;
 use crate::open::OpenSession;
@@ -26,6 +29,7 @@ use crate::state::Refused;
 pub(crate) struct Manager {
     base: Arc<Base>,
     catalogs: Catalogs,
+    roster: Roster,
     arbiters: Vec<Arbiter>,
     /// The arbiter the next actor is started on.
     next_arbiter: usize,
@@ -134,6 +138,13 @@ pub(crate) struct Find {
     pub(crate) supplies: Arc<Supplies>,
 }
 
+/// The session of this id, name, or unique beginning of an id, as it is: without giving it an actor.
+#[derive(Message)]
+#[rtype(result = "Result<Arc<Snapshot>, SessionError>")]
+pub(crate) struct Look {
+    pub(crate) what: String,
+}
+
 /// Every session.
 #[derive(Message)]
 #[rtype(result = "Result<Vec<SessionSummary>, SessionError>")]
@@ -165,6 +176,7 @@ impl Manager {
         Self {
             base: Arc::new(base),
             catalogs: Catalogs::default(),
+            roster: Roster::default(),
             arbiters,
             next_arbiter: 0,
             sessions: HashMap::new(),
@@ -350,6 +362,7 @@ impl Handler<ActorEnded> for Manager {
     type Result = ();
 
     fn handle(&mut self, ActorEnded { id, panicked }: ActorEnded, ctx: &mut Self::Context) {
+        self.roster.changed();
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         if !panicked {
             let before = match std::mem::replace(&mut entry.life, Life::Saved) {

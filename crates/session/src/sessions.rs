@@ -1,11 +1,14 @@
 //! All sessions, as a client sees them.
 
+use std::sync::Arc;
+
 use actix::prelude::*;
-use holdpoint_common::{SessionSummary, Supplies, Who};
+use holdpoint_common::api::{InboxAsk, SessionNews};
+use holdpoint_common::{SessionSummary, Snapshot, Supplies, Who};
 
 use crate::error::SessionError;
 use crate::handle::SessionHandle;
-use crate::local::LocalSessions;
+use crate::local::{LocalSessions, LocalWatch};
 use crate::manager::Manager;
 use crate::open::OpenSession;
 
@@ -18,6 +21,23 @@ pub struct Sessions(Place);
 #[derive(Clone)]
 enum Place {
     Local(LocalSessions),
+}
+
+/// Sees what becomes of all sessions. Nothing waits for it: what changes faster than it is looked at is told as it is
+/// then.
+pub struct Watch(Watching);
+
+enum Watching {
+    Local(Box<LocalWatch>),
+}
+
+impl Watch {
+    /// What has changed, once something has; nothing when the engine has stopped.
+    pub async fn next(&mut self) -> Option<SessionNews> {
+        match &mut self.0 {
+            Watching::Local(watch) => watch.next().await,
+        }
+    }
 }
 
 impl Sessions {
@@ -54,6 +74,36 @@ impl Sessions {
         Ok(match &self.0 {
             Place::Local(sessions) => SessionHandle::local(sessions.get(what).await?),
         })
+    }
+
+    /// The session of this id, name, or unique beginning of an id, as it is now: one that is only saved stays so.
+    ///
+    /// # Errors
+    /// [`SessionError`] if there is none, or it can't be read.
+    pub async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.look(what).await,
+        }
+    }
+
+    /// The open asks of all sessions, live and saved: the oldest first.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.inbox().await,
+        }
+    }
+
+    /// Begins to watch all sessions: first every one as it is, then whichever has changed.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn watch(&self) -> Result<Watch, SessionError> {
+        Ok(Watch(match &self.0 {
+            Place::Local(sessions) => Watching::Local(Box::new(sessions.watch().await?)),
+        }))
     }
 
     /// Every session: live ones first, the newest first.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::{SessionSummary, Supplies, Who};
+use holdpoint_common::api::InboxAsk;
+use holdpoint_common::{SessionSummary, Snapshot, Supplies, Who};
 
 use super::{Caller, LocalSession};
 use crate::error::SessionError;
-use crate::manager::{Find, List, Manager, Open};
+use crate::manager::{Find, List, Look, Manager, Open};
 use crate::open::OpenSession;
 
 /// All sessions of an engine in this process, for one client.
@@ -39,6 +40,35 @@ impl LocalSessions {
         let find = Find { what: what.to_owned(), supplies: Arc::clone(&self.0.supplies) };
         let live = self.0.manager.send(find).await.map_err(|_| SessionError::Stopped)??;
         Ok(LocalSession::new(self.0.clone(), live))
+    }
+
+    pub(crate) fn manager(&self) -> &Addr<Manager> {
+        &self.0.manager
+    }
+
+    pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
+        self.0.manager.send(Look { what: what.to_owned() }).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
+        let mut inbox = Vec::new();
+        for session in self.list().await?.into_iter().filter(|session| session.waits_for.is_some()) {
+            let snapshot = match self.look(session.id.as_str()).await {
+                Ok(snapshot) => snapshot,
+                // Deleted meanwhile.
+                Err(SessionError::Unknown { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            inbox.extend(snapshot.asks.iter().map(|ask| InboxAsk {
+                session: session.id.clone(),
+                name: session.name.clone(),
+                workspace: session.workspace.clone(),
+                live: session.live,
+                ask: ask.clone(),
+            }));
+        }
+        inbox.sort_by(|left, right| (left.ask.since, &left.ask.id).cmp(&(right.ask.since, &right.ask.id)));
+        Ok(inbox)
     }
 
     pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {

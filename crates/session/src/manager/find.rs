@@ -1,12 +1,12 @@
 //! Finding sessions, live and saved: by id, by name, and all of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::{SessionId, SessionSummary, Timestamp};
+use holdpoint_common::{SessionId, SessionSummary, Snapshot, Timestamp};
 
-use super::{Find, Life, List, Live, Manager, start};
+use super::{Find, Life, List, Live, Look, Manager, restore, start};
 use crate::error::SessionError;
 use crate::store::SavedSession;
 
@@ -28,6 +28,36 @@ impl Handler<Find> for Manager {
             drop(mending.lock().await);
             let id = choose(&what, known, &base.store.list().await?)?;
             start::load(&manager, &base, &room, id, &supplies).await
+        })
+    }
+}
+
+impl Handler<Look> for Manager {
+    type Result = ResponseFuture<Result<Arc<Snapshot>, SessionError>>;
+
+    fn handle(&mut self, Look { what }: Look, _: &mut Self::Context) -> Self::Result {
+        let exact = what.parse::<SessionId>().ok().filter(|id| self.sessions.contains_key(id));
+        let known: BTreeSet<_> = self.sessions.keys().filter(|id| id.as_str().starts_with(&what)).cloned().collect();
+        let id = self.names.get(&what).cloned().or(exact);
+        let shown: BTreeMap<_, _> = known
+            .iter()
+            .chain(&id)
+            .filter_map(|id| Some((id.clone(), self.sessions.get(id)?.shown.subscribe())))
+            .collect();
+        let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
+        Box::pin(async move {
+            let id = match id {
+                Some(id) => id,
+                None => {
+                    drop(mending.lock().await);
+                    choose(&what, known, &base.store.list().await?)?
+                }
+            };
+            if let Some(shown) = shown.get(&id) {
+                return Ok(shown.borrow().clone());
+            }
+            let state = restore::fold(&*base.store.open(&id).await?).await?;
+            Ok(Arc::new(state.snapshot(state.last(), 0, true)))
         })
     }
 }

@@ -201,6 +201,7 @@ impl Handler<Enter> for Manager {
         // One that comes back may find its name taken.
         self.names.entry(entry.settings.name.clone()).or_insert_with(|| id.clone());
         self.sessions.insert(id, Entry { touched, ..*entry });
+        self.roster.changed();
     }
 }
 
@@ -286,6 +287,7 @@ impl Handler<Started> for Manager {
 
     fn handle(&mut self, Started { id, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
+        self.roster.changed();
         entry.incarnation += 1;
         let live = Life::Live { actor: actor.clone(), alive };
         if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, live) {
@@ -307,6 +309,7 @@ impl Handler<Failed> for Manager {
     type Result = ();
 
     fn handle(&mut self, Failed(id, error): Failed, _: &mut Self::Context) {
+        self.roster.changed();
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         let name = entry.settings.name.clone();
         if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, Life::Saved) {

@@ -1,0 +1,87 @@
+//! Errors as they travel: with a stable word, so that they are the same error on the other side.
+
+use std::borrow::Cow;
+
+use holdpoint_common::AnswerError;
+use holdpoint_common::api::ErrorBody;
+
+use super::SessionError;
+use crate::model::ModelError;
+use crate::state::Refused;
+
+impl SessionError {
+    /// Which error it is: a stable word for programs.
+    #[must_use]
+    pub fn code(&self) -> Cow<'static, str> {
+        let code = match self {
+            Self::Unknown { .. } => "unknownSession",
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::NameTaken { .. } => "nameTaken",
+            Self::TooManySessions { .. } => "tooManySessions",
+            Self::TooManyClients { .. } => "tooManyClients",
+            Self::Workspace { .. } => "workspace",
+            Self::Model(ModelError::Setup { .. }) => "modelSetup",
+            Self::Model(_) => "model",
+            Self::Policy(_) => "policy",
+            Self::Refused(refused) => match refused {
+                Refused::Closed => "closed",
+                Refused::QueueFull { .. } => "queueFull",
+                Refused::NotSaving { .. } => "notSaving",
+                Refused::EmptyPrompt => "emptyPrompt",
+                Refused::PromptTooLong { .. } => "promptTooLong",
+                Refused::Answer(error) => answer_code(error),
+            },
+            Self::Answer(error) => answer_code(error),
+            Self::Store(_) => "store",
+            Self::Gone { .. } => "gone",
+            Self::Stopped => "stopped",
+            Self::Elsewhere(body) => return Cow::Owned(body.code.clone()),
+        };
+        Cow::Borrowed(code)
+    }
+
+    /// The error as it travels, with what to do about it.
+    #[must_use]
+    pub fn to_body(&self, hint: Option<String>) -> ErrorBody {
+        if let Self::Elsewhere(body) = self {
+            return (**body).clone();
+        }
+        ErrorBody {
+            code: self.code().into_owned(),
+            message: self.to_string(),
+            hint,
+            answer: match self {
+                Self::Answer(error) | Self::Refused(Refused::Answer(error)) => Some(error.clone()),
+                _ => None,
+            },
+            ids: match self {
+                Self::Ambiguous { ids, .. } => ids.clone(),
+                _ => Vec::new(),
+            },
+        }
+    }
+}
+
+/// What a client can do something about is the same error again; of the rest, the words.
+impl From<ErrorBody> for SessionError {
+    fn from(body: ErrorBody) -> Self {
+        match (body.code.as_str(), body.answer) {
+            ("closed", _) => Self::Refused(Refused::Closed),
+            ("stopped", _) => Self::Stopped,
+            (_, Some(answer)) => Self::Answer(answer),
+            (_, answer) => Self::Elsewhere(Box::new(ErrorBody { answer, ..body })),
+        }
+    }
+}
+
+fn answer_code(error: &AnswerError) -> &'static str {
+    match error {
+        AnswerError::AlreadyAnswered { .. } => "alreadyAnswered",
+        AnswerError::Closed { .. } => "askClosed",
+        AnswerError::Unknown { .. } => "unknownAsk",
+        AnswerError::KindMismatch { .. } => "kindMismatch",
+        AnswerError::Incomplete { .. } => "incompleteAnswer",
+        AnswerError::NothingShown => "nothingShown",
+        _ => "answer",
+    }
+}

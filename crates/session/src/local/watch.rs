@@ -1,0 +1,81 @@
+//! All sessions of an engine in this process, watched.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use actix::prelude::*;
+use futures_util::StreamExt;
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::{SessionId, SessionSummary, Snapshot};
+use tokio::sync::watch;
+use tokio_stream::StreamMap;
+use tokio_stream::wrappers::WatchStream;
+
+use super::LocalSessions;
+use crate::error::SessionError;
+use crate::manager::{GetWatched, List, Manager, Watched};
+
+/// Sees what becomes of all sessions. What changes faster than it is looked at is told as it is then.
+pub(crate) struct LocalWatch {
+    manager: Addr<Manager>,
+    roster: watch::Receiver<u64>,
+    live: StreamMap<SessionId, WatchStream<Arc<Snapshot>>>,
+    /// What was told of each.
+    told: HashMap<SessionId, SessionSummary>,
+    /// What is to be told next.
+    news: VecDeque<SessionNews>,
+}
+
+impl LocalSessions {
+    pub(crate) async fn watch(&self) -> Result<LocalWatch, SessionError> {
+        let manager = self.manager().clone();
+        let roster = manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?.roster;
+        let (live, told, news) = (StreamMap::new(), HashMap::new(), VecDeque::new());
+        let mut watch = LocalWatch { manager, roster, live, told, news };
+        watch.call_roll().await?;
+        Ok(watch)
+    }
+}
+
+impl LocalWatch {
+    /// What has changed, once something has; nothing when the engine has stopped.
+    pub(crate) async fn next(&mut self) -> Option<SessionNews> {
+        loop {
+            if let Some(news) = self.news.pop_front() {
+                return Some(news);
+            }
+            tokio::select! {
+                changed = self.roster.changed() => {
+                    changed.ok()?;
+                    self.call_roll().await.ok()?;
+                }
+                Some((_, snapshot)) = self.live.next() => self.tell(SessionSummary::from(&*snapshot)),
+            }
+        }
+    }
+
+    /// Finds out which sessions there are.
+    async fn call_roll(&mut self) -> Result<(), SessionError> {
+        let Watched { roster, live } = self.manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?;
+        self.roster = roster;
+        self.live = live.into_iter().map(|(id, shown)| (id, WatchStream::from_changes(shown))).collect();
+        let sessions = self.manager.send(List).await.map_err(|_| SessionError::Stopped)??;
+        let gone: Vec<_> =
+            self.told.keys().filter(|id| !sessions.iter().any(|session| session.id == **id)).cloned().collect();
+        for id in gone {
+            self.told.remove(&id);
+            self.news.push_back(SessionNews::Deleted(id));
+        }
+        // The oldest first, so that who shows the newest on top puts each above the last.
+        sessions.into_iter().rev().for_each(|session| self.tell(session));
+        Ok(())
+    }
+
+    /// Tells of a session, if it is not as it was told of last.
+    fn tell(&mut self, session: SessionSummary) {
+        if self.told.get(&session.id) != Some(&session) {
+            self.told.insert(session.id.clone(), session.clone());
+            self.news.push_back(SessionNews::Session(Box::new(session)));
+        }
+    }
+}
