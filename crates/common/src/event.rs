@@ -100,6 +100,13 @@ pub enum Fact {
         /// Who closed it.
         by: Who,
     },
+    /// The session was given another name, which is its title, too, from now on.
+    SessionRenamed {
+        /// The name.
+        name: String,
+        /// Who gave it.
+        by: Who,
+    },
     /// A prompt was accepted and waits for its turn.
     PromptAccepted {
         /// Its name.
@@ -222,6 +229,7 @@ impl Fact {
                 }
             },
             Self::JobStarted { job } => job.command.len(),
+            Self::SessionRenamed { name, .. } => name.len(),
             _ => 0,
         }
     }

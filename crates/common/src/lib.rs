@@ -45,7 +45,9 @@ pub use time::Timestamp;
 // Sessions.
 pub use client::Who;
 pub use hold::{Hold, HoldCause, HoldShown};
-pub use session::{LastTurn, QueuedPrompt, SessionSettings, SessionSummary, Snapshot};
+pub use session::{
+    LastTurn, MAX_SESSION_NAME, NameError, QueuedPrompt, SessionSettings, SessionSummary, Snapshot, check_name,
+};
 pub use status::{SessionStatus, UnknownStatus};
 pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, RestoreCause, StopHow, StoppedTool};
 pub use usage::{ContextFill, Usage};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::ask::{Ask, AsksMode};
 use crate::hold::Hold;
@@ -14,6 +15,44 @@ use crate::status::SessionStatus;
 use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome};
 use crate::usage::{ContextFill, Usage};
+
+/// Bytes that a session's name may have.
+pub const MAX_SESSION_NAME: usize = 255;
+
+/// Whether a session can be called this: one line that shows, of at most [`MAX_SESSION_NAME`] bytes.
+///
+/// # Errors
+/// [`NameError`] says what is wrong with it.
+pub fn check_name(name: &str) -> Result<(), NameError> {
+    if name.trim().is_empty() {
+        return Err(NameError::Empty);
+    }
+    if name.len() > MAX_SESSION_NAME {
+        return Err(NameError::TooLong { bytes: name.len() });
+    }
+    if name.chars().any(char::is_control) {
+        return Err(NameError::Control);
+    }
+    Ok(())
+}
+
+/// Why a session can't be called something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// There is nothing in it.
+    #[error("a session's name can't be empty")]
+    Empty,
+    /// There is too much in it.
+    #[error("the name has {bytes} bytes; at most {MAX_SESSION_NAME} are taken")]
+    TooLong {
+        /// Its size.
+        bytes: usize,
+    },
+    /// It would not stay on its line.
+    #[error("a session's name can't have control characters")]
+    Control,
+}
 
 /// What a session is opened with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,9 +81,9 @@ pub struct SessionSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
-    /// What it was opened with.
+    /// What it was opened with, under the name it has now.
     pub settings: Arc<SessionSettings>,
-    /// The first line of its first prompt, or its name.
+    /// The first line of its first prompt until it is renamed; without either, its name.
     pub title: String,
     /// The number of the last event.
     pub seq: u64,
@@ -113,7 +152,7 @@ pub struct SessionSummary {
     pub id: SessionId,
     /// Its name.
     pub name: String,
-    /// The first line of its first prompt, or its name.
+    /// The first line of its first prompt until it is renamed; without either, its name.
     pub title: String,
     /// It has an actor now.
     pub live: bool,

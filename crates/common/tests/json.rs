@@ -107,6 +107,7 @@ fn facts() -> Vec<Fact> {
         Fact::SessionOpened { settings: settings() },
         Fact::SessionRestored { cause: RestoreCause::Unloaded },
         Fact::SessionClosed { by: who() },
+        Fact::SessionRenamed { name: "payments".into(), by: who() },
         Fact::PromptAccepted { prompt: PromptId(1), text: "go".into(), by: Who::named("run") },
         Fact::PromptReturned { prompt: PromptId(2), text: "later".into() },
         Fact::TurnStarted { turn: TurnId(1), prompt: PromptId(1) },

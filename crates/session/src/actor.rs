@@ -11,6 +11,7 @@ mod hold;
 mod interrupt;
 mod outbox;
 mod prompt;
+mod rename;
 pub(crate) mod ring;
 mod runner;
 
@@ -43,6 +44,7 @@ pub(crate) use close::{Close, Stop, Unload};
 pub(crate) use hold::{Hold, Release, ToggleHold};
 pub(crate) use interrupt::{Interrupt, Interrupted};
 pub(crate) use prompt::Prompt;
+pub(crate) use rename::Rename;
 
 /// Numbers that the store sets aside at a time.
 pub(crate) const NUMBERS: u64 = 65_536;

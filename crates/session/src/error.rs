@@ -35,6 +35,12 @@ pub enum SessionError {
         /// The name.
         name: String,
     },
+    /// The session is live, and only a saved one can be deleted.
+    #[error("session {session} is live; only a closed one can be deleted")]
+    Live {
+        /// The session.
+        session: SessionId,
+    },
     /// There is no room.
     #[error("{most} sessions are live, the limit, and all of them are busy, held or attached")]
     TooManySessions {

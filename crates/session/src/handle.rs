@@ -171,6 +171,17 @@ impl SessionHandle {
         }
     }
 
+    /// Gives it another name, which is its title, too. What it was called before is free.
+    ///
+    /// # Errors
+    /// [`SessionError::NameTaken`] if another live session has the name; [`SessionError`] if nothing can be called
+    /// that, or the session is closed.
+    pub async fn rename(&self, name: impl Into<String>) -> Result<(), SessionError> {
+        match &self.0 {
+            Way::Local(session) => session.rename(name.into()).await,
+        }
+    }
+
     /// Ends the session: its turn is cut, its asks are answered, its processes end, its actor stops, its name
     /// is free. The session stays saved. Returns when all that is done.
     ///

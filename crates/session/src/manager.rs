@@ -1,8 +1,10 @@
 //! The manager: the actor that knows every session, starts their actors, watches them, and makes room.
 
 mod catalogs;
+mod delete;
 mod find;
 mod names;
+mod rename;
 mod restore;
 mod room;
 mod roster;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::limits::LEAVE_AFTER;
-use holdpoint_common::{SessionId, SessionSettings, SessionSummary, Snapshot, Supplies, Timestamp, Who};
+use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp, Who};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::catalogs::Catalogs;
@@ -24,6 +26,9 @@ use crate::error::SessionError;
 use crate::open::OpenSession;
 use crate::outfit::{Base, Outfit};
 use crate::state::Refused;
+
+pub(crate) use delete::DeleteSession;
+pub(crate) use rename::RenameSession;
 
 /// Knows every session of an engine.
 pub(crate) struct Manager {
@@ -50,7 +55,8 @@ pub(crate) struct Manager {
 
 /// One session.
 struct Entry {
-    settings: Arc<SessionSettings>,
+    /// What it is called.
+    name: String,
     opened: Timestamp,
     outfit: Arc<Outfit>,
     /// The snapshot its actors publish; it outlives them.
@@ -380,7 +386,7 @@ impl Handler<ActorEnded> for Manager {
                     let _ = ended.send(());
                 });
             });
-            let name = entry.settings.name.clone();
+            let name = entry.name.clone();
             // From now on the store knows all there is to know.
             if entry.closed && entry.shown.borrow().saved {
                 self.sessions.remove(&id);

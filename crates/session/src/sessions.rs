@@ -106,6 +106,16 @@ impl Sessions {
         }))
     }
 
+    /// Deletes the saved session of this id, name, or unique beginning of an id, with all that was said in it.
+    ///
+    /// # Errors
+    /// [`SessionError::Live`] if it was not closed; [`SessionError`] if there is none, or the store fails.
+    pub async fn delete(&self, what: &str) -> Result<(), SessionError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.delete(what).await,
+        }
+    }
+
     /// Every session: live ones first, the newest first.
     ///
     /// # Errors

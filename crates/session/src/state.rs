@@ -28,7 +28,7 @@ pub use input::{Clearance, Confirm, Gate, Input, Moment, Report};
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     settings: Arc<SessionSettings>,
-    /// The first line of the first prompt.
+    /// The first line of the first prompt, or the name it was given since.
     title: Option<String>,
     /// When it was first opened.
     opened: Timestamp,
@@ -171,7 +171,7 @@ impl State {
         Some(state)
     }
 
-    /// What the session was opened with.
+    /// What the session was opened with, under the name it has now.
     #[must_use]
     pub fn settings(&self) -> &Arc<SessionSettings> {
         &self.settings
@@ -302,6 +302,7 @@ impl State {
             Fact::SessionOpened { .. }
             | Fact::SessionRestored { .. }
             | Fact::SessionClosed { .. }
+            | Fact::SessionRenamed { .. }
             | Fact::PromptAccepted { .. }
             | Fact::PromptReturned { .. }
             // It may be of a turn that is long over.

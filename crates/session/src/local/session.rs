@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::actor::{self, Interrupted, SessionActor};
 use crate::error::SessionError;
-use crate::manager::{CloseSession, Incarnation, Live, Manager, Touch};
+use crate::manager::{CloseSession, Incarnation, Live, Manager, RenameSession, Touch};
 
 /// A client, and the way it takes.
 #[derive(Clone)]
@@ -68,6 +68,11 @@ impl LocalSession {
 
     pub(crate) async fn toggle_hold(&self, shown: HoldShown) -> Result<Hold, SessionError> {
         Ok(self.send(|| actor::ToggleHold { shown, by: self.who() }).await??)
+    }
+
+    pub(crate) async fn rename(&self, name: String) -> Result<(), SessionError> {
+        let message = RenameSession { id: self.id.clone(), name, by: self.who() };
+        self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
     }
 
     pub(crate) async fn close(&self) -> Result<(), SessionError> {

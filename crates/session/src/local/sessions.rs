@@ -8,7 +8,7 @@ use holdpoint_common::{SessionSummary, Snapshot, Supplies, Who};
 
 use super::{Caller, LocalSession};
 use crate::error::SessionError;
-use crate::manager::{Find, List, Look, Manager, Open};
+use crate::manager::{DeleteSession, Find, List, Look, Manager, Open};
 use crate::open::OpenSession;
 
 /// All sessions of an engine in this process, for one client.
@@ -69,6 +69,10 @@ impl LocalSessions {
         }
         inbox.sort_by(|left, right| (left.ask.since, &left.ask.id).cmp(&(right.ask.since, &right.ask.id)));
         Ok(inbox)
+    }
+
+    pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {
+        self.0.manager.send(DeleteSession(what.to_owned())).await.map_err(|_| SessionError::Stopped)?
     }
 
     pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {

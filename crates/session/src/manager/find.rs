@@ -14,14 +14,15 @@ impl Handler<Find> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
     fn handle(&mut self, Find { what, supplies }: Find, ctx: &mut Self::Context) -> Self::Result {
-        let exact = what.parse::<SessionId>().ok().filter(|id| self.sessions.contains_key(id));
-        if let Some(id) = self.names.get(&what).cloned().or(exact) {
-            if let Some(entry) = self.sessions.get_mut(&id) {
-                entry.closed = false;
+        let known = match self.known(&what) {
+            Known::Exactly(id) => {
+                if let Some(entry) = self.sessions.get_mut(&id) {
+                    entry.closed = false;
+                }
+                return self.reach(id, 0, ctx);
             }
-            return self.reach(id, 0, ctx);
-        }
-        let known: BTreeSet<_> = self.sessions.keys().filter(|id| id.as_str().starts_with(&what)).cloned().collect();
+            Known::Beginning(ids) => ids,
+        };
         let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
         let mending = Arc::clone(&self.mending);
         Box::pin(async move {
@@ -36,21 +37,20 @@ impl Handler<Look> for Manager {
     type Result = ResponseFuture<Result<Arc<Snapshot>, SessionError>>;
 
     fn handle(&mut self, Look { what }: Look, _: &mut Self::Context) -> Self::Result {
-        let exact = what.parse::<SessionId>().ok().filter(|id| self.sessions.contains_key(id));
-        let known: BTreeSet<_> = self.sessions.keys().filter(|id| id.as_str().starts_with(&what)).cloned().collect();
-        let id = self.names.get(&what).cloned().or(exact);
-        let shown: BTreeMap<_, _> = known
-            .iter()
-            .chain(&id)
-            .filter_map(|id| Some((id.clone(), self.sessions.get(id)?.shown.subscribe())))
-            .collect();
+        let known = self.known(&what);
+        let ids = match &known {
+            Known::Exactly(id) => std::slice::from_ref(id).iter().collect::<Vec<_>>(),
+            Known::Beginning(ids) => ids.iter().collect(),
+        };
+        let shown = |id: &SessionId| Some((id.clone(), self.sessions.get(id)?.shown.subscribe()));
+        let shown: BTreeMap<_, _> = ids.into_iter().filter_map(shown).collect();
         let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
         Box::pin(async move {
-            let id = match id {
-                Some(id) => id,
-                None => {
+            let id = match known {
+                Known::Exactly(id) => id,
+                Known::Beginning(ids) => {
                     drop(mending.lock().await);
-                    choose(&what, known, &base.store.list().await?)?
+                    choose(&what, ids, &base.store.list().await?)?
                 }
             };
             if let Some(shown) = shown.get(&id) {
@@ -62,8 +62,34 @@ impl Handler<Look> for Manager {
     }
 }
 
+/// What the manager knows of what somebody named.
+pub(super) enum Known {
+    /// The session of this name or id.
+    Exactly(SessionId),
+    /// None; the ids of these begin with it.
+    Beginning(BTreeSet<SessionId>),
+}
+
+impl Manager {
+    /// The session that is meant by `what`, as far as it can be told without the store.
+    pub(super) fn known(&self, what: &str) -> Known {
+        let exact = || what.parse().ok().filter(|id| self.sessions.contains_key(id));
+        match self.names.get(what).cloned().or_else(exact) {
+            Some(id) => Known::Exactly(id),
+            None => {
+                let begins = |id: &&SessionId| id.as_str().starts_with(what);
+                Known::Beginning(self.sessions.keys().filter(begins).cloned().collect())
+            }
+        }
+    }
+}
+
 /// The session that is meant by `what`, which is no live one's id or name.
-fn choose(what: &str, known: BTreeSet<SessionId>, saved: &[SavedSession]) -> Result<SessionId, SessionError> {
+pub(super) fn choose(
+    what: &str,
+    known: BTreeSet<SessionId>,
+    saved: &[SavedSession],
+) -> Result<SessionId, SessionError> {
     let named = |saved: &&SavedSession| saved.summary.name == what;
     if let Some(exact) = saved.iter().find(|saved| saved.summary.id.as_str() == what) {
         return Ok(exact.summary.id.clone());

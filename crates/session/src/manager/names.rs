@@ -1,10 +1,11 @@
 //! What fresh sessions are called.
 
 use actix::prelude::*;
-use holdpoint_common::SessionId;
+use holdpoint_common::{MAX_SESSION_NAME, SessionId, check_name};
 
 use super::Manager;
 use crate::error::SessionError;
+use crate::state::Refused;
 
 /// Characters of a fresh session id: 50 bits.
 const ID_CHARACTERS: usize = 10;
@@ -17,7 +18,10 @@ pub(super) fn fresh_id() -> SessionId {
 }
 
 pub(super) fn folder_name(folder: &std::path::Path) -> String {
-    folder.file_name().map_or_else(|| "session".to_owned(), |name| name.to_string_lossy().into_owned())
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    // With room for a number.
+    let fits = |name: &String| name.len() + 8 <= MAX_SESSION_NAME && check_name(name).is_ok();
+    name.filter(fits).unwrap_or_else(|| "session".to_owned())
 }
 
 /// A name: this one, or the folder's, numbered where taken.
@@ -29,6 +33,9 @@ impl Handler<NameFor> for Manager {
     type Result = Result<String, SessionError>;
 
     fn handle(&mut self, NameFor(wanted, folder): NameFor, _: &mut Self::Context) -> Self::Result {
+        if let Some(wanted) = &wanted {
+            check_name(wanted).map_err(Refused::Name)?;
+        }
         let name = match wanted {
             Some(name) if self.names.contains_key(&name) => return Err(SessionError::NameTaken { name }),
             Some(name) => name,

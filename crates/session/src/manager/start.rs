@@ -37,12 +37,16 @@ pub(super) async fn open(
 ) -> Result<Live, SessionError> {
     let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
     let model = catalog.get(&open.model.clone().unwrap_or_else(|| catalog.default_name().name))?;
+    let Some(workspace) = open.workspace.to_str().map(str::to_owned) else {
+        let message = "its path is not UTF-8, and could not be saved".to_owned();
+        return Err(SessionError::Workspace { path: open.workspace.display().to_string(), message });
+    };
     let _one_at_a_time = room.lock().await;
     make_room(manager).await?;
     let settings = SessionSettings {
         id: fresh_id(),
         name: manager.send(NameFor(open.name, folder_name(&open.workspace))).await.map_err(stopped)??,
-        workspace: open.workspace.display().to_string(),
+        workspace,
         model: model.name().to_owned(),
         asks: open.asks,
         policy: open.policy,
@@ -108,7 +112,7 @@ async fn enter(
 ) -> Result<(), SessionError> {
     let (shown, _) = watch::channel(Arc::new(state.snapshot(state.last(), 0, true)));
     let entry = Entry {
-        settings: Arc::clone(state.settings()),
+        name: state.settings().name.clone(),
         opened,
         outfit,
         shown,
@@ -168,6 +172,7 @@ async fn start(
 ) -> Result<Live, SessionError> {
     let Place { arbiter, outfit, shown } = manager.send(GetPlace(id.clone())).await.map_err(stopped)??;
     let (alive, runs) = mpsc::channel(1);
+    let name = state.settings().name.clone();
     let parts = Parts { state, numbers, log, shown, outfit, restored, alive };
     // The address is made first, so that nobody waits for the arbiter.
     let (address, mailbox) = channel::channel(MAILBOX);
@@ -175,7 +180,7 @@ async fn start(
     let (watcher, ended) = (manager.clone(), id.clone());
     let span = tracing::info_span!("session", %id);
     // Entered first, so that its end can't be told before its beginning.
-    let live = manager.send(Started { id, seen, actor, alive: runs }).await.map_err(stopped)??;
+    let live = manager.send(Started { id, name, seen, actor, alive: runs }).await.map_err(stopped)??;
     let spawned = arbiter.spawn_fn(move || {
         let context = Context::with_receiver(mailbox);
         let task = actix_rt::spawn(context.into_future(SessionActor::new(parts)).instrument(span));
@@ -199,7 +204,7 @@ impl Handler<Enter> for Manager {
     fn handle(&mut self, Enter(id, entry): Enter, _: &mut Self::Context) {
         let touched = self.touch();
         // One that comes back may find its name taken.
-        self.names.entry(entry.settings.name.clone()).or_insert_with(|| id.clone());
+        self.names.entry(entry.name.clone()).or_insert_with(|| id.clone());
         self.sessions.insert(id, Entry { touched, ..*entry });
         self.roster.changed();
     }
@@ -237,7 +242,7 @@ impl Handler<Begin> for Manager {
         }
         if let Life::Saved = entry.life {
             entry.life = Life::Starting { waiting: Vec::new(), before: None };
-            self.names.entry(entry.settings.name.clone()).or_insert(id);
+            self.names.entry(entry.name.clone()).or_insert(id);
         }
         let before = match &mut entry.life {
             Life::Starting { before, .. } => before.take(),
@@ -277,6 +282,8 @@ impl Handler<GetPlace> for Manager {
 #[rtype(result = "Result<Live, SessionError>")]
 struct Started {
     id: SessionId,
+    /// What its log says that it is called: it may have been renamed just before it failed.
+    name: String,
     seen: u64,
     actor: Addr<SessionActor>,
     alive: mpsc::Receiver<()>,
@@ -285,7 +292,8 @@ struct Started {
 impl Handler<Started> for Manager {
     type Result = Result<Live, SessionError>;
 
-    fn handle(&mut self, Started { id, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Started { id, name, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
+        self.has_name(&id, &name);
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
         self.roster.changed();
         entry.incarnation += 1;
@@ -311,7 +319,7 @@ impl Handler<Failed> for Manager {
     fn handle(&mut self, Failed(id, error): Failed, _: &mut Self::Context) {
         self.roster.changed();
         let Some(entry) = self.sessions.get_mut(&id) else { return };
-        let name = entry.settings.name.clone();
+        let name = entry.name.clone();
         if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, Life::Saved) {
             for (_, waits) in waiting {
                 let _ = waits.send(Err(error.clone()));

@@ -21,6 +21,10 @@ impl State {
                 }
             }
             Fact::SessionClosed { .. } => self.phase = Phase::Closed,
+            Fact::SessionRenamed { name, .. } => {
+                Arc::make_mut(&mut self.settings).name.clone_from(name);
+                self.title = Some(name.clone());
+            }
             Fact::PromptAccepted { prompt, text, .. } => {
                 if self.title.is_none() {
                     self.title = text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);

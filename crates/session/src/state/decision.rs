@@ -1,6 +1,6 @@
 //! What an input does to a session: the machine's answers.
 
-use holdpoint_common::{AnswerError, AskId, Fact, Hold, PromptId, TurnId};
+use holdpoint_common::{AnswerError, AskId, Fact, Hold, NameError, PromptId, TurnId};
 use holdpoint_tools::AskReply;
 use thiserror::Error;
 
@@ -61,6 +61,8 @@ pub enum Reply {
     NotRunning,
     /// The hold is now this.
     Hold(Hold),
+    /// The session has that name.
+    Renamed,
     /// The session is ending or has ended.
     Closing,
     /// The ask is open, under this id.
@@ -105,6 +107,9 @@ pub enum Refused {
         /// The bound.
         most: usize,
     },
+    /// A session can't be called that.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// The answer has no effect.
     #[error(transparent)]
     Answer(#[from] AnswerError),

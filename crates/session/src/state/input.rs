@@ -48,6 +48,13 @@ pub enum Input {
         /// Who.
         by: Who,
     },
+    /// A client gives the session another name. That no other live session has it is seen to by whoever knows them.
+    Rename {
+        /// The name.
+        name: String,
+        /// Who.
+        by: Who,
+    },
     /// A client ends the session.
     Close {
         /// Who.

@@ -31,6 +31,7 @@ struct OpenAsk {
 
 #[derive(Debug)]
 pub(super) struct Model {
+    name: String,
     mode: AsksMode,
     room: usize,
     at: At,
@@ -50,6 +51,7 @@ pub(super) struct Model {
 impl Model {
     pub(super) fn new(mode: AsksMode, room: usize) -> Self {
         Self {
+            name: "bench".to_owned(),
             mode,
             room,
             at: At::Idle,
@@ -80,6 +82,12 @@ impl Model {
             Input::Toggle { shown, .. } if !self.over() && *shown != self.hold => self.held(),
             Input::Toggle { shown: HoldShown::Off, .. } => self.set_hold(HoldShown::Requested),
             Input::Toggle { .. } => self.set_hold(HoldShown::Off),
+            Input::Rename { .. } if self.over() => "refused: closed".to_owned(),
+            Input::Rename { name, .. } if name.is_empty() => "refused: a session's name can't be empty".to_owned(),
+            Input::Rename { name, .. } => {
+                self.name.clone_from(name);
+                "Renamed".to_owned()
+            }
             Input::Close { .. } => self.close(),
             Input::Ask { turn, call, request } => {
                 if self.at != At::Running || turn.0 != self.turns || self.stage(call.0) != Some("started") {
@@ -381,7 +389,8 @@ impl Model {
         let open = matches!(self.at, At::Running | At::Cut | At::Closing);
         let turn = open.then_some((self.turns, self.step, &self.calls));
         let asks: Vec<_> = self.asks.iter().map(|ask| ask.seq).collect();
-        format!("{:?} {turn:?} asks {asks:?} hold {:?} queue {:?} jobs {:?}", self.at, self.hold, self.queue, self.jobs)
+        let Self { name, at, hold, queue, jobs, .. } = self;
+        format!("{name} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?}")
     }
 }
 
@@ -419,5 +428,6 @@ pub(super) fn shown(state: &State) -> String {
     let asks: Vec<_> = snapshot.asks.iter().map(|ask| ask.id.seq).collect();
     let queue: Vec<_> = snapshot.queue.iter().map(|queued| queued.prompt.0).collect();
     let jobs: Vec<_> = snapshot.jobs.iter().map(|job| job.id.0).collect();
-    format!("{at:?} {turn:?} asks {asks:?} hold {:?} queue {queue:?} jobs {jobs:?}", snapshot.hold.shown())
+    let (name, hold) = (&snapshot.settings.name, snapshot.hold.shown());
+    format!("{name} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?}")
 }

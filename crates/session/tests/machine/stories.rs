@@ -217,7 +217,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         None => u64::from(b) % (next + 1),
     };
     let by = if c < 128 { ann() } else { ben() };
-    match kind % 31 {
+    match kind % 33 {
         0..=3 => match a {
             0..=9 => prompt(" "),
             10..=19 => prompt(&"x".repeat(LONGEST + 1)),
@@ -252,6 +252,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             Input::Toggle { shown, by }
         }
         14 => Input::Close { by },
+        31 => Input::Rename { name: if a < 20 { String::new() } else { format!("name {}", a % 3) }, by },
         15 => Input::Restored {
             cause: [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded][usize::from(b % 3)],
         },

@@ -141,6 +141,8 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("toggle, off shown", toggle(HoldShown::Off)),
         ("toggle, requested shown", toggle(HoldShown::Requested)),
         ("toggle, standing shown", toggle(HoldShown::Standing)),
+        ("rename", Input::Rename { name: "payments".to_owned(), by: ben() }),
+        ("rename: two lines", Input::Rename { name: "pay\nments".to_owned(), by: ben() }),
         ("close", Input::Close { by: ben() }),
         ("ask: Continue", ask(turn, CALL, cont())),
         ("ask: Confirm", ask(turn, CALL, AskRequest::Pause(pause(PauseKind::Confirm)))),

@@ -602,6 +602,7 @@ impl Watch for Holds {
                 | Input::Answer { .. }
                 | Input::Interrupt { .. }
                 | Input::Release { .. }
+                | Input::Rename { .. }
                 | Input::Close { .. }
                 | Input::Ask { .. }
                 | Input::JobStarted { .. }

@@ -155,6 +155,9 @@ impl Human {
                     ui.line(Style::Bold, &format!("⏸ PAUSED ({})", prose_line(&cause.to_string())))
                 }
             },
+            Fact::SessionRenamed { name, by } => {
+                ui.line(Style::Dim, &format!("renamed to {} ({})", prose_line(name), prose_line(&by.to_string())))
+            }
             Fact::TurnFinished { .. } => self.ended(at, fact, ui),
             Fact::SessionRestored { .. } => ui.line(Style::Warning, "the session failed and was rebuilt from its log"),
             _ => Ok(()),

@@ -1,0 +1,99 @@
+//! The draft: what has come of an answer, saved while it is still coming. No fact; the answer itself replaces it.
+
+use std::sync::Arc;
+
+use actix::prelude::*;
+use holdpoint_common::limits::DRAFT_EVERY;
+use holdpoint_common::{Body, Delta, Event};
+
+use super::SessionActor;
+use crate::store::StoreError;
+
+/// What is not saved yet of the answer that is coming.
+#[derive(Default)]
+pub(super) struct Draft {
+    /// Its pieces, those of one item as one.
+    pieces: Vec<Arc<Event>>,
+    /// The save that is due at its time, or under way.
+    saving: Option<SpawnHandle>,
+}
+
+impl SessionActor {
+    /// Keeps a piece of an answer, to be saved before long.
+    pub(super) fn drafted(&mut self, event: &Arc<Event>, ctx: &mut Context<Self>) {
+        if matches!(event.body, Body::Delta(Delta::Text { .. } | Delta::Thought { .. })) {
+            self.draft.add(event);
+            self.save_draft_soon(ctx);
+        }
+    }
+
+    /// The answer is a fact, or its turn is over.
+    pub(super) fn end_draft(&mut self, ctx: &mut Context<Self>) {
+        self.draft.pieces.clear();
+        if let Some(saving) = self.draft.saving.take() {
+            ctx.cancel_future(saving);
+        }
+    }
+
+    fn save_draft_soon(&mut self, ctx: &mut Context<Self>) {
+        if self.draft.saving.is_none() && !self.draft.pieces.is_empty() {
+            self.draft.saving = Some(ctx.run_later(DRAFT_EVERY, Self::save_draft));
+        }
+    }
+
+    fn save_draft(&mut self, ctx: &mut Context<Self>) {
+        let pieces = std::mem::take(&mut self.draft.pieces);
+        let saving = self.log.keep_draft(pieces.clone());
+        let saved = saving.into_actor(self).map(move |saved, actor, ctx| actor.draft_saved(saved, pieces, ctx));
+        self.draft.saving = Some(ctx.spawn(saved));
+    }
+
+    fn draft_saved(&mut self, saved: Result<(), StoreError>, pieces: Vec<Arc<Event>>, ctx: &mut Context<Self>) {
+        self.draft.saving = None;
+        match saved {
+            Ok(()) => self.saves_again(ctx),
+            Err(error) => {
+                let since = std::mem::replace(&mut self.draft.pieces, pieces);
+                since.iter().for_each(|piece| self.draft.add(piece));
+                self.not_saved(&error.to_string(), ctx);
+            }
+        }
+        self.save_draft_soon(ctx);
+    }
+}
+
+impl Draft {
+    fn add(&mut self, event: &Arc<Event>) {
+        match self.pieces.last_mut().filter(|last| item(last) == item(event)) {
+            Some(last) => {
+                let last = Arc::make_mut(last);
+                last.seq = event.seq;
+                if let (Some(so_far), Some(more)) = (text_mut(last), text(event)) {
+                    so_far.push_str(more);
+                }
+            }
+            None => self.pieces.push(Arc::clone(event)),
+        }
+    }
+}
+
+fn item(event: &Event) -> Option<holdpoint_common::ItemId> {
+    match event.delta()? {
+        Delta::Text { item, .. } | Delta::Thought { item, .. } => Some(*item),
+        _ => None,
+    }
+}
+
+fn text(event: &Event) -> Option<&str> {
+    match event.delta()? {
+        Delta::Text { text, .. } | Delta::Thought { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+fn text_mut(event: &mut Event) -> Option<&mut String> {
+    match &mut event.body {
+        Body::Delta(Delta::Text { text, .. } | Delta::Thought { text, .. }) => Some(text),
+        _ => None,
+    }
+}

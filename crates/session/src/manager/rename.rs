@@ -1,0 +1,85 @@
+//! Renaming a session: its name is free, becomes its own, and the old one is free again.
+
+use actix::prelude::*;
+use holdpoint_common::{SessionId, Who, check_name};
+
+use super::room::stopped;
+use super::{Manager, Reach};
+use crate::actor;
+use crate::error::SessionError;
+use crate::state::Refused;
+
+/// Gives a session another name, unique among live ones.
+#[derive(Message)]
+#[rtype(result = "Result<(), SessionError>")]
+pub(crate) struct RenameSession {
+    pub(crate) id: SessionId,
+    pub(crate) name: String,
+    pub(crate) by: Who,
+}
+
+impl Handler<RenameSession> for Manager {
+    type Result = ResponseFuture<Result<(), SessionError>>;
+
+    fn handle(&mut self, rename: RenameSession, ctx: &mut Self::Context) -> Self::Result {
+        let RenameSession { id, name, by } = rename;
+        if let Err(error) = check_name(&name) {
+            return Box::pin(async move { Err(Refused::Name(error).into()) });
+        }
+        if self.names.get(&name).is_some_and(|holder| *holder != id) {
+            return Box::pin(async move { Err(SessionError::NameTaken { name }) });
+        }
+        // Taken from here on, so that nobody else is given it meanwhile.
+        self.names.insert(name.clone(), id.clone());
+        let manager = ctx.address();
+        Box::pin(async move {
+            let renamed = ask_actor(&manager, &id, &name, &by).await;
+            manager.send(Settle { id, name }).await.map_err(stopped)?;
+            renamed
+        })
+    }
+}
+
+/// Has the session's actor take the name. One that was unloaded meanwhile is asked again: twice is as good as once.
+async fn ask_actor(manager: &Addr<Manager>, id: &SessionId, name: &str, by: &Who) -> Result<(), SessionError> {
+    for _ in 0..2 {
+        let live = manager.send(Reach { id: id.clone(), seen: 0 }).await.map_err(stopped)??;
+        if let Ok(renamed) = live.actor.actor.send(actor::Rename { name: name.to_owned(), by: by.clone() }).await {
+            return Ok(renamed?);
+        }
+    }
+    Err(SessionError::Gone { session: id.clone() })
+}
+
+/// A session was given a name, or would not take it: whichever it has now is its own, and no other.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Settle {
+    id: SessionId,
+    name: String,
+}
+
+impl Handler<Settle> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, Settle { id, name }: Settle, _: &mut Self::Context) {
+        let shown = self.sessions.get(&id).map(|entry| entry.shown.borrow().settings.name.clone());
+        if let Some(shown) = &shown {
+            self.has_name(&id, shown);
+        }
+        if shown.as_ref() != Some(&name) {
+            self.free_name(&name, &id);
+        }
+    }
+}
+
+impl Manager {
+    /// The session is called this now: what it was called before is free.
+    pub(super) fn has_name(&mut self, id: &SessionId, name: &str) {
+        let Some(entry) = self.sessions.get_mut(id).filter(|entry| entry.name != name) else { return };
+        let before = std::mem::replace(&mut entry.name, name.to_owned());
+        self.free_name(&before, id);
+        // One that comes back may find its name taken.
+        self.names.entry(name.to_owned()).or_insert_with(|| id.clone());
+    }
+}

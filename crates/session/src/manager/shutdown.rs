@@ -1,0 +1,41 @@
+//! Stopping: every session's actor ends, with its turn, its processes and its last save; then the system does.
+
+use actix::prelude::*;
+use holdpoint_common::limits::{LEAVE_AFTER, SAVE_LATE, STOP_WITHIN};
+
+use super::{Life, Manager};
+use crate::actor;
+
+/// Ends every session's actor and stops the system. What can go on after a restart is left as it is.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Shutdown;
+
+impl Handler<Shutdown> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, _: Shutdown, _: &mut Self::Context) {
+        self.stopping = true;
+        let mut running = Vec::new();
+        for entry in self.sessions.values_mut() {
+            if let Life::Live { actor, alive } = std::mem::replace(&mut entry.life, Life::Saved) {
+                // Bounded: one for each actor.
+                actor.do_send(actor::Shutdown);
+                running.push(alive);
+            }
+        }
+        // What was begun is ended, what can't be is left, and all of it is saved or known not to be.
+        let patience = (self.base.limits.grace() + 2 * LEAVE_AFTER + SAVE_LATE).min(STOP_WITHIN);
+        actix_rt::spawn(async move {
+            let down = async {
+                for mut alive in running {
+                    while alive.recv().await.is_some() {}
+                }
+            };
+            if tokio::time::timeout(patience, down).await.is_err() {
+                tracing::warn!("some tools did not come back and are left");
+            }
+            System::current().stop();
+        });
+    }
+}
