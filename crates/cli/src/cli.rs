@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{completions, config, models, policy, run};
+use crate::commands::{completions, config, daemon, models, policy, run, status};
 use crate::error::{CliError, exit};
 use crate::folders::Folders;
 use crate::ui::Ui;
@@ -25,6 +25,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Status(status::Args),
+    Daemon(daemon::Args),
     Models(models::Args),
     Policy(policy::Args),
     Config(config::Args),
@@ -52,10 +54,15 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
-    crate::log::start()?;
+    // A daemon has a log of its own.
+    if !matches!(&cli.command, Some(Command::Daemon(args)) if args.serves()) {
+        crate::log::start()?;
+    }
     let folders = Folders::find(cli.state_dir)?;
     match cli.command {
         Some(Command::Run(args)) => run::carry_out(&args, &folders, ui),
+        Some(Command::Status(args)) => status::carry_out(&args, &folders, ui),
+        Some(Command::Daemon(args)) => daemon::carry_out(&args, &folders, ui),
         Some(Command::Models(args)) => models::carry_out(&args, &folders, ui),
         Some(Command::Policy(args)) => policy::carry_out(&args, &folders, ui),
         Some(Command::Config(args)) => config::carry_out(&args, &folders, ui),

@@ -7,11 +7,13 @@ use std::process::ExitCode;
 use holdpoint_common::ConfigError;
 use holdpoint_session::{SessionError, StartError, model::ModelError, state::Refused};
 use holdpoint_tools::{PolicyError, shown::prose};
+use serde::{Deserialize, Serialize};
 
 use crate::ui::Ui;
 
-/// What went wrong, what to do about it, and the program's exit code.
-#[derive(Debug, thiserror::Error)]
+/// What went wrong, what to do about it, and the program's exit code. A daemon that can't start tells it like this to
+/// whoever starts it.
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[error("{what}")]
 pub(crate) struct CliError {
     what: String,

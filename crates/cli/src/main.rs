@@ -2,10 +2,12 @@
 
 mod cli;
 mod commands;
+mod daemon;
 mod error;
 mod folders;
 mod log;
 mod policy;
+mod runtime;
 mod signals;
 mod terminal;
 mod ui;

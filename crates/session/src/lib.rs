@@ -51,6 +51,8 @@ pub mod model;
 mod open;
 mod outfit;
 mod project;
+#[cfg(feature = "remote")]
+pub mod remote;
 mod sessions;
 pub mod state;
 pub mod store;

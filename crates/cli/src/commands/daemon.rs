@@ -1,0 +1,95 @@
+//! `holdpoint daemon`
+
+use clap::Subcommand;
+use holdpoint_tools::shown::prose_line;
+
+use crate::daemon::{self, Daemon, Options, Status};
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::runtime::runtime;
+use crate::ui::Ui;
+
+/// Runs the daemon here, in the foreground; stops it; starts another one
+///
+/// The daemon keeps sessions running when nobody is there. There is one for each user, and every command that
+/// needs it starts it. It listens on a Unix socket that only its user can use,
+/// `$XDG_RUNTIME_DIR/holdpoint/holdpoint.sock` (without XDG_RUNTIME_DIR: in `run` in the data folder), or with
+/// `--state-dir DIR`: `DIR/run/holdpoint.sock`. Its log is in the data folder, `logs/daemon.log`;
+/// HOLDPOINT_LOG sets its levels.
+///
+/// TERM and Ctrl+C stop it: turns are interrupted, what they have started is ended, and within 10 s it is
+/// gone. A hang-up means nothing to it.
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+
+    /// Was started by another command, and tells it when it serves
+    #[arg(long, hide = true)]
+    detached: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Stops the daemon and waits until it is gone: turns are interrupted, sessions stay saved
+    Stop,
+    /// Stops the daemon, if one runs, and starts this program's
+    Restart,
+}
+
+impl Args {
+    /// This process becomes the daemon.
+    pub(crate) fn serves(&self) -> bool {
+        self.what.is_none()
+    }
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    match args.what {
+        Some(What::Stop) => runtime()?.block_on(stop(folders, ui))?,
+        Some(What::Restart) => runtime()?.block_on(async {
+            stop(folders, ui).await?;
+            let daemon = Daemon::connect_or_start(folders).await?;
+            ui.print(&serves(&daemon.status)).map_err(CliError::from)
+        })?,
+        None if args.detached => detached(folders)?,
+        None => {
+            daemon::run(folders, &Options { patient: false }, |status| {
+                // If nobody reads it, it serves all the same.
+                let _ = ui.print(&serves(status));
+            })?;
+        }
+    }
+    Ok(0)
+}
+
+async fn stop(folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
+    match daemon::stop(folders).await? {
+        Some(pid) => ui.print(&format!("The daemon (pid {pid}) has stopped.\n"))?,
+        None => ui.print("The daemon does not run.\n")?,
+    }
+    Ok(())
+}
+
+/// That it serves, and where.
+fn serves(status: &Status) -> String {
+    let Status { version, pid, socket, log, .. } = status;
+    let lines = [format!("The daemon (holdpoint {version}, pid {pid}) serves on {socket}"), format!("its log: {log}")];
+    lines.iter().map(|line| format!("{}\n", prose_line(line))).collect()
+}
+
+/// As started by another command.
+fn detached(folders: &Folders) -> Result<(), CliError> {
+    daemon::detach();
+    let mut told = false;
+    let ran = daemon::run(folders, &Options { patient: true }, |_| {
+        told = true;
+        // If they can't be told, they see it by the socket.
+        let _ = daemon::announce(Ok(()));
+    });
+    if !told {
+        let _ = daemon::announce(ran.as_ref().map(|_| ()));
+    }
+    ran.map(|_| ())
+}

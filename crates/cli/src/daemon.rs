@@ -1,0 +1,127 @@
+//! The daemon: what keeps sessions running when nobody is there. One per user and state folder.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `claim` | makes sure that there is one: the lock, the socket |
+//! | `server`, `peer`, `host` | serves HTTP on the socket, to this user alone |
+//! | `status` | what it says of itself |
+//! | `ending` | what ends it, and by when |
+//! | `log` | its log: bounded, private, without secrets |
+//! | `client`, `start`, `stop` | how a command finds it, starts it if there is none, and stops it |
+
+mod claim;
+mod client;
+mod ending;
+mod host;
+mod log;
+mod peer;
+mod server;
+mod start;
+mod status;
+mod stop;
+
+use std::time::Instant;
+
+use actix_web::web::Data;
+use holdpoint_common::Who;
+use holdpoint_session::model::Catalog;
+use holdpoint_session::store::Sqlite;
+use holdpoint_session::{Engine, Sessions};
+use holdpoint_tools::Supervisor;
+
+pub(crate) use self::client::Daemon;
+pub(crate) use self::start::{announce, detach};
+pub(crate) use self::status::Status;
+pub(crate) use self::stop::stop;
+
+use self::claim::{Claim, ClaimError};
+use self::host::Host;
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::runtime::runtime;
+
+/// The version of what is said over the socket.
+const API_VERSION: u32 = 1;
+
+/// What the daemon calls itself.
+const NAME: &str = "daemon";
+
+/// How a daemon runs.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// If another daemon holds the claim and can't be reached, it is stopping, and this one waits for its place.
+    pub(crate) patient: bool,
+}
+
+/// Is the daemon until it is told to stop, or, if it is patient, not at all where another one serves. `ready` is called
+/// when it serves, with its status.
+///
+/// # Errors
+/// It can't be: another one is, or something it needs is not as it should be.
+pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Status)) -> Result<(), CliError> {
+    let config = folders.config()?;
+    folders.make()?;
+    let (claim, listener) = match claim(folders, options)? {
+        Some(claimed) => claimed,
+        None => return Ok(()),
+    };
+    // Dropped last, so that all of it is written.
+    let log = log::start(&folders.logs())?;
+    let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
+    let asked = ending::watch(claim.socket().clone()).map_err(|error| failed("signals can't be watched", &error))?;
+    let store = Sqlite::open(folders.data())
+        .map_err(|error| failed(&format!("the sessions in {} can't be opened", folders.data().display()), &error))?;
+    // The daemon's own environment counts for nothing.
+    let catalog = Catalog::new(&config, |_| None);
+    let engine = Engine::builder(catalog).limits(config.limits).store(store.clone());
+    let engine = engine.supervisor(Supervisor::ThisProgram).start()?;
+    let runtime = runtime()?;
+
+    let host = Data::new(Host::new(sessions(&engine), store, folders.data(), &claim, &log));
+    runtime.block_on(async {
+        let server = server::start(listener, Data::clone(&host)).map_err(|error| failed("no server", &error))?;
+        let serving = server.handle();
+        let served = tokio::spawn(server);
+        let status = status::of(&host).await;
+        tracing::info!(version = status.version, pid = status.pid, socket = status.socket, "serving");
+        ready(&status);
+        let cause = asked.await.unwrap_or("its signals are no longer watched");
+        tracing::info!(cause, "stopping");
+        // Who looks for a daemon from now on finds none, and starts the next one, which waits for the lock.
+        claim.socket().remove();
+        serving.stop(false).await;
+        if let Ok(Err(error)) = served.await {
+            tracing::error!(%error, "the server failed");
+        }
+        Ok::<_, CliError>(())
+    })?;
+    let since = Instant::now();
+    drop(engine);
+    tracing::info!(engine_ms = since.elapsed().as_millis(), "stopped");
+    drop(claim);
+    Ok(())
+}
+
+fn sessions(engine: &Engine) -> Sessions {
+    engine.sessions(Who { name: NAME.to_owned(), pid: Some(std::process::id()) })
+}
+
+/// The claim, or nothing if another daemon has it and serves.
+fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, std::os::unix::net::UnixListener)>, CliError> {
+    let by = Instant::now() + start::PATIENCE;
+    loop {
+        let held = match Claim::take(folders) {
+            Ok(claimed) => return Ok(Some(claimed)),
+            Err(ClaimError::Failed(error)) => return Err(error),
+            Err(held @ ClaimError::Held { .. }) => held,
+        };
+        if options.patient && start::is_reachable(&folders.socket()?) {
+            return Ok(None);
+        }
+        if !options.patient || Instant::now() > by {
+            return Err(CliError::failed(held).hint("`holdpoint status` tells of it, `holdpoint daemon stop` ends it"));
+        }
+        // A daemon takes up to 10 s to stop, and there is no lock with a time limit. Seldom: two commands in a row.
+        std::thread::sleep(start::AGAIN);
+    }
+}

@@ -1,0 +1,62 @@
+//! What ends the daemon, and by when it is gone.
+
+use std::io;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tokio::sync::oneshot;
+
+use super::claim::SocketFile;
+
+/// By when it is gone, whatever is stuck: a little less than the 10 s that people are told.
+pub(super) const LIMIT: Duration = Duration::from_secs(9);
+
+/// How long the log's thread may take to write the last words.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+
+/// Watches for signals from now on, on a thread of its own: the first TERM or INT tells that it is time to stop, and
+/// from then on the time runs; a second one leaves at once. A hang-up means nothing to a daemon; it is caught and not
+/// ignored, because what is ignored stays so in the processes of tools.
+pub(super) fn watch(socket: SocketFile) -> io::Result<oneshot::Receiver<&'static str>> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let (stop, asked) = oneshot::channel();
+    std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
+        let mut stop = Some(stop);
+        for signal in signals.forever() {
+            let name = match signal {
+                SIGHUP => {
+                    tracing::info!("a hang-up, which means nothing here");
+                    continue;
+                }
+                SIGTERM => "TERM",
+                _ => "INT",
+            };
+            let Some(stop) = stop.take() else { leave(&socket, "told to stop twice") };
+            limit(socket.clone());
+            // If nobody waits for it, it is stopping already.
+            let _ = stop.send(name);
+        }
+    })?;
+    Ok(asked)
+}
+
+/// From now on the time runs: what is not gone by then is left as it is. Tools' processes are ended by their
+/// supervisors, and what was acknowledged is saved.
+pub(super) fn limit(socket: SocketFile) {
+    let limited = std::thread::Builder::new().name("holdpoint-limit".to_owned()).spawn(move || {
+        std::thread::sleep(LIMIT);
+        leave(&socket, "something did not come back in time");
+    });
+    if let Err(error) = limited {
+        tracing::warn!(%error, "no thread to leave in time");
+    }
+}
+
+/// Leaves at once.
+fn leave(socket: &SocketFile, why: &str) -> ! {
+    tracing::warn!(why, "leaving at once");
+    socket.remove();
+    std::thread::sleep(LAST_WORDS);
+    std::process::exit(1)
+}

@@ -1,0 +1,59 @@
+//! Who is on the other end of a connection: the kernel says it, and only this user gets in.
+
+use std::any::Any;
+use std::fmt;
+
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpResponse};
+use rustix::process::geteuid;
+use serde_json::json;
+use tokio::net::UnixStream;
+
+/// The process on the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// Its user.
+    pub(crate) uid: u32,
+    /// Its id, if the system tells and it is one of our name space.
+    pub(crate) pid: Option<u32>,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "uid {} pid {pid}", self.uid),
+            None => write!(f, "uid {}", self.uid),
+        }
+    }
+}
+
+/// Notes who connected, for all requests of the connection. It can't be refused here.
+pub(super) fn note(io: &dyn Any, extensions: &mut Extensions) {
+    let Some(stream) = io.downcast_ref::<UnixStream>() else { return };
+    match stream.peer_cred() {
+        Ok(cred) => {
+            let pid = cred.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
+            extensions.insert(Peer { uid: cred.uid(), pid });
+        }
+        Err(error) => tracing::error!(%error, "it is not known who connected"),
+    }
+}
+
+/// Lets only this user's processes in, whatever the modes of folder and socket are.
+pub(super) async fn only_ours<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    let peer = request.conn_data::<Peer>().copied();
+    if peer.is_some_and(|peer| peer.uid == geteuid().as_raw()) {
+        return Ok(next.call(request).await?.map_into_left_body());
+    }
+    let who = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
+    tracing::warn!(peer = %who, path = request.path(), "refused: another user");
+    let body = json!({ "code": "forbidden", "message": "this daemon serves another user" });
+    // The connection has nothing more to say.
+    let refused = HttpResponse::Forbidden().force_close().json(body);
+    Ok(request.into_response(refused).map_into_right_body())
+}

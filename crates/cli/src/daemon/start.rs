@@ -1,0 +1,141 @@
+//! Starting a daemon from a command: one at a time, detached from whoever starts it, and with its reason if it can't.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::stdio::dup2_stdout;
+
+use crate::error::CliError;
+use crate::folders::Folders;
+
+/// How long one daemon may take to stop and the next one to start.
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+
+/// After how long a claim that is held is tried again.
+pub(super) const AGAIN: Duration = Duration::from_millis(10);
+
+/// Held by the command that starts the daemon. Those that come at the same time wait for it, and find a daemon.
+const LOCK: &str = "start.lock";
+
+/// What a daemon says when it serves.
+const READY: &str = "ready";
+
+/// Of the environment, what a daemon is given: where its folders are, where certificates are, what it logs. All else
+/// comes from the clients, for the sessions they open.
+const ENVIRONMENT: [&str; 7] = [
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    crate::log::VARIABLE,
+];
+
+/// Starts a daemon, unless one can be reached by the time it is our turn. Blocks until it serves.
+///
+/// # Errors
+/// Whatever keeps it from serving, in its own words.
+pub(super) fn start(folders: &Folders) -> Result<(), CliError> {
+    let socket = folders.socket()?;
+    folders.make()?;
+    let _turn = turn(&folders.data().join(LOCK))?;
+    if is_reachable(&socket) {
+        return Ok(());
+    }
+    let mut daemon = command(folders).spawn().map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
+    let mut said = String::new();
+    if let Some(words) = daemon.stdout.take() {
+        // Nothing was said is told below.
+        let _ = BufReader::new(words).read_line(&mut said);
+    }
+    if said.trim_end() == READY {
+        return Ok(());
+    }
+    // It has ended, or is about to.
+    let ended = daemon.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+    Err(serde_json::from_str(&said).unwrap_or_else(|_| {
+        CliError::failed(format!("the daemon ended before it served: {ended}"))
+            .hint(format!("its log is in {}; `holdpoint daemon` runs it here", folders.logs().display()))
+    }))
+}
+
+/// Whether somebody listens there.
+pub(super) fn is_reachable(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok()
+}
+
+/// This program as a daemon, with nothing of ours but where things are.
+fn command(folders: &Folders) -> Command {
+    let mut command = Command::new(this_program());
+    command.arg0("holdpoint").args(["daemon", "--detached"]);
+    if let Some(dir) = folders.state_dir() {
+        command.arg("--state-dir").arg(dir);
+    }
+    command.env_clear().current_dir("/");
+    command.envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+/// The program that runs, also if its file was replaced meanwhile.
+fn this_program() -> std::path::PathBuf {
+    match std::env::current_exe() {
+        Ok(path) if path.exists() => path,
+        _ => "/proc/self/exe".into(),
+    }
+}
+
+/// Our turn to start one, for as long as the file is kept.
+fn turn(path: &Path) -> Result<std::fs::File, CliError> {
+    let failed = |error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
+    // There is no lock with a time limit: if it runs out, the thread gives the lock back whenever it gets it.
+    let (locked, ours) = mpsc::sync_channel(1);
+    let wait = move || {
+        let lock = loop {
+            match flock(&file, FlockOperation::LockExclusive) {
+                Err(rustix::io::Errno::INTR) => {}
+                lock => break lock,
+            }
+        };
+        // Nobody waits any more.
+        let _ = locked.send(lock.map(|()| file));
+    };
+    std::thread::Builder::new().spawn(wait).map_err(failed)?;
+    match ours.recv_timeout(PATIENCE) {
+        Ok(locked) => locked.map_err(|error| failed(error.into())),
+        Err(_) => Err(CliError::failed(format!(
+            "another command has been starting the daemon for {} s already",
+            PATIENCE.as_secs()
+        ))
+        .hint(format!("it holds {}", path.display()))),
+    }
+}
+
+/// Leaves the terminal and the process group of whoever started this daemon.
+pub(crate) fn detach() {
+    // Fails for who leads a group, and so has no terminal to lose.
+    let _ = rustix::process::setsid();
+}
+
+/// Tells whoever started this daemon that it serves, or why not, and lets go of them.
+pub(crate) fn announce(outcome: Result<(), &CliError>) -> io::Result<()> {
+    let words = match outcome {
+        Ok(()) => READY.to_owned(),
+        Err(error) => serde_json::to_string(error)?,
+    };
+    let mut out = io::stdout();
+    // They may be gone.
+    let _ = out.write_all(format!("{words}\n").as_bytes()).and_then(|()| out.flush());
+    dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Stopping a daemon from a command: of whatever version it is, and whatever it is doing.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, geteuid};
+use tokio::net::UnixStream;
+
+use super::ending;
+use crate::error::CliError;
+use crate::folders::Folders;
+
+/// How long it may take: as long as it gives itself, and a little for what comes after.
+const PATIENCE: Duration = ending::LIMIT.saturating_add(Duration::from_secs(3));
+
+/// Stops the daemon of these folders and waits until it is gone; its process id, or nothing if none runs.
+///
+/// It is asked by a signal, which is the same in all versions and is heard whatever the server is doing. Whom to ask,
+/// the kernel says: who listens on the socket.
+///
+/// # Errors
+/// It is not to be found, or not gone in time.
+pub(crate) async fn stop(folders: &Folders) -> Result<Option<u32>, CliError> {
+    let Some(pid) = listener(folders).await? else { return Ok(None) };
+    let number = pid.as_raw_nonzero().get().unsigned_abs();
+    let process = Process::open(pid).map_err(|error| cant(number, &error.into()))?;
+    // If it still listens, the process is that one, and not another that has its number now.
+    if listener(folders).await? != Some(pid) {
+        return Ok(Some(number));
+    }
+    process.term().map_err(|error| cant(number, &error.into()))?;
+    let gone = tokio::task::spawn_blocking(move || process.gone_within(PATIENCE)).await;
+    match gone.map_err(io::Error::other).and_then(|gone| gone) {
+        Ok(true) => Ok(Some(number)),
+        Ok(false) => {
+            Err(CliError::failed(format!("the daemon (pid {number}) is not gone after {} s", PATIENCE.as_secs()))
+                .hint(format!("kill -KILL {number} ends it: what was acknowledged is saved")))
+        }
+        Err(error) => Err(cant(number, &error)),
+    }
+}
+
+/// Who listens on the daemon's socket.
+async fn listener(folders: &Folders) -> Result<Option<Pid>, CliError> {
+    let socket = folders.socket()?;
+    let failed = |error: io::Error| CliError::failed(format!("{}: {error}", socket.display()));
+    let stream = match UnixStream::connect(&socket).await {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let peer = stream.peer_cred().map_err(failed)?;
+    let pid = peer.pid().and_then(Pid::from_raw).filter(|_| peer.uid() == geteuid().as_raw());
+    pid.map(Some).ok_or_else(|| {
+        CliError::failed(format!("what listens on {} is not this user's process here", socket.display()))
+            .hint("stop it where it was started, by TERM")
+    })
+}
+
+fn cant(pid: u32, error: &io::Error) -> CliError {
+    CliError::failed(format!("the daemon (pid {pid}) can't be stopped: {error}"))
+}
+
+/// A process that can't be mistaken for another.
+#[cfg(target_os = "linux")]
+struct Process(std::os::fd::OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl Process {
+    fn open(pid: Pid) -> rustix::io::Result<Self> {
+        rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).map(Self)
+    }
+
+    fn term(&self) -> rustix::io::Result<()> {
+        match rustix::process::pidfd_send_signal(&self.0, Signal::TERM) {
+            // It has ended.
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            sent => sent,
+        }
+    }
+
+    fn gone_within(&self, patience: Duration) -> io::Result<bool> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let by = std::time::Instant::now() + patience;
+        loop {
+            let left = by.saturating_duration_since(std::time::Instant::now());
+            let left = Timespec::try_from(left).map_err(io::Error::other)?;
+            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&left)) {
+                Err(rustix::io::Errno::INTR) => {}
+                gone => return Ok(gone? > 0),
+            }
+        }
+    }
+}
+
+/// A process by its number: there is nothing better to hold it by.
+#[cfg(not(target_os = "linux"))]
+struct Process(Pid);
+
+#[cfg(not(target_os = "linux"))]
+impl Process {
+    fn open(pid: Pid) -> rustix::io::Result<Self> {
+        Ok(Self(pid))
+    }
+
+    fn term(&self) -> rustix::io::Result<()> {
+        rustix::process::kill_process(self.0, Signal::TERM)
+    }
+
+    fn gone_within(&self, patience: Duration) -> io::Result<bool> {
+        let by = std::time::Instant::now() + patience;
+        while rustix::process::test_kill_process(self.0).is_ok() {
+            if std::time::Instant::now() > by {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(true)
+    }
+}

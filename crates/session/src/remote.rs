@@ -1,0 +1,3 @@
+//! Sessions of a daemon, over its Unix socket.
+
+pub mod http;
