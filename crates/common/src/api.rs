@@ -199,6 +199,11 @@ pub enum ClientEnd {
     },
     /// The session's actor ended: closed, unloaded, or failed.
     Ended,
+    /// The connection to the daemon broke. Attaching again after this number continues where it stopped.
+    Disconnected {
+        /// The last event that came.
+        after: u64,
+    },
 }
 
 /// News of all sessions: a stream's frame, by its SSE `event` field.
@@ -303,7 +308,7 @@ pub struct ErrorBody {
     /// Why an answer had no effect, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerError>,
-    /// `ambiguous`: the sessions that may be meant.
+    /// `ambiguous`: the sessions that may be meant. `notLive`: the session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<SessionId>,
 }

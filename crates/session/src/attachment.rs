@@ -9,6 +9,8 @@ use holdpoint_common::{Answer, AnswerError, Ask, Event, Fact, Snapshot};
 use crate::error::SessionError;
 use crate::handle::SessionHandle;
 use crate::local::LocalAttachment;
+#[cfg(feature = "remote")]
+use crate::remote::RemoteAttachment;
 
 /// Where an attachment begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +53,8 @@ pub struct Attachment {
 
 enum Stream {
     Local(LocalAttachment),
+    #[cfg(feature = "remote")]
+    Remote(RemoteAttachment),
 }
 
 impl Attachment {
@@ -58,11 +62,18 @@ impl Attachment {
         Self { session, asks: stream.snapshot().asks.iter().cloned().collect(), stream: Stream::Local(stream) }
     }
 
+    #[cfg(feature = "remote")]
+    pub(crate) fn remote(session: SessionHandle, stream: RemoteAttachment) -> Self {
+        Self { session, asks: stream.snapshot().asks.iter().cloned().collect(), stream: Stream::Remote(stream) }
+    }
+
     /// The session as it was at the moment of attaching.
     #[must_use]
     pub fn snapshot(&self) -> &Arc<Snapshot> {
         match &self.stream {
             Stream::Local(stream) => stream.snapshot(),
+            #[cfg(feature = "remote")]
+            Stream::Remote(stream) => stream.snapshot(),
         }
     }
 
@@ -70,6 +81,8 @@ impl Attachment {
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         let event = match &mut self.stream {
             Stream::Local(stream) => stream.next().await?,
+            #[cfg(feature = "remote")]
+            Stream::Remote(stream) => stream.next().await?,
         };
         self.note(&event);
         Some(event)
@@ -81,6 +94,8 @@ impl Attachment {
         let from = batch.len();
         match &mut self.stream {
             Stream::Local(stream) => stream.next_batch(batch, most).await,
+            #[cfg(feature = "remote")]
+            Stream::Remote(stream) => stream.next_batch(batch, most).await,
         }
         for event in batch.iter().skip(from) {
             self.note(event);
@@ -93,6 +108,8 @@ impl Attachment {
     pub fn end(&self) -> ClientEnd {
         match &self.stream {
             Stream::Local(stream) => stream.end(),
+            #[cfg(feature = "remote")]
+            Stream::Remote(stream) => stream.end(),
         }
     }
 
@@ -121,6 +138,9 @@ impl Attachment {
     pub async fn detach(self) {
         match self.stream {
             Stream::Local(stream) => stream.detach().await,
+            // Dropping it closes its connection, and that detaches.
+            #[cfg(feature = "remote")]
+            Stream::Remote(_) => {}
         }
     }
 

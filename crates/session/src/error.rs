@@ -85,6 +85,24 @@ pub enum SessionError {
     /// The engine has stopped.
     #[error("the engine has stopped")]
     Stopped,
+    /// It is only saved: whoever opens it says what with.
+    #[error("session {session} is not live")]
+    NotLive {
+        /// The session.
+        session: SessionId,
+    },
+    /// The daemon can't be reached: nothing was done.
+    #[error("the daemon can't be reached: {message}")]
+    Unreachable {
+        /// Why.
+        message: String,
+    },
+    /// The connection to the daemon broke: it is not known here whether it was done.
+    #[error("the connection to the daemon broke: {message}")]
+    Disconnected {
+        /// How.
+        message: String,
+    },
     /// The daemon says so.
     #[error("{}", .0.message)]
     Elsewhere(Box<ErrorBody>),

@@ -10,6 +10,8 @@ use crate::actor::Interrupted;
 use crate::attachment::{AttachFrom, Attachment};
 use crate::error::SessionError;
 use crate::local::LocalSession;
+#[cfg(feature = "remote")]
+use crate::remote::{RemoteSession, RemoteTurn};
 
 /// One session. Cheap to clone; keeps nothing alive. A session that was unloaded is opened again by use.
 #[derive(Clone)]
@@ -18,6 +20,8 @@ pub struct SessionHandle(Way);
 #[derive(Clone)]
 enum Way {
     Local(LocalSession),
+    #[cfg(feature = "remote")]
+    Remote(RemoteSession),
 }
 
 /// What an interrupt found.
@@ -42,6 +46,8 @@ pub struct InterruptedTurn {
 #[derive(Debug)]
 enum TurnEnds {
     Local(oneshot::Receiver<TurnEnd>),
+    #[cfg(feature = "remote")]
+    Remote(Box<RemoteTurn>),
 }
 
 impl InterruptedTurn {
@@ -52,6 +58,8 @@ impl InterruptedTurn {
     pub async fn end(self) -> Result<TurnEnd, SessionError> {
         match self.end {
             TurnEnds::Local(end) => end.await.map_err(|_| SessionError::Gone { session: self.session }),
+            #[cfg(feature = "remote")]
+            TurnEnds::Remote(turn) => turn.end().await,
         }
     }
 }
@@ -61,16 +69,23 @@ impl SessionHandle {
         Self(Way::Local(session))
     }
 
+    #[cfg(feature = "remote")]
+    pub(crate) fn remote(session: RemoteSession) -> Self {
+        Self(Way::Remote(session))
+    }
+
     /// The session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         match &self.0 {
             Way::Local(session) => session.id(),
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.id(),
         }
     }
 
     /// The snapshot the session last published. It is replaced before the event that changed it reaches
-    /// anyone.
+    /// anyone. Of a daemon's session: the last that came, by this handle's attachments or with it.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.shown().borrow().clone()
@@ -79,6 +94,8 @@ impl SessionHandle {
     fn shown(&self) -> &watch::Receiver<Arc<Snapshot>> {
         match &self.0 {
             Way::Local(session) => session.shown(),
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.shown(),
         }
     }
 
@@ -89,6 +106,8 @@ impl SessionHandle {
     pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
         match &self.0 {
             Way::Local(session) => Ok(Attachment::local(self.clone(), session.attach(from).await?)),
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => Ok(Attachment::remote(self.clone(), session.attach(from).await?)),
         }
     }
 
@@ -99,6 +118,8 @@ impl SessionHandle {
     pub async fn prompt(&self, text: impl Into<String>) -> Result<Prompted, SessionError> {
         match &self.0 {
             Way::Local(session) => session.prompt(text.into()).await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.prompt(text.into()).await,
         }
     }
 
@@ -110,6 +131,8 @@ impl SessionHandle {
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
         match &self.0 {
             Way::Local(session) => session.answer(ask, answer).await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.answer(ask, answer).await,
         }
     }
 
@@ -125,6 +148,14 @@ impl SessionHandle {
                     Interruption::Interrupting(InterruptedTurn { turn, session, end })
                 }
                 Interrupted::NotRunning => Interruption::NotRunning,
+            },
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => match session.interrupt(turn).await? {
+                Some(end) => {
+                    let (turn, session) = (end.turn, session.id().clone());
+                    Interruption::Interrupting(InterruptedTurn { turn, session, end: TurnEnds::Remote(Box::new(end)) })
+                }
+                None => Interruption::NotRunning,
             },
         })
     }
@@ -147,6 +178,8 @@ impl SessionHandle {
     pub async fn hold(&self) -> Result<Hold, SessionError> {
         match &self.0 {
             Way::Local(session) => session.hold().await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.hold().await,
         }
     }
 
@@ -157,6 +190,8 @@ impl SessionHandle {
     pub async fn release(&self) -> Result<Hold, SessionError> {
         match &self.0 {
             Way::Local(session) => session.release().await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.release().await,
         }
     }
 
@@ -168,6 +203,8 @@ impl SessionHandle {
     pub async fn toggle_hold(&self, shown: HoldShown) -> Result<Hold, SessionError> {
         match &self.0 {
             Way::Local(session) => session.toggle_hold(shown).await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.toggle_hold(shown).await,
         }
     }
 
@@ -179,6 +216,8 @@ impl SessionHandle {
     pub async fn rename(&self, name: impl Into<String>) -> Result<(), SessionError> {
         match &self.0 {
             Way::Local(session) => session.rename(name.into()).await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.rename(name.into()).await,
         }
     }
 
@@ -190,6 +229,8 @@ impl SessionHandle {
     pub async fn close(&self) -> Result<(), SessionError> {
         match &self.0 {
             Way::Local(session) => session.close().await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.close().await,
         }
     }
 
@@ -198,11 +239,24 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError::Stopped`] if the engine has stopped.
     pub async fn settled(&self) -> Result<Arc<Snapshot>, SessionError> {
-        let mut shown = self.shown().clone();
-        let settled = shown.wait_for(|snapshot| {
+        let has_settled = |snapshot: &Arc<Snapshot>| {
             snapshot.turn.is_none() && (snapshot.queue.is_empty() || snapshot.hold.shown() == HoldShown::Standing)
-        });
-        Ok(settled.await.map_err(|_| SessionError::Stopped)?.clone())
+        };
+        let mut shown = self.shown().clone();
+        match &self.0 {
+            Way::Local(_) => Ok(shown.wait_for(has_settled).await.map_err(|_| SessionError::Stopped)?.clone()),
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => {
+                let mut events = session.attach(AttachFrom::now()).await?;
+                while !has_settled(&shown.borrow_and_update()) {
+                    // With each event comes what it has changed.
+                    if events.next().await.is_none() {
+                        events = session.attach(AttachFrom::now()).await?;
+                    }
+                }
+                Ok(shown.borrow().clone())
+            }
+        }
     }
 
     /// How its last turn ended.
@@ -216,6 +270,8 @@ impl SessionHandle {
     pub async fn panic_now(&self) {
         match &self.0 {
             Way::Local(session) => session.panic_now().await,
+            #[cfg(feature = "remote")]
+            Way::Remote(_) => {}
         }
     }
 }

@@ -241,8 +241,8 @@ impl Manager {
     ) -> ResponseFuture<Result<Live, SessionError>> {
         let touched = self.touch();
         let Some(entry) = self.sessions.get_mut(&id) else {
-            // It was opened once, and is no longer known: it was closed.
-            return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
+            let base = Arc::clone(&self.base);
+            return Box::pin(async move { Err(restore::unknown(&base, id).await) });
         };
         if entry.closed {
             return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });

@@ -1,3 +1,14 @@
-//! Sessions of a daemon, over its Unix socket.
+//! Sessions of a daemon, over its Unix socket: what a client does, as requests of HTTP and streams of events.
 
+mod attachment;
+mod connection;
 pub mod http;
+mod session;
+mod sessions;
+mod sse;
+mod watch;
+
+pub(crate) use attachment::RemoteAttachment;
+pub(crate) use session::{RemoteSession, RemoteTurn};
+pub(crate) use sessions::RemoteSessions;
+pub(crate) use watch::RemoteWatch;

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::api::{InboxAsk, SessionNews};
-use holdpoint_common::{SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
 
 use crate::error::SessionError;
 use crate::handle::SessionHandle;
 use crate::local::{LocalSessions, LocalWatch};
 use crate::manager::Manager;
 use crate::open::OpenSession;
+#[cfg(feature = "remote")]
+use crate::remote::{RemoteSessions, RemoteWatch};
 
 /// All sessions of an engine, for one client. Cheap to clone.
 ///
@@ -21,6 +23,8 @@ pub struct Sessions(Place);
 #[derive(Clone)]
 enum Place {
     Local(LocalSessions),
+    #[cfg(feature = "remote")]
+    Remote(RemoteSessions),
 }
 
 /// Sees what becomes of all sessions. Nothing waits for it: what changes faster than it is looked at is told as it is
@@ -29,6 +33,8 @@ pub struct Watch(Watching);
 
 enum Watching {
     Local(Box<LocalWatch>),
+    #[cfg(feature = "remote")]
+    Remote(RemoteWatch),
 }
 
 impl Watch {
@@ -36,6 +42,8 @@ impl Watch {
     pub async fn next(&mut self) -> Option<SessionNews> {
         match &mut self.0 {
             Watching::Local(watch) => watch.next().await,
+            #[cfg(feature = "remote")]
+            Watching::Remote(watch) => watch.next().await,
         }
     }
 }
@@ -45,6 +53,24 @@ impl Sessions {
         Self(Place::Local(LocalSessions::new(manager, who)))
     }
 
+    /// The sessions of the daemon that listens on this Unix socket, for a client of this name. Nothing is asked of it
+    /// yet, and nothing stays connected but what is attached to or watched. What is done with these is to be called
+    /// inside of a tokio runtime with I/O.
+    #[cfg(feature = "remote")]
+    #[must_use]
+    pub fn remote(socket: impl Into<std::path::PathBuf>, who: &Who) -> Self {
+        Self(Place::Remote(RemoteSessions::new(socket.into(), who)))
+    }
+
+    /// The session of this id, as its engine has it.
+    pub(crate) async fn reach(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
+        Ok(match &self.0 {
+            Place::Local(sessions) => SessionHandle::local(sessions.reach(id).await?),
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => SessionHandle::remote(sessions.get(id.as_str()).await?),
+        })
+    }
+
     /// The same, for a client that brings these along: the environment of tools' processes, and how models are
     /// reached. A session has them for as long as it is live; they are not saved, so that a saved session that is
     /// opened again has what comes from the client that opens it.
@@ -52,6 +78,8 @@ impl Sessions {
     pub fn with_supplies(self, supplies: Supplies) -> Self {
         Self(match self.0 {
             Place::Local(sessions) => Place::Local(sessions.with_supplies(supplies)),
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => Place::Remote(sessions.with_supplies(supplies)),
         })
     }
 
@@ -62,6 +90,8 @@ impl Sessions {
     pub async fn open(&self, open: OpenSession) -> Result<SessionHandle, SessionError> {
         Ok(match &self.0 {
             Place::Local(sessions) => SessionHandle::local(sessions.open(open).await?),
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => SessionHandle::remote(sessions.open(open).await?),
         })
     }
 
@@ -73,6 +103,8 @@ impl Sessions {
     pub async fn get(&self, what: &str) -> Result<SessionHandle, SessionError> {
         Ok(match &self.0 {
             Place::Local(sessions) => SessionHandle::local(sessions.get(what).await?),
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => SessionHandle::remote(sessions.get(what).await?),
         })
     }
 
@@ -83,6 +115,8 @@ impl Sessions {
     pub async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
         match &self.0 {
             Place::Local(sessions) => sessions.look(what).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.look(what).await,
         }
     }
 
@@ -93,6 +127,8 @@ impl Sessions {
     pub async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
         match &self.0 {
             Place::Local(sessions) => sessions.inbox().await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.inbox().await,
         }
     }
 
@@ -103,6 +139,8 @@ impl Sessions {
     pub async fn watch(&self) -> Result<Watch, SessionError> {
         Ok(Watch(match &self.0 {
             Place::Local(sessions) => Watching::Local(Box::new(sessions.watch().await?)),
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => Watching::Remote(sessions.watch().await?),
         }))
     }
 
@@ -113,6 +151,8 @@ impl Sessions {
     pub async fn delete(&self, what: &str) -> Result<(), SessionError> {
         match &self.0 {
             Place::Local(sessions) => sessions.delete(what).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.delete(what).await,
         }
     }
 
@@ -123,6 +163,8 @@ impl Sessions {
     pub async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
         match &self.0 {
             Place::Local(sessions) => sessions.list().await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.list().await,
         }
     }
 }

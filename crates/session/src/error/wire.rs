@@ -37,6 +37,9 @@ impl SessionError {
             Self::Store(_) => "store",
             Self::Gone { .. } => "gone",
             Self::Stopped => "stopped",
+            Self::NotLive { .. } => "notLive",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Disconnected { .. } => "disconnected",
             Self::Elsewhere(body) => return Cow::Owned(body.code.clone()),
         };
         Cow::Borrowed(code)
@@ -58,6 +61,7 @@ impl SessionError {
             },
             ids: match self {
                 Self::Ambiguous { ids, .. } => ids.clone(),
+                Self::NotLive { session } => vec![session.clone()],
                 _ => Vec::new(),
             },
         }
@@ -68,6 +72,7 @@ impl SessionError {
 impl From<ErrorBody> for SessionError {
     fn from(body: ErrorBody) -> Self {
         match (body.code.as_str(), body.answer) {
+            ("notLive", _) if !body.ids.is_empty() => Self::NotLive { session: body.ids[0].clone() },
             ("closed", _) => Self::Refused(Refused::Closed),
             ("stopped", _) => Self::Stopped,
             (_, Some(answer)) => Self::Answer(answer),

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::api::InboxAsk;
-use holdpoint_common::{SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
 
 use super::{Caller, LocalSession};
 use crate::error::SessionError;
-use crate::manager::{DeleteSession, Find, List, Look, Manager, Open};
+use crate::manager::{DeleteSession, Find, List, Look, Manager, Open, Touch};
 use crate::open::OpenSession;
 
 /// All sessions of an engine in this process, for one client.
@@ -73,6 +73,12 @@ impl LocalSessions {
 
     pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {
         self.0.manager.send(DeleteSession(what.to_owned())).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    pub(crate) async fn reach(&self, id: &SessionId) -> Result<LocalSession, SessionError> {
+        let touch = Touch { id: id.clone(), seen: 0 };
+        let live = self.0.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
+        Ok(LocalSession::new(self.0.clone(), live))
     }
 
     pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {

@@ -7,8 +7,8 @@ use holdpoint_common::{Body, Event, Hold, RestoreCause, SessionId, SessionStatus
 use crate::actor::now;
 use crate::error::SessionError;
 use crate::outfit::Base;
-use crate::state::{Input, Moment, State, decide};
-use crate::store::{SavedSession, SessionLog};
+use crate::state::{Input, Moment, Phase, Refused, State, decide};
+use crate::store::{SavedSession, SessionLog, StoreError};
 
 /// Ends in the log what can't go on: of every session that was not at rest when this program ended.
 pub(super) async fn all(base: &Arc<Base>) {
@@ -56,6 +56,20 @@ async fn one(base: &Base, id: &SessionId) -> Result<usize, SessionError> {
 /// The state that a log's facts come to.
 pub(super) async fn fold(log: &dyn SessionLog) -> Result<State, SessionError> {
     State::fold(&log.read(0..u64::MAX, None).await?).ok_or_else(damaged)
+}
+
+/// Why there is no actor of a session that the manager does not know: it was closed, it is only saved, or it never was.
+pub(super) async fn unknown(base: &Base, id: SessionId) -> SessionError {
+    let folded = match base.store.open(&id).await {
+        Ok(log) => fold(&*log).await,
+        Err(StoreError::Unknown { session }) => return SessionError::Unknown { what: session.to_string() },
+        Err(error) => return error.into(),
+    };
+    match folded {
+        Ok(state) if matches!(state.phase(), Phase::Closed) => SessionError::Refused(Refused::Closed),
+        Ok(_) => SessionError::NotLive { session: id },
+        Err(error) => error,
+    }
 }
 
 /// What is in the log is no session.

@@ -1,0 +1,154 @@
+//! One session of a daemon.
+
+use std::sync::Arc;
+
+use holdpoint_common::api::{
+    Answered, InterruptReply, InterruptRequest, PromptRequest, Prompted, RenameRequest, ToggleRequest, TurnEnd,
+};
+use holdpoint_common::{Answer, AskId, Fact, Hold, HoldShown, SessionId, Snapshot, TurnId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use super::connection::Connection;
+use super::http::Response;
+use crate::attachment::AttachFrom;
+use crate::error::SessionError;
+
+/// One session of a daemon. One that the daemon does not have live is opened again by use.
+#[derive(Clone)]
+pub(crate) struct RemoteSession {
+    connection: Connection,
+    id: SessionId,
+    publisher: watch::Sender<Arc<Snapshot>>,
+    shown: watch::Receiver<Arc<Snapshot>>,
+}
+
+/// A turn of a daemon's session that is being cut.
+pub(crate) struct RemoteTurn {
+    pub(crate) session: RemoteSession,
+    pub(crate) turn: TurnId,
+    /// Its end comes after this number.
+    after: u64,
+}
+
+impl RemoteSession {
+    pub(super) fn new(connection: Connection, snapshot: Arc<Snapshot>) -> Self {
+        let id = snapshot.settings.id.clone();
+        let (publisher, shown) = watch::channel(snapshot);
+        Self { connection, id, publisher, shown }
+    }
+
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// What the session has published, as far as an attachment of this handle has received it.
+    pub(crate) fn shown(&self) -> &watch::Receiver<Arc<Snapshot>> {
+        &self.shown
+    }
+
+    pub(super) fn publisher(&self) -> &watch::Sender<Arc<Snapshot>> {
+        &self.publisher
+    }
+
+    pub(crate) async fn prompt(&self, text: String) -> Result<Prompted, SessionError> {
+        self.post("prompts", &PromptRequest { text }).await
+    }
+
+    pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
+        let path = format!("/v1/asks/{ask}/answer");
+        match self.connection.post(&path, &answer).await {
+            Err(SessionError::NotLive { .. }) => {
+                self.open().await?;
+                self.connection.post(&path, &answer).await
+            }
+            answered => answered,
+        }
+    }
+
+    pub(crate) async fn interrupt(&self, turn: Option<TurnId>) -> Result<Option<RemoteTurn>, SessionError> {
+        let InterruptReply { turn, after, .. } =
+            self.post("interrupt", &InterruptRequest { turn, no_wait: true }).await?;
+        Ok(turn.map(|turn| RemoteTurn { session: self.clone(), turn, after }))
+    }
+
+    pub(crate) async fn hold(&self) -> Result<Hold, SessionError> {
+        self.post("hold", &()).await
+    }
+
+    pub(crate) async fn release(&self) -> Result<Hold, SessionError> {
+        self.post("release", &()).await
+    }
+
+    pub(crate) async fn toggle_hold(&self, shown: HoldShown) -> Result<Hold, SessionError> {
+        self.post("toggle", &ToggleRequest { shown }).await
+    }
+
+    pub(crate) async fn rename(&self, name: String) -> Result<(), SessionError> {
+        self.post("rename", &RenameRequest { name }).await
+    }
+
+    pub(crate) async fn close(&self) -> Result<(), SessionError> {
+        self.connection.post(&self.path("close"), &()).await
+    }
+
+    /// Asks for a stream of it.
+    pub(super) async fn stream(&self, path: &str) -> Result<Response, SessionError> {
+        let path = self.path(path);
+        match self.connection.stream(&path).await {
+            Err(SessionError::NotLive { .. }) => {
+                self.open().await?;
+                self.connection.stream(&path).await
+            }
+            stream => stream,
+        }
+    }
+
+    /// Asks something of it. A daemon that was started anew has it only saved, and nothing was done then.
+    async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SessionError> {
+        let path = self.path(path);
+        match self.connection.post(&path, body).await {
+            Err(SessionError::NotLive { .. }) => {
+                self.open().await?;
+                self.connection.post(&path, body).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn open(&self) -> Result<(), SessionError> {
+        let supplies = Arc::clone(&self.connection.supplies);
+        let snapshot: Arc<Snapshot> = self.connection.post(&self.path("open"), &*supplies).await?;
+        self.publisher.send_replace(snapshot);
+        Ok(())
+    }
+
+    fn path(&self, path: &str) -> String {
+        format!("/v1/sessions/{}/{path}", self.id)
+    }
+}
+
+impl RemoteTurn {
+    /// Waits for its end.
+    pub(crate) async fn end(self) -> Result<TurnEnd, SessionError> {
+        let mut events = self.session.attach(AttachFrom::after(self.after)).await?;
+        while let Some(event) = events.next().await {
+            if let Some(Fact::TurnFinished { outcome, receipt, .. }) = event.fact()
+                && event.turn == Some(self.turn)
+            {
+                return Ok(TurnEnd { turn: self.turn, outcome: *outcome, receipt: receipt.clone() });
+            }
+        }
+        Err(SessionError::Gone { session: self.session.id })
+    }
+}
+
+impl std::fmt::Debug for RemoteTurn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteTurn")
+            .field("session", &self.session.id)
+            .field("turn", &self.turn)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,72 @@
+//! All sessions of a daemon.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdpoint_common::api::{Inbox, InboxAsk, OpenRequest, SessionList};
+use holdpoint_common::{SessionSummary, Snapshot, Supplies, Who};
+
+use super::RemoteSession;
+use super::connection::{Connection, piece};
+use super::http::Method;
+use crate::error::SessionError;
+use crate::open::OpenSession;
+
+/// All sessions of a daemon, for one client.
+#[derive(Clone)]
+pub(crate) struct RemoteSessions(Connection);
+
+impl RemoteSessions {
+    pub(crate) fn new(socket: PathBuf, who: &Who) -> Self {
+        Self(Connection::new(socket.into(), who))
+    }
+
+    pub(crate) fn with_supplies(self, supplies: Supplies) -> Self {
+        Self(self.0.with_supplies(supplies))
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.0
+    }
+
+    pub(crate) async fn open(&self, open: OpenSession) -> Result<RemoteSession, SessionError> {
+        let path = open.workspace.display().to_string();
+        let unusable = |message: &str| SessionError::Workspace { path: path.clone(), message: message.to_owned() };
+        // Where it is, is known here: the daemon works elsewhere.
+        let workspace = std::path::absolute(&open.workspace).map_err(|error| unusable(&error.to_string()))?;
+        let request = OpenRequest {
+            workspace: workspace.into_os_string().into_string().map_err(|_| unusable("its name is not UTF-8"))?,
+            name: open.name,
+            model: open.model,
+            asks: open.asks,
+            policy: open.policy,
+            rules: open.rules,
+            max_steps: open.max_steps,
+            supplies: (*self.0.supplies).clone(),
+        };
+        let snapshot: Arc<Snapshot> = self.0.post("/v1/sessions", &request).await?;
+        Ok(RemoteSession::new(self.0.clone(), snapshot))
+    }
+
+    pub(crate) async fn get(&self, what: &str) -> Result<RemoteSession, SessionError> {
+        let path = format!("/v1/sessions/{}/open", piece(what));
+        let snapshot: Arc<Snapshot> = self.0.post(&path, &*self.0.supplies).await?;
+        Ok(RemoteSession::new(self.0.clone(), snapshot))
+    }
+
+    pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
+        self.0.get(&format!("/v1/sessions/{}", piece(what))).await
+    }
+
+    pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
+        Ok(self.0.get::<Inbox>("/v1/asks").await?.asks)
+    }
+
+    pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {
+        self.0.request(Method::DELETE, &format!("/v1/sessions/{}", piece(what)), None).await.map(|_| ())
+    }
+
+    pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
+        Ok(self.0.get::<SessionList>("/v1/sessions").await?.sessions)
+    }
+}

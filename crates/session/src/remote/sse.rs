@@ -1,0 +1,93 @@
+//! Server-Sent Events, as far as a daemon sends them: fields `event`, `id` and one line of `data`.
+
+use std::ops::Range;
+
+use super::http::{HttpError, Response};
+
+/// Bytes of one frame, at most.
+const FRAME: usize = 256 * 1024 * 1024;
+
+/// A stream of frames.
+pub(super) struct Frames {
+    response: Response,
+    /// What has come; read up to `read`, searched for a frame's end up to `searched`.
+    bytes: Vec<u8>,
+    read: usize,
+    searched: usize,
+}
+
+/// One frame: its kind, `message` where it has none, and its data.
+pub(super) struct Frame<'a> {
+    pub(super) event: &'a str,
+    pub(super) data: &'a [u8],
+}
+
+impl Frames {
+    pub(super) fn new(response: Response) -> Self {
+        Self { response, bytes: Vec::new(), read: 0, searched: 0 }
+    }
+
+    /// The next frame; nothing at the stream's end. Dropped half-way, nothing is lost.
+    pub(super) async fn next(&mut self) -> Result<Option<Frame<'_>>, HttpError> {
+        loop {
+            if let Some(frame) = self.cut() {
+                return Ok(Some(parse(&self.bytes[frame])));
+            }
+            if !self.fill().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next frame, if it has come whole.
+    pub(super) fn ready(&mut self) -> Option<Frame<'_>> {
+        let frame = self.cut()?;
+        Some(parse(&self.bytes[frame]))
+    }
+
+    /// Waits for more; `false` at the stream's end.
+    async fn fill(&mut self) -> Result<bool, HttpError> {
+        let Some(chunk) = self.response.chunk().await? else { return Ok(false) };
+        self.bytes.drain(..self.read);
+        self.searched -= self.read;
+        self.read = 0;
+        if self.bytes.len() + chunk.len() > FRAME {
+            return Err(HttpError::TooLong { most: FRAME });
+        }
+        self.bytes.extend_from_slice(&chunk);
+        Ok(true)
+    }
+
+    /// Where the next whole frame lies; it counts as read.
+    fn cut(&mut self) -> Option<Range<usize>> {
+        loop {
+            let from = self.searched.max(self.read);
+            let Some(end) = memchr::memmem::find(&self.bytes[from..], b"\n\n").map(|at| from + at) else {
+                // Its end may be cut in two.
+                self.searched = self.bytes.len().saturating_sub(1).max(self.read);
+                return None;
+            };
+            let frame = self.read..end;
+            (self.read, self.searched) = (end + 2, end + 2);
+            // A comment keeps the connection alive and says nothing.
+            if self.bytes.get(frame.start) != Some(&b':') {
+                return Some(frame);
+            }
+        }
+    }
+}
+
+fn parse(frame: &[u8]) -> Frame<'_> {
+    let mut parsed = Frame { event: "message", data: &[] };
+    for line in frame.split(|byte| *byte == b'\n') {
+        let (field, value) = line.split_at(memchr::memchr(b':', line).unwrap_or(line.len()));
+        let value = value.strip_prefix(b":").unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match field {
+            b"event" => parsed.event = std::str::from_utf8(value).unwrap_or_default(),
+            b"data" => parsed.data = value,
+            _ => {}
+        }
+    }
+    parsed
+}
