@@ -26,6 +26,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::AnswerError;
@@ -47,7 +48,7 @@ pub const VERSION_HEADER: &str = "holdpoint-api";
 pub const CLIENT_HEADER: &str = "holdpoint-client";
 
 /// Opens a fresh session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenRequest {
     /// The folder it works in: absolute.
@@ -76,7 +77,7 @@ pub struct OpenRequest {
 }
 
 /// Gives a session something to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptRequest {
     /// The words.
@@ -84,7 +85,7 @@ pub struct PromptRequest {
 }
 
 /// A prompt was accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompted {
     /// Its name.
@@ -96,7 +97,7 @@ pub struct Prompted {
 }
 
 /// An answer counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
     /// The ask.
@@ -106,7 +107,7 @@ pub struct Answered {
 }
 
 /// Ends the open turn.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InterruptRequest {
     /// Only if it is this one.
@@ -117,7 +118,7 @@ pub struct InterruptRequest {
 }
 
 /// What an interrupt found.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InterruptReply {
     /// The turn that is cut; nothing if there was no such turn, and nothing changed.
@@ -132,7 +133,7 @@ pub struct InterruptReply {
 }
 
 /// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnEnd {
     /// The turn.
@@ -145,7 +146,7 @@ pub struct TurnEnd {
 }
 
 /// Holds or releases: the other of what the client was showing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToggleRequest {
     /// What it was showing.
@@ -153,7 +154,7 @@ pub struct ToggleRequest {
 }
 
 /// Calls a session something else.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenameRequest {
     /// The new name.
@@ -161,7 +162,7 @@ pub struct RenameRequest {
 }
 
 /// How a client attaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventsQuery {
     /// Only what comes after this number. The header `Last-Event-ID` says the same and goes before it.
@@ -175,7 +176,7 @@ pub struct EventsQuery {
 }
 
 /// One event of a session's stream, by its SSE `event` field; with an SSE `id` only where it is a session's event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "camelCase")]
 pub enum StreamFrame {
     /// The session now. The first of every stream.
@@ -187,7 +188,7 @@ pub enum StreamFrame {
 }
 
 /// Why a client's stream ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "camelCase")]
 pub enum ClientEnd {
     /// It detached.
@@ -207,7 +208,7 @@ pub enum ClientEnd {
 }
 
 /// News of all sessions: a stream's frame, by its SSE `event` field.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "camelCase")]
 pub enum SessionNews {
     /// A session as it is now: one that is new, or that has changed.
@@ -217,7 +218,7 @@ pub enum SessionNews {
 }
 
 /// Every session: live ones first, the newest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionList {
     /// The sessions.
@@ -225,7 +226,7 @@ pub struct SessionList {
 }
 
 /// Open asks, the oldest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Inbox {
     /// The asks.
@@ -233,7 +234,7 @@ pub struct Inbox {
 }
 
 /// An open ask, and whose it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InboxAsk {
     /// The session.
@@ -249,7 +250,7 @@ pub struct InboxAsk {
 }
 
 /// The daemon itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonStatus {
     /// The program's version.
@@ -279,7 +280,7 @@ pub struct DaemonStatus {
 }
 
 /// Sessions, counted by what they do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionCounts {
     /// Live ones.
@@ -295,7 +296,7 @@ pub struct SessionCounts {
 }
 
 /// What went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ErrorBody {
     /// Which error it is: a stable word.

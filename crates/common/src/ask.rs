@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AskId, CallId};
 use crate::time::Timestamp;
 
 /// What kind of answer a pause waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PauseKind {
     /// The tool goes on when the user says so.
@@ -18,7 +19,7 @@ pub enum PauseKind {
 }
 
 /// A tool stops and waits for the user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PauseRequest {
     /// What kind of answer it waits for.
@@ -33,7 +34,7 @@ pub struct PauseRequest {
 }
 
 /// What a tool is told after it asked for a pause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum PauseResponse {
     /// A Continue was answered: go on.
@@ -51,7 +52,7 @@ pub enum PauseResponse {
 }
 
 /// One thing a tool wants to know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
     /// Names the question within its request; the reply carries it.
@@ -66,7 +67,7 @@ pub struct Question {
 }
 
 /// A ready answer to a [`Question`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionOption {
     /// The answer.
@@ -77,7 +78,7 @@ pub struct QuestionOption {
 }
 
 /// A tool asks for words or a choice.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionRequest {
     /// The tool that asks.
@@ -87,7 +88,7 @@ pub struct QuestionRequest {
 }
 
 /// The reply to one [`Question`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionReply {
     /// The question's id.
@@ -97,7 +98,7 @@ pub struct QuestionReply {
 }
 
 /// What a tool is told after it asked a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum QuestionResponse {
     /// The replies, one for each question, in the questions' order.
@@ -114,7 +115,7 @@ pub enum QuestionResponse {
 }
 
 /// What is asked: a pause or a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum AskRequest {
     /// A tool stops and waits.
@@ -135,7 +136,7 @@ impl AskRequest {
 }
 
 /// Where an ask comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AskOrigin {
     /// The policy wants a call confirmed; the call's tool has not begun.
@@ -145,7 +146,7 @@ pub enum AskOrigin {
 }
 
 /// An open ask: what a client needs to show it and to answer it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask {
     /// Names it for ever.
@@ -173,7 +174,7 @@ impl Ask {
 }
 
 /// An open pause, flat: what `sessionGetPauseState` answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PauseState {
     /// Names the ask for ever.
@@ -188,7 +189,7 @@ pub struct PauseState {
 }
 
 /// Who answers a session's asks: a property of the session, given when it opens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AsksMode {
     /// A person does, however long it takes.

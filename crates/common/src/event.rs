@@ -3,6 +3,7 @@
 //! A [`Fact`] is logged; folding the facts gives the session's state. A [`Delta`] is not: it is a piece of
 //! something whose whole a later fact carries, or news about the stream itself.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::{Answer, AnsweredBy, AskCloseCause};
@@ -20,7 +21,7 @@ use crate::turn::{CutCause, Outcome, Receipt, RestoreCause};
 use crate::usage::{ContextFill, Usage};
 
 /// Something that happened to a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// Its number: rising, never repeated, not always by one.
@@ -72,7 +73,7 @@ impl Event {
 }
 
 /// What an [`Event`] says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Body {
     /// Logged.
@@ -82,7 +83,7 @@ pub enum Body {
 }
 
 /// An event that is logged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Fact {
     /// The session began. The first fact of every log.
@@ -246,7 +247,7 @@ fn json_weight(value: &serde_json::Value) -> usize {
 }
 
 /// An event that is not logged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Delta {
     /// A piece of a model's text.
@@ -325,7 +326,7 @@ pub enum Delta {
 }
 
 /// What an item is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ItemKind {
     /// A model's text.

@@ -1,9 +1,11 @@
 //! Names of things: sessions, asks, turns, prompts, calls.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
@@ -68,7 +70,7 @@ impl fmt::Display for AskId {
 }
 
 macro_rules! text_id {
-    ($name:ident) => {
+    ($name:ident, $pattern:literal, $what:literal) => {
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{self}")
@@ -86,16 +88,26 @@ macro_rules! text_id {
                 String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
             }
         }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "description": $what, "pattern": $pattern })
+            }
+        }
     };
 }
 
-text_id!(SessionId);
-text_id!(AskId);
+text_id!(SessionId, "^[a-z0-9-]{1,64}$", "Names one session for ever.");
+text_id!(AskId, "^[a-z0-9-]{1,64}\\.[0-9]+$", "Names one ask for ever: its session, and the number of its event.");
 
 macro_rules! number_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
         pub struct $name(pub u64);
 

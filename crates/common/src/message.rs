@@ -1,5 +1,6 @@
 //! What models and tools say: the parts that facts are made of.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -7,7 +8,7 @@ use crate::id::{CallId, ItemId};
 use crate::output::Kept;
 
 /// One whole answer of a model: what a step's request brought.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AssistantMessage {
     /// Text and thoughts, in the order they came.
@@ -35,7 +36,7 @@ impl AssistantMessage {
 }
 
 /// What a block of an answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockKind {
     /// Said to the user.
@@ -45,7 +46,7 @@ pub enum BlockKind {
 }
 
 /// One stretch of text or thought: an item, and what its deltas add up to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Block {
     /// The item its deltas name.
@@ -60,7 +61,7 @@ pub struct Block {
 }
 
 /// A tool that a model wants called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     /// Our own name for the call; providers are sent this one too, so it is never missing or doubled.
@@ -75,7 +76,7 @@ pub struct ToolCall {
 }
 
 /// How a tool call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ToolStatus {
     /// It did what it was called for.
@@ -91,7 +92,7 @@ pub enum ToolStatus {
 }
 
 /// The end of a tool call: what the model reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
     /// The call.
@@ -135,7 +136,7 @@ impl ToolResult {
 }
 
 /// A file as a tool saw it or left it: enough to notice that someone else has changed it since.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileMark {
     /// Its path, relative to the workspace where it lies inside.

@@ -1,5 +1,6 @@
 //! What is kept of a tool's output: its head and its tail.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes kept from the beginning of a tool call's output.
@@ -11,7 +12,7 @@ pub const KEPT_TAIL: usize = 16 * 1024;
 ///
 /// Pushing the same text in other pieces gives the same value, so what a client folds from deltas equals
 /// what the finishing fact carries. At most [`KEPT_HEAD`] + 2 × [`KEPT_TAIL`] bytes are held.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Kept {
     /// The beginning, cut at a character's boundary.

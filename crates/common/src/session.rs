@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -55,7 +56,7 @@ pub enum NameError {
 }
 
 /// What a session is opened with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionSettings {
     /// The session.
@@ -78,7 +79,7 @@ pub struct SessionSettings {
 }
 
 /// A session at one moment. Everything in it follows from the events up to `seq`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// What it was opened with, under the name it has now.
@@ -118,8 +119,34 @@ pub struct Snapshot {
     pub saved: bool,
 }
 
+impl Snapshot {
+    /// Whether nothing but the number of the last event tells this from `other`.
+    #[must_use]
+    pub fn differs_in_number_only(&self, other: &Self) -> bool {
+        // What was taken from the same place is the same; so nothing of size is compared while text streams.
+        let Self { settings, title, seq: _, status, since, turn, step, asks, hold, queue, jobs, .. } = self;
+        let Self { last_turn, usage, context, files_modified, clients, saved, .. } = self;
+        *status == other.status
+            && *since == other.since
+            && *turn == other.turn
+            && *step == other.step
+            && *clients == other.clients
+            && *saved == other.saved
+            && *usage == other.usage
+            && *context == other.context
+            && *hold == other.hold
+            && *asks == other.asks
+            && *jobs == other.jobs
+            && *last_turn == other.last_turn
+            && *title == other.title
+            && (Arc::ptr_eq(settings, &other.settings) || *settings == other.settings)
+            && (Arc::ptr_eq(files_modified, &other.files_modified) || *files_modified == other.files_modified)
+            && *queue == other.queue
+    }
+}
+
 /// A prompt that waits for its turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedPrompt {
     /// Its name.
@@ -129,7 +156,7 @@ pub struct QueuedPrompt {
 }
 
 /// How a session's last turn ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastTurn {
     /// The turn.
@@ -145,7 +172,7 @@ pub struct LastTurn {
 }
 
 /// A session's line in a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionSummary {
     /// The session.

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::client::Who;
 use crate::id::{AskId, CallId, PromptId};
 
 /// How a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// The model had nothing more to do.
@@ -44,7 +45,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Why a turn was cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum CutCause {
     /// A client interrupted it.
@@ -75,7 +76,7 @@ impl fmt::Display for CutCause {
 }
 
 /// What had ended a session's actor before the session was rebuilt from its log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RestoreCause {
     /// The runtime was restarted.
@@ -87,7 +88,7 @@ pub enum RestoreCause {
 }
 
 /// What an interrupt found and ended. Part of the turn's last event.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
     /// The tool calls that were running, and how each stopped.
@@ -101,7 +102,7 @@ pub struct Receipt {
 }
 
 /// A tool call that an interrupt found running.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoppedTool {
     /// The call.
@@ -113,7 +114,7 @@ pub struct StoppedTool {
 }
 
 /// How a tool call stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum StopHow {
     /// It came back.
@@ -123,7 +124,7 @@ pub enum StopHow {
 }
 
 /// How many processes were ended, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndedProcesses {
     /// Ended by TERM within the grace.
