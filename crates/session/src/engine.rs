@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use actix::prelude::*;
-use holdpoint_common::{Limits, SessionId, SessionSettings, Who};
+use holdpoint_common::{Limits, SessionSettings, Who};
 use holdpoint_tools::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Toolbox, WriteFile};
 use thiserror::Error;
 use tokio::runtime;
 
-use crate::error::SessionError;
-use crate::handle::SessionHandle;
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
 use crate::outfit::{Base, ToolboxMaker};
@@ -67,15 +65,6 @@ impl Engine {
     #[must_use]
     pub fn sessions(&self, who: Who) -> Sessions {
         Sessions::local(self.manager.clone(), who)
-    }
-
-    /// The session of this id as this engine has it, for a client of this name: what a server does for clients that
-    /// open sessions themselves. One that was unloaded is opened again, with what it had; one that is only saved is not.
-    ///
-    /// # Errors
-    /// [`SessionError::NotLive`] if it is only saved; closed if it is that; [`SessionError::Unknown`].
-    pub async fn session(&self, who: Who, id: &SessionId) -> Result<SessionHandle, SessionError> {
-        Sessions::local(self.manager.clone(), who).reach(id).await
     }
 }
 

@@ -62,8 +62,22 @@ impl Sessions {
         Self(Place::Remote(RemoteSessions::new(socket.into(), who)))
     }
 
-    /// The session of this id, as its engine has it.
-    pub(crate) async fn reach(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
+    /// The same, for this client: what it does is done in its name. Of a daemon's clients, the daemon knows the process.
+    #[must_use]
+    pub fn for_client(self, who: Who) -> Self {
+        Self(match self.0 {
+            Place::Local(sessions) => Place::Local(sessions.for_client(who)),
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => Place::Remote(sessions.for_client(&who)),
+        })
+    }
+
+    /// The session of this id as its engine has it, for a server whose clients say themselves what sessions are opened
+    /// with. One that was unloaded is opened again, with what it had; one that is only saved is not.
+    ///
+    /// # Errors
+    /// [`SessionError::NotLive`] if it is only saved; closed if it is that; [`SessionError::Unknown`].
+    pub async fn reach(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
         Ok(match &self.0 {
             Place::Local(sessions) => SessionHandle::local(sessions.reach(id).await?),
             #[cfg(feature = "remote")]

@@ -20,6 +20,10 @@ impl LocalSessions {
         Self(Caller { manager, who, supplies: Arc::default() })
     }
 
+    pub(crate) fn for_client(self, who: Who) -> Self {
+        Self(Caller { who, ..self.0 })
+    }
+
     pub(crate) fn with_supplies(self, supplies: Supplies) -> Self {
         Self(Caller { supplies: Arc::new(supplies), ..self.0 })
     }

@@ -29,8 +29,12 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(super) fn new(socket: Arc<Path>, who: &Who) -> Self {
-        let client = utf8_percent_encode(&who.name, CONTROLS).to_string();
-        Self { socket, client: client.into(), supplies: Arc::default() }
+        let (client, supplies) = (Arc::from(""), Arc::default());
+        Self { socket, client, supplies }.for_client(who)
+    }
+
+    pub(super) fn for_client(self, who: &Who) -> Self {
+        Self { client: utf8_percent_encode(&who.name, CONTROLS).to_string().into(), ..self }
     }
 
     pub(super) fn with_supplies(self, supplies: Supplies) -> Self {

@@ -21,6 +21,10 @@ impl RemoteSessions {
         Self(Connection::new(socket.into(), who))
     }
 
+    pub(crate) fn for_client(self, who: &Who) -> Self {
+        Self(self.0.for_client(who))
+    }
+
     pub(crate) fn with_supplies(self, supplies: Supplies) -> Self {
         Self(self.0.with_supplies(supplies))
     }
