@@ -3,14 +3,17 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `claim` | makes sure that there is one: the lock, the socket |
-//! | `server`, `peer`, `host` | serves HTTP on the socket, to this user alone |
+//! | `server`, `peer`, `connection`, `host` | serves HTTP on the socket, to this user alone, so many at once |
+//! | `api` | what is said there: every path and its handler |
 //! | `status` | what it says of itself |
 //! | `ending` | what ends it, and by when |
 //! | `log` | its log: bounded, private, without secrets |
 //! | `client`, `start`, `stop` | how a command finds it, starts it if there is none, and stops it |
 
+mod api;
 mod claim;
 mod client;
+mod connection;
 mod ending;
 mod host;
 mod log;
@@ -73,11 +76,11 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Stat
         .map_err(|error| failed(&format!("the sessions in {} can't be opened", folders.data().display()), &error))?;
     // The daemon's own environment counts for nothing.
     let catalog = Catalog::new(&config, |_| None);
-    let engine = Engine::builder(catalog).limits(config.limits).store(store.clone());
+    let engine = Engine::builder(catalog).limits(config.limits.clone()).store(store.clone());
     let engine = engine.supervisor(Supervisor::ThisProgram).start()?;
     let runtime = runtime()?;
 
-    let host = Data::new(Host::new(sessions(&engine), store, folders.data(), &claim, &log));
+    let host = Data::new(Host::new(sessions(&engine), store, config.limits, folders.data(), &claim, &log));
     runtime.block_on(async {
         let server = server::start(listener, Data::clone(&host)).map_err(|error| failed("no server", &error))?;
         let serving = server.handle();

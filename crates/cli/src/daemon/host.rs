@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use holdpoint_common::Timestamp;
+use holdpoint_common::{Limits, Timestamp};
 use holdpoint_session::Sessions;
 use holdpoint_session::store::Sqlite;
 use tracing_appender::non_blocking::ErrorCounter;
@@ -17,6 +17,7 @@ pub(super) struct Host {
     /// As the daemon itself sees them.
     pub(super) sessions: Sessions,
     pub(super) store: Sqlite,
+    pub(super) limits: Limits,
     pub(super) socket: PathBuf,
     pub(super) data: PathBuf,
     pub(super) log: PathBuf,
@@ -26,10 +27,18 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(sessions: Sessions, store: Sqlite, data: &Path, claim: &Claim, log: &Log) -> Self {
+    pub(super) fn new(
+        sessions: Sessions,
+        store: Sqlite,
+        limits: Limits,
+        data: &Path,
+        claim: &Claim,
+        log: &Log,
+    ) -> Self {
         Self {
             sessions,
             store,
+            limits,
             socket: claim.socket().path().to_owned(),
             data: data.to_owned(),
             log: log.path.clone(),

@@ -5,20 +5,24 @@ use std::os::unix::net::UnixListener;
 
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
-use actix_web::web::{self, Data, ServiceConfig};
+use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 
+use super::connection::{self, Connections};
 use super::host::Host;
-use super::{peer, status};
+use super::{api, peer};
 
 /// Begins to serve: whoever has connected already waits in the listener's queue. To be called inside of a tokio
 /// runtime; the worker has a thread and a runtime of its own.
 pub(super) fn start(listener: UnixListener, host: Data<Host>) -> io::Result<Server> {
-    let app = move || App::new().app_data(Data::clone(&host)).wrap(from_fn(peer::only_ours)).configure(routes);
-    let server = HttpServer::new(app).workers(1).disable_signals().on_connect(peer::note);
+    let app = move || {
+        let app = App::new().app_data(Data::clone(&host)).configure(api::routes);
+        app.wrap(from_fn(connection::admit)).wrap(from_fn(peer::only_ours))
+    };
+    let connections = Connections::default();
+    let server = HttpServer::new(app).workers(1).disable_signals();
+    // Who closes its end is gone: nobody reads an answer then, and a stream would notice it at its next event only.
+    let server = server.h1_allow_half_closed(false).max_connections(connection::MOST + connection::REFUSED);
+    let server = server.on_connect(move |io, extensions| connections.note(io, extensions));
     Ok(server.listen_uds(listener)?.run())
-}
-
-fn routes(config: &mut ServiceConfig) {
-    config.service(web::scope("/v1").route("/status", web::get().to(status::get)));
 }

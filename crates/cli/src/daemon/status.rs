@@ -1,8 +1,7 @@
 //! What the daemon says of itself: `GET /v1/status`.
 
-use actix_web::HttpResponse;
-use actix_web::web::Data;
 use holdpoint_common::{SessionStatus, SessionSummary, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::API_VERSION;
@@ -11,7 +10,7 @@ use crate::error::CliError;
 use crate::folders::Folders;
 
 /// The daemon itself. What a daemon of another version leaves out is taken as nothing.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Status {
     /// The program's version.
@@ -37,7 +36,7 @@ pub(crate) struct Status {
 }
 
 /// Sessions, counted by what they do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Counts {
     /// Live ones.
@@ -46,11 +45,6 @@ pub(crate) struct Counts {
     pub(crate) busy: usize,
     /// Of these, those that wait for an answer.
     pub(crate) waiting: usize,
-}
-
-/// `GET /v1/status`
-pub(super) async fn get(host: Data<Host>) -> HttpResponse {
-    HttpResponse::Ok().json(of(&host).await)
 }
 
 /// The daemon now.

@@ -1,0 +1,47 @@
+//! Asks: the inbox, one session's, and their answers.
+
+use holdpoint_common::api::{Answered, Inbox, InboxAsk};
+use holdpoint_common::{Answer, AskId};
+use holdpoint_session::SessionError;
+
+use super::body::Body;
+use super::caller::Caller;
+use super::fault::Fault;
+use super::parts::{AskPart, Id};
+use super::reply::Reply;
+
+/// `GET asks`
+pub(super) async fn inbox(caller: Caller) -> Result<Reply<Inbox>, Fault> {
+    Ok(Reply(Inbox { asks: caller.sessions().inbox().await? }))
+}
+
+/// `GET sessions/{id}/asks`
+pub(super) async fn of_session(caller: Caller, Id(id): Id) -> Result<Reply<Inbox>, Fault> {
+    let asks = caller.sessions().inbox().await?;
+    let asks: Vec<InboxAsk> = asks.into_iter().filter(|ask| ask.session == id).collect();
+    if asks.is_empty() && caller.sessions().look(id.as_str()).await?.settings.id != id {
+        return Err(SessionError::Unknown { what: id.to_string() }.into());
+    }
+    Ok(Reply(Inbox { asks }))
+}
+
+/// `POST asks/{ask}/answer`
+pub(super) async fn answer(
+    caller: Caller,
+    AskPart(ask): AskPart,
+    Body(answer): Body<Answer>,
+) -> Result<Reply<Answered>, Fault> {
+    let given = answer.word();
+    let answered = give(&caller, &ask, answer).await;
+    match &answered {
+        Ok(_) => tracing::info!(peer = %caller.peer, client = caller.who.name, %ask, given, "answer accepted"),
+        Err(fault) => {
+            tracing::warn!(peer = %caller.peer, client = caller.who.name, %ask, given, why = fault.code(), "answer refused");
+        }
+    }
+    answered.map(Reply)
+}
+
+async fn give(caller: &Caller, ask: &AskId, answer: Answer) -> Result<Answered, Fault> {
+    Ok(caller.session(&ask.session).await?.answer(ask, answer).await?)
+}

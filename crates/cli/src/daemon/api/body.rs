@@ -1,0 +1,84 @@
+//! The body of a request: JSON of a bounded size, whatever the client calls it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use actix_web::dev::Payload;
+use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::web::{Bytes, BytesMut, Data};
+use actix_web::{FromRequest, HttpRequest};
+use futures_util::StreamExt;
+use holdpoint_common::Limits;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::fault::Fault;
+use super::openapi::{Operation, Takes};
+use crate::daemon::host::Host;
+
+/// Bytes that anything but a prompt may take: an environment, above all.
+const ROOM: usize = 4 * 1024 * 1024;
+
+/// Bytes that JSON takes for one byte of a prompt, at most (`\u001b`).
+const ESCAPED: usize = 6;
+
+/// How long a body may take to come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A body, read. None at all is read as `{}`.
+pub(super) struct Body<T>(pub(super) T);
+
+/// Bytes of a body, at most.
+pub(super) fn most(limits: &Limits) -> usize {
+    limits.max_prompt_bytes.saturating_mul(ESCAPED).saturating_add(ROOM)
+}
+
+/// All of a body that comes, of at most so many bytes.
+pub(super) async fn whole(request: &HttpRequest, payload: &mut Payload, most: usize) -> Result<Bytes, Fault> {
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > most as u64) {
+        return Err(Fault::too_large(most));
+    }
+    let reading = async {
+        let mut whole = BytesMut::new();
+        while let Some(piece) = payload.next().await {
+            let piece = piece.map_err(|error| Fault::malformed(format!("the body broke off: {error}")))?;
+            if whole.len() + piece.len() > most {
+                return Err(Fault::too_large(most));
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole.freeze())
+    };
+    tokio::time::timeout(PATIENCE, reading).await.unwrap_or_else(|_| Err(Fault::too_slow()))
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    let text = std::str::from_utf8(body)
+        .map_err(|error| Fault::malformed(format!("the body is not UTF-8 at byte {}", error.valid_up_to())))?;
+    if text.starts_with('\u{feff}') {
+        return Err(Fault::malformed("the body begins with a byte order mark"));
+    }
+    let text = if text.trim_ascii().is_empty() { "{}" } else { text };
+    serde_json::from_str(text).map_err(|error| Fault::malformed(format!("the body can't be read: {error}")))
+}
+
+impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
+    type Error = Fault;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, Fault>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, mut payload) = (request.clone(), payload.take());
+        Box::pin(async move {
+            let most = request.app_data::<Data<Host>>().map_or(ROOM, |host| most(&host.limits));
+            read(&whole(&request, &mut payload, most).await?).map(Self)
+        })
+    }
+}
+
+impl<T: JsonSchema> Takes for Body<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.body::<T>("application/json");
+    }
+}

@@ -1,0 +1,135 @@
+//! What is answered when something can't be done: an [`ErrorBody`], with the status that fits it.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, ResponseError};
+use holdpoint_common::AnswerError;
+use holdpoint_common::api::{API_VERSION, ErrorBody};
+use holdpoint_session::SessionError;
+use holdpoint_session::model::ModelError;
+use holdpoint_session::state::Refused;
+
+/// Something that can't be done.
+#[derive(Debug)]
+pub(super) struct Fault {
+    status: StatusCode,
+    body: Box<ErrorBody>,
+}
+
+impl Fault {
+    fn new(status: StatusCode, code: &str, message: impl fmt::Display) -> Self {
+        let body = ErrorBody { code: code.to_owned(), message: message.to_string(), ..ErrorBody::default() };
+        Self { status, body: Box::new(body) }
+    }
+
+    fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.body.hint = Some(hint.to_string());
+        self
+    }
+
+    /// What came can't be read: what is wrong with it, and where.
+    pub(super) fn malformed(message: impl fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed", message)
+    }
+
+    /// More came than is taken.
+    pub(super) fn too_large(most: usize) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "tooLarge", format!("the body is longer than {most} bytes, the limit"))
+    }
+
+    /// What was to come did not.
+    pub(super) fn too_slow() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "tooSlow", "the rest of the body has not come in time")
+    }
+
+    /// The client speaks another version.
+    pub(super) fn other_version(theirs: &str) -> Self {
+        let what = format!("this daemon speaks version {API_VERSION} of the API, not {theirs}");
+        let hint = "only `status`, the list of sessions and `stop` are the same in all versions";
+        Self::new(StatusCode::UPGRADE_REQUIRED, "otherVersion", what).hint(hint)
+    }
+
+    /// There is nothing at this path.
+    pub(super) fn no_such_path(path: &str) -> Self {
+        let hint = "/v1/openapi.json has every path";
+        Self::new(StatusCode::NOT_FOUND, "unknownPath", format!("there is nothing at {path}")).hint(hint)
+    }
+
+    /// That is not done with what is at this path.
+    pub(super) fn no_such_method(method: &str, path: &str) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "unknownMethod", format!("{method} is not done with {path}"))
+            .hint("/v1/openapi.json has every path")
+    }
+
+    /// The system did not do it.
+    pub(super) fn failed(message: impl fmt::Display) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", message)
+    }
+
+    /// Which fault it is: a stable word.
+    pub(super) fn code(&self) -> &str {
+        &self.body.code
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.body.message)
+    }
+}
+
+impl ResponseError for Fault {
+    fn status_code(&self) -> StatusCode {
+        self.status
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        HttpResponse::build(self.status).json(&self.body)
+    }
+}
+
+impl From<SessionError> for Fault {
+    fn from(error: SessionError) -> Self {
+        let hint = match &error {
+            SessionError::Model(ModelError::Setup { hint, .. }) => Some(hint.clone()),
+            _ => None,
+        };
+        Self { status: status(&error), body: Box::new(error.to_body(hint)) }
+    }
+}
+
+/// The status that fits an error.
+fn status(error: &SessionError) -> StatusCode {
+    match error {
+        SessionError::Unknown { .. } => StatusCode::NOT_FOUND,
+        SessionError::Ambiguous { .. }
+        | SessionError::NameTaken { .. }
+        | SessionError::Live { .. }
+        | SessionError::NotLive { .. } => StatusCode::CONFLICT,
+        SessionError::TooManySessions { .. } | SessionError::TooManyClients { .. } => StatusCode::TOO_MANY_REQUESTS,
+        SessionError::Workspace { .. } | SessionError::Model(_) | SessionError::Policy(_) => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        SessionError::Refused(refused) => match refused {
+            Refused::Closed => StatusCode::GONE,
+            Refused::QueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refused::NotSaving { .. } => StatusCode::INSUFFICIENT_STORAGE,
+            Refused::PromptTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Refused::Answer(error) => answer_status(error),
+            _ => StatusCode::UNPROCESSABLE_ENTITY,
+        },
+        SessionError::Answer(error) => answer_status(error),
+        SessionError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn answer_status(error: &AnswerError) -> StatusCode {
+    match error {
+        AnswerError::AlreadyAnswered { .. } => StatusCode::CONFLICT,
+        AnswerError::Closed { .. } => StatusCode::GONE,
+        AnswerError::Unknown { .. } => StatusCode::NOT_FOUND,
+        _ => StatusCode::UNPROCESSABLE_ENTITY,
+    }
+}

@@ -1,0 +1,69 @@
+//! Sessions: listed, opened, looked at, renamed, closed, deleted.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use holdpoint_common::api::{OpenRequest, RenameRequest, SessionList};
+use holdpoint_common::{Snapshot, Supplies};
+use holdpoint_session::{OpenSession, SessionError};
+
+use super::body::Body;
+use super::caller::{AnyCaller, Caller};
+use super::fault::Fault;
+use super::parts::{Id, What};
+use super::reply::{Done, Reply};
+
+/// `GET sessions`
+pub(super) async fn list(AnyCaller(caller): AnyCaller) -> Result<Reply<SessionList>, Fault> {
+    Ok(Reply(SessionList { sessions: caller.sessions().list().await? }))
+}
+
+/// `POST sessions`
+pub(super) async fn open(caller: Caller, Body(request): Body<OpenRequest>) -> Result<Reply<Arc<Snapshot>>, Fault> {
+    let OpenRequest { workspace, name, model, asks, policy, rules, max_steps, supplies } = request;
+    // The daemon's own folder means nothing to a client.
+    if !Path::new(&workspace).is_absolute() {
+        let message = "the path is not absolute".to_owned();
+        return Err(SessionError::Workspace { path: workspace, message }.into());
+    }
+    let mut open = OpenSession::in_folder(workspace).asks(asks).policy(policy).rules(rules).max_steps(max_steps);
+    if let Some(name) = name {
+        open = open.name(name);
+    }
+    if let Some(model) = model {
+        open = open.model(model);
+    }
+    Ok(Reply(caller.sessions().with_supplies(supplies).open(open).await?.snapshot()))
+}
+
+/// `POST sessions/{what}/open`
+pub(super) async fn reopen(
+    caller: Caller,
+    What(what): What,
+    Body(supplies): Body<Supplies>,
+) -> Result<Reply<Arc<Snapshot>>, Fault> {
+    Ok(Reply(caller.sessions().with_supplies(supplies).get(&what).await?.snapshot()))
+}
+
+/// `GET sessions/{what}`
+pub(super) async fn look(caller: Caller, What(what): What) -> Result<Reply<Arc<Snapshot>>, Fault> {
+    Ok(Reply(caller.sessions().look(&what).await?))
+}
+
+/// `POST sessions/{id}/rename`
+pub(super) async fn rename(caller: Caller, Id(id): Id, Body(request): Body<RenameRequest>) -> Result<Done, Fault> {
+    caller.session(&id).await?.rename(request.name).await?;
+    Ok(Done)
+}
+
+/// `POST sessions/{id}/close`
+pub(super) async fn close(caller: Caller, Id(id): Id) -> Result<Done, Fault> {
+    caller.session(&id).await?.close().await?;
+    Ok(Done)
+}
+
+/// `DELETE sessions/{what}`
+pub(super) async fn delete(caller: Caller, What(what): What) -> Result<Done, Fault> {
+    caller.sessions().delete(&what).await?;
+    Ok(Done)
+}

@@ -1,0 +1,55 @@
+//! Turns: begun by a prompt, interrupted, held and released.
+
+use holdpoint_common::Hold;
+use holdpoint_common::api::{InterruptReply, InterruptRequest, PromptRequest, Prompted, ToggleRequest};
+use holdpoint_session::Interruption;
+
+use super::body::Body;
+use super::caller::Caller;
+use super::fault::Fault;
+use super::parts::Id;
+use super::reply::Reply;
+
+/// `POST sessions/{id}/prompts`
+pub(super) async fn prompt(
+    caller: Caller,
+    Id(id): Id,
+    Body(request): Body<PromptRequest>,
+) -> Result<Reply<Prompted>, Fault> {
+    Ok(Reply(caller.session(&id).await?.prompt(request.text).await?))
+}
+
+/// `POST sessions/{id}/interrupt`: answered with the receipt, unless the client does not wait for it.
+pub(super) async fn interrupt(
+    caller: Caller,
+    Id(id): Id,
+    Body(InterruptRequest { turn, no_wait }): Body<InterruptRequest>,
+) -> Result<Reply<InterruptReply>, Fault> {
+    let session = caller.session(&id).await?;
+    let after = session.snapshot().seq;
+    let Interruption::Interrupting(cut) = session.interrupt(turn).await? else {
+        return Ok(Reply(InterruptReply { turn: None, after, end: None }));
+    };
+    let turn = Some(cut.turn);
+    let end = if no_wait { None } else { Some(cut.end().await?) };
+    Ok(Reply(InterruptReply { turn, after, end }))
+}
+
+/// `POST sessions/{id}/hold`
+pub(super) async fn hold(caller: Caller, Id(id): Id) -> Result<Reply<Hold>, Fault> {
+    Ok(Reply(caller.session(&id).await?.hold().await?))
+}
+
+/// `POST sessions/{id}/release`
+pub(super) async fn release(caller: Caller, Id(id): Id) -> Result<Reply<Hold>, Fault> {
+    Ok(Reply(caller.session(&id).await?.release().await?))
+}
+
+/// `POST sessions/{id}/toggle`
+pub(super) async fn toggle(
+    caller: Caller,
+    Id(id): Id,
+    Body(request): Body<ToggleRequest>,
+) -> Result<Reply<Hold>, Fault> {
+    Ok(Reply(caller.session(&id).await?.toggle_hold(request.shown).await?))
+}
