@@ -128,6 +128,8 @@ pub enum AskCloseCause {
     SessionClosed,
     /// The turn or the call ended without waiting for it.
     TurnEnded,
+    /// The runtime was stopped.
+    Shutdown,
     /// The runtime was restarted and the asking tool is gone.
     Restart,
     /// The session failed and the asking tool is gone.
@@ -140,6 +142,7 @@ impl fmt::Display for AskCloseCause {
             Self::Interrupted => "the turn was interrupted",
             Self::SessionClosed => "the session was closed",
             Self::TurnEnded => "its turn ended",
+            Self::Shutdown => "the runtime was stopped",
             Self::Restart => "the runtime was restarted",
             Self::Panicked => "the session failed",
         })

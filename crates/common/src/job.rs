@@ -44,6 +44,8 @@ pub enum JobEnd {
     Interrupted,
     /// The session was closed.
     SessionClosed,
+    /// The runtime was stopped.
+    Shutdown,
     /// What watched it is gone: the runtime was restarted, or the session failed.
     Lost,
 }
@@ -57,6 +59,7 @@ impl fmt::Display for JobEnd {
             Self::TimedOut => f.write_str("timed out"),
             Self::Interrupted => f.write_str("ended with its turn"),
             Self::SessionClosed => f.write_str("ended with the session"),
+            Self::Shutdown => f.write_str("ended with the runtime"),
             Self::Lost => f.write_str("lost: what watched it is gone"),
         }
     }

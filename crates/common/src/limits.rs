@@ -133,6 +133,12 @@ pub const LEAVE_AFTER: Duration = Duration::from_secs(1);
 /// How long a save may take before clients are told that what happens is not saved.
 pub const SAVE_LATE: Duration = Duration::from_secs(2);
 
+/// The longest that an engine takes to stop: what has not come back by then is left, and its processes are killed.
+pub const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a piece of an answer that is still coming waits before it is saved: with the save itself under two seconds.
+pub const DRAFT_EVERY: Duration = Duration::from_secs(1);
+
 /// Bytes of one delta of a model's text or thought.
 pub const TEXT_DELTA: usize = 4 * 1024;
 

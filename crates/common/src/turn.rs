@@ -58,6 +58,8 @@ pub enum CutCause {
         /// Who.
         by: Who,
     },
+    /// The runtime was stopped while it was open.
+    Shutdown,
     /// The runtime was restarted while it was open.
     Restart,
     /// The session's actor failed while it was open.
@@ -69,6 +71,7 @@ impl fmt::Display for CutCause {
         match self {
             Self::User { by } => write!(f, "interrupted by {by}"),
             Self::Close { by } => write!(f, "session closed by {by}"),
+            Self::Shutdown => f.write_str("the runtime was stopped"),
             Self::Restart => f.write_str("the runtime was restarted"),
             Self::Panic => f.write_str("the session failed"),
         }

@@ -6,6 +6,7 @@
 mod ask;
 mod client;
 mod close;
+mod draft;
 mod gate;
 mod hold;
 mod interrupt;
@@ -30,6 +31,7 @@ use crate::outfit::Outfit;
 use crate::state::{Effect, Input, Moment, Refused, Reply, State, decide};
 use crate::store::{SessionLog, StoreError};
 use ask::ToolAsks;
+use draft::Draft;
 use gate::Gates;
 use interrupt::Ends;
 use outbox::{Action, Outbox, Parcel};
@@ -40,7 +42,7 @@ pub(crate) use ask::AnswerAsk;
 pub(crate) use client::{Attach, Attached, ClientQueue, Older};
 #[cfg(feature = "test-support")]
 pub(crate) use close::PanicNow;
-pub(crate) use close::{Close, Stop, Unload};
+pub(crate) use close::{Close, Shutdown, Unload};
 pub(crate) use hold::{Hold, Release, ToggleHold};
 pub(crate) use interrupt::{Interrupt, Interrupted};
 pub(crate) use prompt::Prompt;
@@ -61,6 +63,8 @@ pub(crate) struct SessionActor {
     log: Arc<dyn SessionLog>,
     /// What waits for saves.
     outbox: Outbox,
+    /// What is not saved of an answer that is still coming.
+    draft: Draft,
     /// The newest events, for those who attach.
     ring: Ring,
     /// Those who are attached.
@@ -81,8 +85,8 @@ pub(crate) struct SessionActor {
     asks: ToolAsks,
     /// Those who wait for a turn's end.
     ends: Ends,
-    /// What had ended the actor before this one, if there was one.
-    restored: Option<RestoreCause>,
+    /// What had ended the actor before this one, if there was one, and what it had saved of an answer.
+    restored: Option<Restored>,
     /// What the session works with.
     outfit: Arc<Outfit>,
     /// Held by every runner of the session: when all are dropped, nothing of it runs any more.
@@ -96,8 +100,16 @@ pub(crate) struct Parts {
     pub(crate) log: Arc<dyn SessionLog>,
     pub(crate) shown: watch::Sender<Arc<Snapshot>>,
     pub(crate) outfit: Arc<Outfit>,
-    pub(crate) restored: Option<RestoreCause>,
+    pub(crate) restored: Option<Restored>,
     pub(crate) alive: mpsc::Sender<()>,
+}
+
+/// What an actor is rebuilt after.
+pub(crate) struct Restored {
+    /// What had ended the one before.
+    pub(crate) cause: RestoreCause,
+    /// What it had saved of an answer that was still coming.
+    pub(crate) draft: Vec<Arc<Event>>,
 }
 
 impl SessionActor {
@@ -105,6 +117,7 @@ impl SessionActor {
         let Parts { state, numbers, log, shown, outfit, restored, alive } = parts;
         Self {
             outbox: Outbox::after(state.last()),
+            draft: Draft::default(),
             ring: Ring::new(&outfit.limits, numbers.start.saturating_sub(1)),
             clients: client::Clients::default(),
             told: state.status(),
@@ -145,15 +158,21 @@ impl SessionActor {
             let (turn, step) = self.state.place(&fact);
             let event = Arc::new(Event { seq: self.number(ctx), at, turn, step, body: Body::Fact(fact) });
             self.state.apply(&event);
-            if let Some(Fact::TurnFinished { outcome, receipt, .. }) = event.fact() {
-                self.end_runner(ctx);
-                actions.extend(turn.map(|turn| Action::TurnOver(turn, *outcome, receipt.clone())));
+            match event.fact() {
+                Some(Fact::AssistantMessage(_)) => self.end_draft(ctx),
+                Some(Fact::TurnFinished { outcome, receipt, .. }) => {
+                    self.end_draft(ctx);
+                    self.end_runner(ctx);
+                    actions.extend(turn.map(|turn| Action::TurnOver(turn, *outcome, receipt.clone())));
+                }
+                _ => {}
             }
             numbered.push(event);
         }
         for effect in effects {
             match effect {
                 Effect::Cancel { turn } => self.cancel_runner(turn),
+                Effect::Abandon { .. } => self.end_runner(ctx),
                 Effect::Start { turn } => actions.push(Action::Start(turn)),
                 Effect::Wake { ask, reply } => actions.push(Action::Wake(ask, reply)),
                 Effect::Stop => actions.push(Action::Stop),
@@ -180,6 +199,7 @@ impl SessionActor {
         let turn = self.state.turn();
         let (turn, step) = (turn.map(|turn| turn.id), turn.map(|turn| turn.step).filter(|step| *step > 0));
         let event = Arc::new(Event { seq: self.number(ctx), at: now(), turn, step, body: Body::Delta(delta) });
+        self.drafted(&event, ctx);
         if self.outbox.is_empty() {
             self.publish(event);
         } else {
@@ -247,9 +267,9 @@ impl Actor for SessionActor {
     fn started(&mut self, ctx: &mut Self::Context) {
         self.outfit.workspace.files().recall(self.state.files_seen().cloned());
         self.show(self.state.snapshot(self.numbers.start.saturating_sub(1), 0, true));
-        if let Some(cause) = self.restored.take() {
+        if let Some(Restored { cause, draft }) = self.restored.take() {
             // `Restored` is never refused.
-            let _ = self.take(Input::Restored { cause }, ctx);
+            let _ = self.take(Input::Restored { cause, draft }, ctx);
         }
     }
 }

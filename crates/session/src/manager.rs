@@ -8,6 +8,7 @@ mod rename;
 mod restore;
 mod room;
 mod roster;
+mod shutdown;
 mod start;
 
 use std::collections::{BTreeSet, HashMap};
@@ -29,6 +30,7 @@ use crate::state::Refused;
 
 pub(crate) use delete::DeleteSession;
 pub(crate) use rename::RenameSession;
+pub(crate) use shutdown::Shutdown;
 
 /// Knows every session of an engine.
 pub(crate) struct Manager {
@@ -163,11 +165,6 @@ pub(crate) struct CloseSession {
     pub(crate) id: SessionId,
     pub(crate) by: Who,
 }
-
-/// Ends every turn and stops the system.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Shutdown;
 
 /// A session's actor has ended.
 #[derive(Message)]
@@ -410,37 +407,6 @@ impl Handler<ActorEnded> for Manager {
             if let Err(error) = start::resume(&manager, &room, id.clone(), 0).await {
                 tracing::error!(session = %id, %error, "the session could not be rebuilt");
             }
-        });
-    }
-}
-
-impl Handler<Shutdown> for Manager {
-    type Result = ();
-
-    fn handle(&mut self, _: Shutdown, _: &mut Self::Context) {
-        self.stopping = true;
-        let mut running = Vec::new();
-        for entry in self.sessions.values_mut() {
-            if let Life::Live { actor, alive } = std::mem::replace(&mut entry.life, Life::Saved) {
-                running.push((actor, alive));
-            }
-        }
-        let grace = self.base.limits.grace() + 2 * holdpoint_common::limits::LEAVE_AFTER;
-        actix_rt::spawn(async move {
-            let by = Who::named("engine");
-            for (actor, _) in &running {
-                actor.do_send(actor::Interrupt { turn: None, by: by.clone() });
-                actor.do_send(actor::Stop);
-            }
-            let down = async {
-                for (_, mut alive) in running {
-                    while alive.recv().await.is_some() {}
-                }
-            };
-            if tokio::time::timeout(grace, down).await.is_err() {
-                tracing::warn!("some tools did not come back and are left");
-            }
-            System::current().stop();
         });
     }
 }

@@ -123,6 +123,8 @@ pub struct Cut {
     pub prompts: Vec<PromptId>,
     /// The session is to end with the turn.
     pub closing: Option<Who>,
+    /// The runtime stops: the actor is to end with the turn.
+    pub stopping: bool,
 }
 
 /// How an ask was settled.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
+use holdpoint_common::{Event, Fact, SessionId, SessionSummary, Timestamp};
 use thiserror::Error;
 
 pub use memory::Memory;
@@ -80,6 +80,19 @@ pub trait SessionLog: Send + Sync + 'static {
     fn read(&self, range: Range<u64>, newest: Option<usize>)
     -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
 
+    /// Keeps pieces of the answer that a model is giving, durably: deltas, each of which goes on where the one before
+    /// ended. They are no facts: an append that has the answer, or the end of its turn, drops them.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the same pieces come again, with those that came since.
+    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>>;
+
+    /// What is kept of an answer that did not become a fact, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if it can't be read.
+    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
+
     /// Sets `count` numbers aside that were never set aside before, above every fact there is. Durable: they are not
     /// given again after a restart.
     ///
@@ -126,6 +139,11 @@ pub enum StoreError {
         /// What happened.
         message: String,
     },
+}
+
+/// Whether these facts end the answer that a draft is of.
+fn end_draft(facts: &[Arc<Event>]) -> bool {
+    facts.iter().any(|event| matches!(event.fact(), Some(Fact::AssistantMessage(_) | Fact::TurnFinished { .. })))
 }
 
 /// What facts come to, for a list; nothing if they do not begin with a session's opening.

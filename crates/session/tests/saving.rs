@@ -31,6 +31,8 @@ struct Door {
     yields: Arc<AtomicBool>,
     /// How often it was tried.
     tries: Arc<AtomicUsize>,
+    /// How many pieces of drafts were kept.
+    drafted: watch::Sender<usize>,
 }
 
 struct DoorLog {
@@ -47,6 +49,7 @@ impl Door {
             saved: Arc::default(),
             yields: Arc::default(),
             tries: Arc::default(),
+            drafted: watch::Sender::new(0),
         }
     }
 
@@ -118,6 +121,24 @@ impl SessionLog for DoorLog {
         newest: Option<usize>,
     ) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
         self.log.read(range, newest)
+    }
+
+    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+        if self.door.full.load(Ordering::SeqCst) {
+            return std::future::ready(Err(StoreError::Io { message: "no space left on device".into() })).boxed();
+        }
+        let (drafted, count) = (self.door.drafted.clone(), pieces.len());
+        let keep = self.log.keep_draft(pieces);
+        async move {
+            keep.await?;
+            drafted.send_modify(|kept| *kept += count);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        self.log.draft()
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
@@ -278,4 +299,73 @@ async fn a_session_that_is_not_saved_keeps_its_place() {
     door.full.store(false, Ordering::SeqCst);
     let refused = soon("an answer", harness.sessions().open(harness.session())).await.err().unwrap();
     assert_eq!(refused, holdpoint_session::SessionError::TooManySessions { most: 1 });
+}
+
+/// What has come of an answer is saved while it is still coming, and kept when its turn is cut by a fault.
+#[tokio::test]
+async fn m_b7_what_came_of_an_answer_is_kept_when_its_session_fails() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let answer = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    for piece in ["half ", "an ", "answer \u{1f600}"] {
+        assert!(answer.text(piece));
+        events.until(piece, |event| said(event).filter(|text| text.contains(piece)).map(|_| ())).await;
+    }
+    let mut drafted = door.drafted.subscribe();
+    soon("the draft", drafted.wait_for(|kept| *kept == 1)).await.unwrap();
+    drop(events);
+    session.panic_now().await;
+    let mut events = harness.watch(&session).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Panicked);
+    let kept: Vec<_> = events.facts().filter_map(partial).collect();
+    assert_eq!(kept, ["half an answer \u{1f600}"]);
+    // It is a part of the conversation now, and the draft is gone.
+    session.prompt("go on").await.unwrap();
+    session.settled().await.unwrap();
+    let sent = harness.model.requests().pop().unwrap().messages;
+    assert!(sent.iter().any(|message| format!("{message:?}").contains("half an answer")), "{sent:?}");
+    session.panic_now().await;
+    session.settled().await.unwrap();
+    let mut events = harness.watch(&session).await;
+    let restores = |event: &Event| matches!(event.fact(), Some(Fact::SessionRestored { .. })).then_some(());
+    events.until("the first restore", restores).await;
+    events.until_new("the second restore", restores).await;
+    assert_eq!(events.facts().filter_map(partial).count(), 1);
+}
+
+#[tokio::test]
+async fn t_u6_a_disk_that_fills_up_in_the_middle_of_an_answer_is_told() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let answer = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    events.step_started().await;
+    door.full.store(true, Ordering::SeqCst);
+    answer.text("something");
+    let told = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", told).await;
+    door.full.store(false, Ordering::SeqCst);
+    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
+    events.until("saved again", again).await;
+    assert_eq!(*door.drafted.borrow(), 1, "with all that was not");
+    assert!(session.snapshot().saved);
+}
+
+fn said(event: &Event) -> Option<&str> {
+    match event.delta() {
+        Some(Delta::Text { text, .. }) => Some(text),
+        _ => None,
+    }
+}
+
+fn partial(fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::AssistantMessage(message) => message.partial.then(|| message.text()),
+        _ => None,
+    }
 }

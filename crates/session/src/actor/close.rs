@@ -42,16 +42,18 @@ impl Handler<Unload> for SessionActor {
     }
 }
 
-/// Ends the actor, whatever its state: the engine stops.
+/// Ends the actor: the runtime stops. Its turn is cut, and what can go on after a restart stays as it is.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Stop;
+pub(crate) struct Shutdown;
 
-impl Handler<Stop> for SessionActor {
+impl Handler<Shutdown> for SessionActor {
     type Result = ();
 
-    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
-        ctx.stop();
+    fn handle(&mut self, _: Shutdown, ctx: &mut Self::Context) {
+        tracing::info!("shut down");
+        // Refused by a session that is closed: it ends anyway.
+        let _ = self.take(Input::Shutdown, ctx);
     }
 }
 

@@ -158,12 +158,7 @@ impl SessionActor {
                     self.outbox.unsaved.pop_front();
                 }
                 self.release(ctx);
-                if self.outbox.failing && self.outbox.unsaved.is_empty() {
-                    self.outbox.failing = false;
-                    tracing::info!("saving works again");
-                    self.shown.send_modify(|shown| Arc::make_mut(shown).saved = true);
-                    self.tell(Delta::SavedAgain, ctx);
-                }
+                self.saves_again(ctx);
             }
             // An append whose failure was told had been written all the same.
             Err(StoreError::Conflict { last, .. }) if self.outbox.unsaved.iter().any(|fact| fact.seq == last) => {
@@ -181,8 +176,18 @@ impl SessionActor {
         }
     }
 
+    /// A save has come to pass: if that was in doubt, and nothing is left to be saved, everyone is told.
+    pub(super) fn saves_again(&mut self, ctx: &mut Context<Self>) {
+        if self.outbox.failing && self.outbox.unsaved.is_empty() {
+            self.outbox.failing = false;
+            tracing::info!("saving works again");
+            self.shown.send_modify(|shown| Arc::make_mut(shown).saved = true);
+            self.tell(Delta::SavedAgain, ctx);
+        }
+    }
+
     /// Saving failed or is late: the session goes on, and everyone is told.
-    fn not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
+    pub(super) fn not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
         if self.outbox.failing {
             return;
         }

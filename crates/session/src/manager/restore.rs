@@ -32,13 +32,15 @@ pub(super) async fn all(base: &Arc<Base>) {
 /// Mends one, and says how many facts that took.
 async fn one(base: &Base, id: &SessionId) -> Result<usize, SessionError> {
     let log = base.store.open(id).await?;
-    let mut state = fold(&*log).await?;
+    let Found { mut state, draft } = find(&*log).await?;
     // A decision takes few numbers, but how many is not known before.
     let mut numbers = log.reserve(crate::actor::NUMBERS).await?;
     let last = state.last();
     let moment = Moment { now: now(), next: numbers.start, limits: &base.limits };
     // `Restored` is never refused.
-    let Ok(decision) = decide(&state, moment, Input::Restored { cause: RestoreCause::Restart }) else { return Ok(0) };
+    let Ok(decision) = decide(&state, moment, Input::Restored { cause: RestoreCause::Restart, draft }) else {
+        return Ok(0);
+    };
     let mut facts = Vec::with_capacity(decision.facts.len());
     for fact in decision.facts {
         let (turn, step) = state.place(&fact);
@@ -51,6 +53,23 @@ async fn one(base: &Base, id: &SessionId) -> Result<usize, SessionError> {
     let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) };
     log.append(last, facts, summary).await?;
     Ok(count)
+}
+
+/// What a log comes to.
+pub(super) struct Found {
+    pub(super) state: State,
+    /// What was saved of an answer that never ended.
+    pub(super) draft: Vec<Arc<Event>>,
+}
+
+/// Reads what a log comes to.
+pub(super) async fn find(log: &dyn SessionLog) -> Result<Found, SessionError> {
+    let state = fold(log).await?;
+    let draft = match state.turn() {
+        Some(_) => log.draft().await?,
+        None => Vec::new(),
+    };
+    Ok(Found { state, draft })
 }
 
 /// The state that a log's facts come to.

@@ -13,10 +13,10 @@ use tracing::Instrument;
 
 use super::catalogs::CatalogFor;
 use super::names::{NameFor, folder_name, fresh_id};
-use super::restore::{damaged, fold};
+use super::restore::{Found, damaged, find};
 use super::room::{Room, make_room, stopped};
 use super::{ActorEnded, Entry, Life, Live, Manager, Reach};
-use crate::actor::{NUMBERS, Parts, SessionActor, now};
+use crate::actor::{NUMBERS, Parts, Restored, SessionActor, now};
 use crate::error::SessionError;
 use crate::model::Unusable;
 use crate::open::OpenSession;
@@ -83,7 +83,7 @@ pub(super) async fn load(
     }
     make_room(manager).await?;
     let log = base.store.open(&id).await?;
-    let state = fold(&*log).await?;
+    let Found { state, draft } = find(&*log).await?;
     let settings = Arc::clone(state.settings());
     let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
     let model = catalog.get(&settings.model).unwrap_or_else(|error| {
@@ -96,7 +96,7 @@ pub(super) async fn load(
     let cause = if matches!(state.phase(), Phase::Closed) { RestoreCause::Unloaded } else { RestoreCause::Restart };
     let numbers = log.reserve(NUMBERS).await?;
     enter(manager, &state, outfit, opened).await?;
-    let started = start(manager, id.clone(), 0, state, numbers, log, Some(cause)).await;
+    let started = start(manager, id.clone(), 0, state, numbers, log, Some(Restored { cause, draft })).await;
     if let Err(error) = &started {
         manager.send(Failed(id, error.clone())).await.map_err(stopped)?;
     }
@@ -149,9 +149,9 @@ pub(super) async fn resume(
             make_room(manager).await?;
         }
         let log = base.store.open(&id).await?;
-        let state = fold(&*log).await?;
+        let Found { state, draft } = find(&*log).await?;
         let numbers = log.reserve(NUMBERS).await?;
-        start(manager, id.clone(), seen, state, numbers, log, Some(cause)).await
+        start(manager, id.clone(), seen, state, numbers, log, Some(Restored { cause, draft })).await
     };
     let resumed = resumed.await;
     if let Err(error) = &resumed {
@@ -168,7 +168,7 @@ async fn start(
     state: State,
     numbers: std::ops::Range<u64>,
     log: Arc<dyn SessionLog>,
-    restored: Option<RestoreCause>,
+    restored: Option<Restored>,
 ) -> Result<Live, SessionError> {
     let Place { arbiter, outfit, shown } = manager.send(GetPlace(id.clone())).await.map_err(stopped)??;
     let (alive, runs) = mpsc::channel(1);

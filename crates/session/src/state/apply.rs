@@ -125,17 +125,20 @@ impl State {
     }
 
     fn cut(&mut self, cause: &CutCause) {
-        let closing = match cause {
-            CutCause::Close { by } => Some(by.clone()),
-            CutCause::User { .. } | CutCause::Restart | CutCause::Panic => None,
+        let (closing, stopping) = match cause {
+            CutCause::Close { by } => (Some(by.clone()), false),
+            CutCause::Shutdown => (None, true),
+            CutCause::User { .. } | CutCause::Restart | CutCause::Panic => (None, false),
         };
         self.phase = match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Running(turn) => {
-                Phase::Interrupting(turn, Cut { cause: cause.clone(), asks: vec![], prompts: vec![], closing })
-            }
-            Phase::Interrupting(turn, cut) => {
-                Phase::Interrupting(turn, Cut { closing: cut.closing.or(closing), ..cut })
-            }
+            Phase::Running(turn) => Phase::Interrupting(
+                turn,
+                Cut { cause: cause.clone(), asks: vec![], prompts: vec![], closing, stopping },
+            ),
+            Phase::Interrupting(turn, cut) => Phase::Interrupting(
+                turn,
+                Cut { closing: cut.closing.or(closing), stopping: cut.stopping || stopping, ..cut },
+            ),
             phase @ (Phase::Idle | Phase::Closed) => phase,
         };
     }

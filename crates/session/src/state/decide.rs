@@ -6,6 +6,7 @@ mod gates;
 mod holds;
 mod jobs;
 mod restore;
+mod shutdown;
 
 use holdpoint_common::{AskCloseCause, Fact, Hold, PromptId, TurnId, Who, check_name};
 
@@ -28,12 +29,13 @@ pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decisio
         Input::Toggle { shown, by } => draft.toggle(shown, by)?,
         Input::Rename { name, by } => draft.rename(name, by)?,
         Input::Close { by } => draft.close(by)?,
+        Input::Shutdown => draft.shut_down()?,
         Input::Ask { turn, call, request } => draft.ask(turn, call, request),
         Input::JobStarted { turn, call, command } => draft.job_started(turn, call, command),
         Input::JobEnded { job, end } => draft.job_ended(job, end),
         Input::Gate { turn, gate } => Reply::Gate(draft.gate(turn, gate)),
         Input::Report { turn, report } => draft.report(turn, report),
-        Input::Restored { cause } => draft.restored(cause),
+        Input::Restored { cause, draft: said } => draft.restored(cause, &said),
     };
     Ok(Decision { facts: draft.facts, effects: draft.effects, reply })
 }

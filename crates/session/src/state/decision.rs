@@ -9,7 +9,7 @@ use thiserror::Error;
 pub struct Decision {
     /// What is now a fact, in order.
     pub facts: Vec<Fact>,
-    /// What is to be done, in order, once the facts are saved. [`Effect::Cancel`] never waits.
+    /// What is to be done, in order, once the facts are saved. [`Effect::Cancel`] and [`Effect::Abandon`] never wait.
     pub effects: Vec<Effect>,
     /// What the sender is told.
     pub reply: Reply,
@@ -26,6 +26,11 @@ pub enum Effect {
     /// Cut the runner of this turn: at once, before anything is saved. Its gates are answered
     /// [`GateReply::Cut`], and the tools that wait on asks wake as interrupted.
     Cancel {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// Cut the runner of this turn likewise, and hear nothing more of it: its turn stays open, for a restart.
+    Abandon {
         /// The turn.
         turn: TurnId,
     },
@@ -65,6 +70,8 @@ pub enum Reply {
     Renamed,
     /// The session is ending or has ended.
     Closing,
+    /// The actor ends, at once or with its turn.
+    Stopping,
     /// The ask is open, under this id.
     Asked(AskId),
     /// The ask came too late: it counts as interrupted.

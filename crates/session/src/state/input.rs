@@ -1,7 +1,9 @@
 //! What can happen to a session: the machine's inputs.
 
+use std::sync::Arc;
+
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, HoldShown, JobEnd, Limits,
+    Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HoldShown, JobEnd, Limits,
     Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, Timestamp, ToolResult, TurnId, Usage, Who,
 };
 
@@ -60,6 +62,8 @@ pub enum Input {
         /// Who.
         by: Who,
     },
+    /// The runtime stops: what is open is cut and saved, and left as a restart can take it up again.
+    Shutdown,
     /// A tool that runs asks the user.
     Ask {
         /// Its turn.
@@ -103,6 +107,8 @@ pub enum Input {
     Restored {
         /// What had ended the actor.
         cause: RestoreCause,
+        /// What was saved of an answer that was still coming: the deltas of its items.
+        draft: Vec<Arc<Event>>,
     },
 }
 

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use holdpoint_common::{Event, SessionId, SessionSummary};
 
-use super::{SavedSession, SessionLog, SessionStore, StoreError};
+use super::{SavedSession, SessionLog, SessionStore, StoreError, end_draft};
 
 /// Keeps every log in memory.
 #[derive(Default)]
@@ -26,6 +26,7 @@ struct MemoryLog {
 #[derive(Default)]
 struct KeptFacts {
     facts: Vec<Arc<Event>>,
+    draft: Vec<Arc<Event>>,
     summary: Option<SessionSummary>,
     reserved: u64,
     deleted: bool,
@@ -79,6 +80,9 @@ impl SessionLog for MemoryLog {
         if kept.deleted {
             return ready(Err(StoreError::Unknown { session: summary.id })).boxed();
         }
+        if end_draft(&facts) {
+            kept.draft.clear();
+        }
         kept.facts.extend(facts);
         kept.summary = Some(summary);
         ready(Ok(())).boxed()
@@ -94,6 +98,15 @@ impl SessionLog for MemoryLog {
         let (from, to) = (at(range.start), at(range.end));
         let from = newest.map_or(from, |newest| from.max(to.saturating_sub(newest)));
         ready(Ok(kept.facts.get(from..to).map(<[_]>::to_vec).unwrap_or_default())).boxed()
+    }
+
+    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+        lock(&self.kept).draft.extend(pieces);
+        ready(Ok(())).boxed()
+    }
+
+    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        ready(Ok(lock(&self.kept).draft.clone())).boxed()
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {

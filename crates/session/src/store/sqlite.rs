@@ -201,6 +201,16 @@ impl SessionLog for SqliteLog {
         self.store.read(facts)
     }
 
+    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+        let what = writer::What::KeepDraft { session: self.session.clone(), pieces };
+        self.store.write(what).map(|done| done.map(|_| ())).boxed()
+    }
+
+    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        let session = self.session.clone();
+        self.store.read(move |done| reader::Job::Draft { session: session.clone(), done })
+    }
+
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
         let first = self.store.write(writer::What::Reserve { session: self.session.clone(), count });
         async move { first.await.map(|first| first..first + count) }.boxed()

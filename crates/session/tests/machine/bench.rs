@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, EndedProcesses, Event, Fact, ItemId,
-    JobEnd, Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, SessionId,
-    SessionSettings, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+    AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta, EndedProcesses, Event, Fact,
+    ItemId, JobEnd, Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, RestoreCause,
+    SessionId, SessionSettings, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use holdpoint_session::state::{Clearance, Confirm, Decision, Gate, Input, Moment, Refused, Report, State, decide};
 
@@ -157,6 +157,17 @@ pub(super) fn answer(first: u64, calls: u64) -> AssistantMessage {
         signature: None,
     };
     AssistantMessage { blocks: vec![block], calls: (1..=calls).map(call).collect(), partial: false }
+}
+
+/// A session is rebuilt; nothing was saved of an answer.
+pub(super) fn restored(cause: RestoreCause) -> Input {
+    Input::Restored { cause, draft: vec![] }
+}
+
+/// A piece of an answer that was still coming.
+pub(super) fn piece(turn: u64, step: u32, item: u64) -> Arc<Event> {
+    let body = Body::Delta(Delta::Text { item: ItemId(item), text: "half a".to_owned() });
+    Arc::new(Event { seq: 1_000_000, at: Timestamp(1), turn: Some(TurnId(turn)), step: Some(step), body })
 }
 
 pub(super) fn tool_finished(call: u64) -> Report {

@@ -35,6 +35,8 @@ pub(super) struct Model {
     mode: AsksMode,
     room: usize,
     at: At,
+    /// It ends with its turn, for a restart.
+    stopping: bool,
     turns: u64,
     prompts: u64,
     step: u32,
@@ -55,6 +57,7 @@ impl Model {
             mode,
             room,
             at: At::Idle,
+            stopping: false,
             turns: 0,
             prompts: 0,
             step: 0,
@@ -89,6 +92,7 @@ impl Model {
                 "Renamed".to_owned()
             }
             Input::Close { .. } => self.close(),
+            Input::Shutdown => self.shut_down(),
             Input::Ask { turn, call, request } => {
                 if self.at != At::Running || turn.0 != self.turns || self.stage(call.0) != Some("started") {
                     return "AskRefused".to_owned();
@@ -118,7 +122,7 @@ impl Model {
                 let open = matches!(self.at, At::Running | At::Cut | At::Closing) && turn.0 == self.turns;
                 if open { self.report(report) } else { "Stale".to_owned() }
             }
-            Input::Restored { cause } => self.restored(*cause),
+            Input::Restored { cause, .. } => self.restored(*cause),
         }
     }
 
@@ -254,6 +258,35 @@ impl Model {
         "Closing".to_owned()
     }
 
+    fn shut_down(&mut self) -> String {
+        let stopped = "refused: ask closed, the runtime was stopped";
+        match self.at {
+            At::Closed => return "refused: closed".to_owned(),
+            At::Closing => {}
+            At::Cut => self.stopping = true,
+            At::Idle => self.end_actor(),
+            At::Running if self.calls.iter().any(|(_, stage)| *stage == "asking") => {
+                let (stand, over) = self.asks.drain(..).partition(|ask| ask.policy.is_some());
+                self.asks = over;
+                self.over_all(stopped);
+                self.asks = stand;
+                self.calls.retain(|(_, stage)| *stage == "asking");
+                self.jobs.clear();
+            }
+            At::Running => {
+                (self.at, self.stopping) = (At::Cut, true);
+                self.over_all(stopped);
+            }
+        }
+        "Stopping".to_owned()
+    }
+
+    fn end_actor(&mut self) {
+        self.stopping = false;
+        self.jobs.clear();
+        self.hold = if self.queue.is_empty() { HoldShown::Off } else { HoldShown::Standing };
+    }
+
     fn raise(&mut self, seq: u64, call: u64, request: &AskRequest, policy: Option<Option<String>>) {
         let takes = match request {
             AskRequest::Question(_) => "reply or cancel",
@@ -332,6 +365,9 @@ impl Model {
                 if self.at == At::Closed {
                     self.jobs.clear();
                 }
+                if self.at == At::Idle && std::mem::take(&mut self.stopping) {
+                    self.end_actor();
+                }
                 if self.at == At::Idle && self.hold == HoldShown::Off {
                     self.start_next();
                 }
@@ -345,6 +381,7 @@ impl Model {
             RestoreCause::Panic => AskCloseCause::Panicked,
             RestoreCause::Restart | RestoreCause::Unloaded => AskCloseCause::Restart,
         };
+        self.stopping = false;
         self.jobs.clear();
         self.always.clear();
         let stands = self.calls.iter().any(|(_, stage)| *stage == "asking");

@@ -16,7 +16,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::bench::{
     Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started, pause,
-    prompt, question, report, session, step_finished, tool_finished,
+    piece, prompt, question, report, restored, session, step_finished, tool_finished,
 };
 use super::words;
 
@@ -163,7 +163,7 @@ impl Director {
         let state = &bench.state;
         let of = |len: usize| usize::from(b) % len;
         match state.phase() {
-            Phase::Closed => Input::Restored { cause: RestoreCause::Unloaded },
+            Phase::Closed => restored(RestoreCause::Unloaded),
             Phase::Idle if state.hold().shown() == HoldShown::Standing && a < 100 => Input::Release { by: ben() },
             Phase::Idle => prompt("go on"),
             Phase::Running(_) if !state.asks().is_empty() && a < 150 => {
@@ -217,7 +217,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         None => u64::from(b) % (next + 1),
     };
     let by = if c < 128 { ann() } else { ben() };
-    match kind % 33 {
+    match kind % 34 {
         0..=3 => match a {
             0..=9 => prompt(" "),
             10..=19 => prompt(&"x".repeat(LONGEST + 1)),
@@ -255,7 +255,9 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         31 => Input::Rename { name: if a < 20 { String::new() } else { format!("name {}", a % 3) }, by },
         15 => Input::Restored {
             cause: [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded][usize::from(b % 3)],
+            draft: if c < 128 { vec![] } else { vec![piece(turn, state.turn().map_or(1, |turn| turn.step), next)] },
         },
+        32 => Input::Shutdown,
         16..=18 => ask(turn, call, request(c)),
         19 => gate(turn, Gate::Step),
         20 | 21 => gate(turn, cleared(call, c)),

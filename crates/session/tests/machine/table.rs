@@ -13,7 +13,7 @@ use holdpoint_session::state::{CallStage, Gate, Input, Phase, Report};
 
 use super::bench::{
     Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started, pause,
-    prompt, question, report, session, step_finished, tool_finished,
+    piece, prompt, question, report, restored, session, step_finished, tool_finished,
 };
 use super::words;
 
@@ -24,7 +24,7 @@ const CALL: u64 = 2;
 
 /// Every phase, by name. A queue has room for one.
 #[rustfmt::skip]
-const PHASES: [&str; 27] = [
+const PHASES: [&str; 28] = [
     // No turn; held, and nothing or one prompt waits.
     "idle", "held", "queued",
     // A turn before its first step, and in one.
@@ -41,6 +41,8 @@ const PHASES: [&str; 27] = [
     "busy", "pausing", "paused",
     // The turn is cut while its call asks; while it runs, and since then held again and one prompt waits.
     "cut", "cut/pausing",
+    // The runtime stops while the turn is open, and one prompt waits.
+    "stopping",
     // The session is closed while the turn is open; the turn is down.
     "closing", "closed",
 ];
@@ -101,6 +103,7 @@ fn at(phase: &str) -> Bench {
         ]),
         "cut" => asking().with([interrupt()]),
         "cut/pausing" => started().with([interrupt(), hold(), prompt("two")]),
+        "stopping" => started().with([prompt("two"), Input::Shutdown]),
         "closing" => started().with([prompt("two"), close()]),
         "closed" => started().with([close(), report(1, finished(Outcome::Done))]),
         other => panic!("no phase `{other}`"),
@@ -119,6 +122,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         Answer::Reply { answers: vec![reply] }
     };
     let toggle = |shown| Input::Toggle { shown, by: ben() };
+    let draft = piece(turn, bench.state.turn().map_or(1, |turn| turn.step), next);
     let cont = || AskRequest::Pause(pause(PauseKind::Continue));
     vec![
         ("prompt", prompt("words")),
@@ -144,6 +148,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("rename", Input::Rename { name: "payments".to_owned(), by: ben() }),
         ("rename: two lines", Input::Rename { name: "pay\nments".to_owned(), by: ben() }),
         ("close", Input::Close { by: ben() }),
+        ("shutdown", Input::Shutdown),
         ("ask: Continue", ask(turn, CALL, cont())),
         ("ask: Confirm", ask(turn, CALL, AskRequest::Pause(pause(PauseKind::Confirm)))),
         ("ask: question", ask(turn, CALL, question())),
@@ -172,9 +177,10 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("finished: done", report(turn, finished(Outcome::Done))),
         ("finished: failed", report(turn, finished(Outcome::Failed))),
         ("finished: of another turn", report(stale, finished(Outcome::Done))),
-        ("restored: restart", Input::Restored { cause: RestoreCause::Restart }),
-        ("restored: panic", Input::Restored { cause: RestoreCause::Panic }),
-        ("restored: unloaded", Input::Restored { cause: RestoreCause::Unloaded }),
+        ("restored: restart", restored(RestoreCause::Restart)),
+        ("restored: restart, with a draft", Input::Restored { cause: RestoreCause::Restart, draft: vec![draft] }),
+        ("restored: panic", restored(RestoreCause::Panic)),
+        ("restored: unloaded", restored(RestoreCause::Unloaded)),
     ]
 }
 
@@ -258,7 +264,7 @@ fn m_a1_every_phase_has_its_status() {
         let status = match phase {
             "idle" | "idle/job" | "closed" => SessionStatus::Idle,
             "held" | "queued" | "paused" | "asking" | "continue?" | "confirm?" | "question?" => SessionStatus::Paused,
-            "cut" | "cut/pausing" | "closing" => SessionStatus::Interrupted,
+            "cut" | "cut/pausing" | "stopping" | "closing" => SessionStatus::Interrupted,
             _ => SessionStatus::Running,
         };
         assert_eq!(at(phase).state.status(), status, "{phase}");
@@ -289,12 +295,13 @@ fn every_phase_is_what_its_name_says() {
                 }
             },
             Phase::Interrupting(_, cut) if cut.closing.is_some() => "closing",
+            Phase::Interrupting(_, cut) if cut.stopping => "stopping",
             Phase::Interrupting(..) => "cut cut/pausing",
             Phase::Closed => "closed",
         };
         assert!(is.split(' ').any(|name| name == phase), "{phase} is none of {is}");
         assert_eq!(phase.contains('?') || phase == "asking", !state.asks().is_empty(), "{phase}");
-        let waits = ["queued", "busy", "paused", "cut/pausing"].contains(&phase);
+        let waits = ["queued", "busy", "paused", "cut/pausing", "stopping"].contains(&phase);
         assert_eq!(state.snapshot(0, 0, true).queue.len(), usize::from(waits), "{phase}");
     }
 }

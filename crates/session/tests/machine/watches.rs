@@ -17,7 +17,7 @@ use holdpoint_session::state::{
 };
 use holdpoint_tools::AskReply;
 
-use super::bench::{Bench, allow, ann, answer, ask, ben, confirm, finished, gate, prompt, report};
+use super::bench::{Bench, allow, ann, answer, ask, ben, confirm, finished, gate, prompt, report, restored};
 use super::model::{Model, brief, shown};
 use super::stories::{ROOM, Seen, Watch, ensure, watched};
 
@@ -211,7 +211,8 @@ impl Watch for Pure {
             ensure!(seen.new.is_empty() && seen.before == seen.after(), "no fact, and yet it changed");
             let idle =
                 seen.outcome.is_err() || matches!(seen.outcome, Ok(Decision { effects, .. }) if effects.is_empty());
-            ensure!(idle, "no fact, and yet an effect");
+            // What rests already has nothing to say when the runtime stops.
+            ensure!(idle || matches!(seen.input, Input::Shutdown), "no fact, and yet an effect");
         }
         let mut state = seen.after().clone();
         let body = Body::Delta(Delta::Text { item: ItemId(1), text: "x".to_owned() });
@@ -456,7 +457,7 @@ impl Watch for Receipts {
                 Fact::TurnFinished { outcome, cause, receipt, .. } => {
                     let (cut, asks, prompts) =
                         (self.cut.take(), std::mem::take(&mut self.asks), std::mem::take(&mut self.prompts));
-                    if let Input::Restored { cause: restored } = seen.input {
+                    if let Input::Restored { cause: restored, .. } = seen.input {
                         // A cut that was before the crash keeps its cause.
                         let expected = match restored {
                             _ if cut.is_some() => (Outcome::Interrupted, cut),
@@ -487,8 +488,9 @@ impl Watch for Receipts {
                 _ => {}
             }
         }
-        if matches!((seen.input, seen.after().phase()), (Input::Restored { .. }, Phase::Running(_))) {
-            // The turn goes on: what the restart has closed is not the cut's.
+        let leaves = matches!(seen.input, Input::Restored { .. } | Input::Shutdown);
+        if leaves && matches!(seen.after().phase(), Phase::Running(_)) {
+            // The turn goes on: what the restart, or the stop before it, has closed is not the cut's.
             self.asks.clear();
         }
         Ok(())
@@ -523,7 +525,7 @@ impl Watch for Interrupts {
                     ensure!(seen.after().status() == SessionStatus::Interrupted, "{}", seen.after().status());
                 }
             }
-            Input::Close { .. } => ensure!(cuts <= 1, "{cuts} cuts"),
+            Input::Close { .. } | Input::Shutdown => ensure!(cuts <= 1, "{cuts} cuts"),
             _ => ensure!(cuts == 0, "cut by {:?}", seen.input),
         }
         Ok(())
@@ -548,7 +550,9 @@ impl Watch for Closes {
     fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
         let stops = matches!(seen.outcome, Ok(decision) if decision.effects.contains(&Effect::Stop));
         let closed = seen.facts().any(|(_, fact)| matches!(fact, Fact::SessionClosed { .. }));
-        ensure!(stops == closed, "stops: {stops}, closed: {closed}");
+        let stopping = matches!(seen.before.phase(), Phase::Interrupting(_, Cut { stopping: true, .. }));
+        let shut = matches!(seen.input, Input::Shutdown) || stopping;
+        ensure!(stops == closed || stops && shut, "stops: {stops}, closed: {closed}");
         let closes = seen.facts().filter(|(_, fact)| matches!(fact, Fact::TurnCut { cause: CutCause::Close { .. } }));
         match (closes.count(), self.asked) {
             (0, _) => {}
@@ -597,7 +601,7 @@ impl Watch for Holds {
                 Input::Hold { .. } | Input::Toggle { .. } => matches!(before.phase(), Phase::Idle),
                 Input::Gate { gate: Gate::Step, .. } => before.turn().is_some_and(|turn| turn.step > 0),
                 Input::Report { .. } => !after.snapshot(0, 0, true).queue.is_empty(),
-                Input::Restored { .. } => *cause == HoldCause::Restored,
+                Input::Restored { .. } | Input::Shutdown => *cause == HoldCause::Restored,
                 Input::Prompt { .. }
                 | Input::Answer { .. }
                 | Input::Interrupt { .. }
@@ -610,7 +614,7 @@ impl Watch for Holds {
                 | Input::Gate { .. } => false,
             };
             ensure!(boundary, "a hold stands since {:?} in {:?}", seen.input, before.phase());
-            if was == HoldShown::Requested && !matches!(seen.input, Input::Restored { .. }) {
+            if was == HoldShown::Requested && *cause != HoldCause::Restored {
                 let Hold::Requested { by, .. } = before.hold() else { return Err("not requested".to_owned()) };
                 ensure!(*cause == HoldCause::User { by: by.clone() }, "held by {by}, it says {cause}");
             }
@@ -774,7 +778,7 @@ struct RestoredAnywhere;
 /// Takes `Restored` in as an actor would that was just rebuilt.
 fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (State, Decision) {
     let moment = Moment { now: Timestamp(bench.now + after), next: bench.next + 1000 * after, limits: &bench.limits };
-    let decision = decide(state, moment, Input::Restored { cause }).expect("`Restored` is never refused");
+    let decision = decide(state, moment, restored(cause)).expect("`Restored` is never refused");
     let mut state = state.clone();
     for (n, fact) in decision.facts.iter().enumerate() {
         let (turn, step) = state.place(fact);
@@ -883,7 +887,7 @@ fn m_a3_always_does_not_outlive_a_restore() {
     bench = bench.with([
         Input::Answer { ask, answer: Answer::Approve { always: true }, by: ann() },
         report(1, finished(Outcome::Done)),
-        Input::Restored { cause: RestoreCause::Unloaded },
+        restored(RestoreCause::Unloaded),
         prompt("two"),
         gate(2, Gate::Step),
         report(2, Report::Answered(answer(3, 1))),
@@ -974,7 +978,7 @@ fn m_b7_what_was_shown_before_a_restart_and_is_no_longer_so_is_refused() {
             gate(1, Gate::Step),
             report(1, Report::Answered(answer(1, 1))),
             gate(1, confirm(2, None)),
-            Input::Restored { cause: RestoreCause::Restart },
+            restored(RestoreCause::Restart),
         ])
     };
     let other = || match confirm(2, None) {

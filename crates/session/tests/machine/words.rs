@@ -46,6 +46,7 @@ pub(super) fn reply(reply: &Reply) -> String {
         Reply::Hold(is) => format!("Hold {}", hold(is)),
         Reply::Renamed => "Renamed".to_owned(),
         Reply::Closing => "Closing".to_owned(),
+        Reply::Stopping => "Stopping".to_owned(),
         Reply::Asked(ask) => format!("Asked {}", ask.seq),
         Reply::AskRefused => "AskRefused".to_owned(),
         Reply::Gate(GateReply::Go) => "Go".to_owned(),
@@ -70,6 +71,7 @@ fn cut(cause: &CutCause) -> &'static str {
     match cause {
         CutCause::User { .. } => "user",
         CutCause::Close { .. } => "close",
+        CutCause::Shutdown => "shutdown",
         CutCause::Restart => "restart",
         CutCause::Panic => "panic",
     }
@@ -124,6 +126,7 @@ fn effect(effect: &Effect) -> String {
             let word = word.split([' ', '{']).next().unwrap_or_default();
             format!("Wake {} {word}", ask.seq)
         }
+        Effect::Abandon { turn } => format!("Abandon {turn}"),
         Effect::Stop => "Stop".to_owned(),
     }
 }

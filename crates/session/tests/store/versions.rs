@@ -77,7 +77,7 @@ fn t_u14_a_store_of_a_newer_version_is_refused_and_left_untouched() {
     drop(db);
     let before = fs::read(&path).unwrap();
     let Err(error) = Sqlite::open(folder.path()) else { panic!("it was opened") };
-    assert_eq!(error, StoreError::Newer { found: 4711, known: 2 });
+    assert_eq!(error, StoreError::Newer { found: 4711, known: 3 });
     assert_eq!(fs::read(&path).unwrap(), before);
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["sessions.db"]);

@@ -21,16 +21,21 @@ impl Draft<'_> {
             Phase::Running(open) => {
                 let turn = open.id;
                 self.cut(turn, CutCause::User { by }, AskCloseCause::Interrupted);
+                self.hand_back();
                 Ok(Reply::Interrupting { turn })
             }
         }
     }
 
-    /// Cuts the turn: nothing of it starts any more, its asks are answered, the queue is handed back.
+    /// Cuts the turn: nothing of it starts any more, its asks are answered.
     pub(super) fn cut(&mut self, turn: TurnId, cause: CutCause, asks: AskCloseCause) {
         self.effects.push(Effect::Cancel { turn });
         self.facts.push(Fact::TurnCut { cause });
         self.close_asks(asks);
+    }
+
+    /// Hands the queue back, and takes the hold away, with the turn that was cut.
+    fn hand_back(&mut self) {
         self.return_queue();
         if self.state.hold != Hold::Off {
             self.facts.push(Fact::HoldChanged { hold: Hold::Off });
@@ -52,6 +57,7 @@ impl Draft<'_> {
             Phase::Running(turn) => {
                 let turn = turn.id;
                 self.cut(turn, CutCause::Close { by }, AskCloseCause::SessionClosed);
+                self.hand_back();
             }
             // It is closing already.
             Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {}
@@ -99,6 +105,9 @@ impl Draft<'_> {
         });
         if let Some(by) = cut.and_then(|cut| cut.closing.clone()) {
             return self.end_session(by);
+        }
+        if cut.is_some_and(|cut| cut.stopping) {
+            return self.end_actor();
         }
         let waits = !self.state.queue.is_empty();
         match &self.state.hold {

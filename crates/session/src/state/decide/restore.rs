@@ -1,7 +1,10 @@
 //! What can go on after a restart, and what can't.
 
+use std::sync::Arc;
+
 use holdpoint_common::{
-    AskCloseCause, AskOrigin, CutCause, Fact, Hold, HoldCause, JobEnd, Outcome, Receipt, RestoreCause,
+    AskCloseCause, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event, Fact, Hold, HoldCause,
+    JobEnd, Outcome, Receipt, RestoreCause,
 };
 
 use super::Draft;
@@ -9,8 +12,9 @@ use crate::state::decision::{Effect, Reply};
 use crate::state::{CallStage, Phase, Turn};
 
 impl Draft<'_> {
-    pub(super) fn restored(&mut self, cause: RestoreCause) -> Reply {
+    pub(super) fn restored(&mut self, cause: RestoreCause, draft: &[Arc<Event>]) -> Reply {
         self.facts.push(Fact::SessionRestored { cause });
+        self.facts.extend(self.said(draft).map(Fact::AssistantMessage));
         let (ask_cause, cut_cause, outcome) = match cause {
             RestoreCause::Panic => (AskCloseCause::Panicked, CutCause::Panic, Outcome::Panicked),
             RestoreCause::Restart | RestoreCause::Unloaded => {
@@ -33,6 +37,12 @@ impl Draft<'_> {
             }
         }
         self.end_jobs(JobEnd::Lost);
+        self.hold_what_waits();
+        Reply::Noted
+    }
+
+    /// Holds the queue, if there is one: nothing starts by itself.
+    pub(super) fn hold_what_waits(&mut self) {
         let hold = match (&self.state.hold, self.state.queue.is_empty()) {
             (_, true) => Hold::Off,
             (hold @ Hold::Standing { cause: HoldCause::Restored, .. }, false) => hold.clone(),
@@ -41,29 +51,49 @@ impl Draft<'_> {
         if self.state.hold != hold {
             self.facts.push(Fact::HoldChanged { hold });
         }
-        Reply::Noted
     }
 
-    /// Keeps a turn of which a policy's Confirm stands: the tool of that call had not begun, and goes on when it is
-    /// answered. What had begun, and what was not asked about yet, is not run again.
-    pub(super) fn keep(&mut self, turn: &Turn) {
-        for ask in self.state.asks.iter().filter(|ask| ask.origin == AskOrigin::Tool) {
-            self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
+    /// What had come of the answer that was cut, as far as it was saved. Of one that is in the log, that is nothing.
+    fn said(&self, draft: &[Arc<Event>]) -> Option<AssistantMessage> {
+        // One with calls is in the log, and nothing comes between it and their results.
+        let turn = self.state.turn().filter(|turn| turn.step > 0 && turn.calls.is_empty())?;
+        let of_step = |event: &&Arc<Event>| event.turn == Some(turn.id) && event.step == Some(turn.step);
+        let mut blocks: Vec<Block> = Vec::new();
+        for event in draft.iter().filter(of_step) {
+            let (kind, item, text) = match event.delta() {
+                Some(Delta::Text { item, text }) => (BlockKind::Text, *item, text),
+                Some(Delta::Thought { item, text }) => (BlockKind::Thought, *item, text),
+                _ => continue,
+            };
+            if item < self.state.next_item {
+                continue;
+            }
+            match blocks.iter_mut().find(|block| block.item == item) {
+                Some(block) => block.text.push_str(text),
+                None => blocks.push(Block { item, kind, text: text.clone(), signature: None }),
+            }
         }
-        let calls = turn.calls.iter().filter(|(_, stage)| *stage != CallStage::Asking).cloned().collect();
-        self.answer_open_calls(&Turn { calls, ..turn.clone() }, &CutCause::Restart.to_string());
+        (!blocks.is_empty()).then_some(AssistantMessage { blocks, calls: Vec::new(), partial: true })
+    }
+
+    /// Goes on with a turn of which a policy's Confirm stands.
+    fn keep(&mut self, turn: &Turn) {
+        self.let_stand(turn, AskCloseCause::Restart, &CutCause::Restart);
         self.effects.push(Effect::Start { turn: turn.id });
     }
 
+    /// Leaves of a turn what a policy's Confirm stands for: the tool of that call had not begun, and goes on when it is
+    /// answered. What had begun, and what was not asked about yet, is not run again.
+    pub(super) fn let_stand(&mut self, turn: &Turn, asks: AskCloseCause, why: &CutCause) {
+        for ask in self.state.asks.iter().filter(|ask| ask.origin == AskOrigin::Tool) {
+            self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause: asks });
+        }
+        let calls = turn.calls.iter().filter(|(_, stage)| *stage != CallStage::Asking).cloned().collect();
+        self.answer_open_calls(&Turn { calls, ..turn.clone() }, &why.to_string());
+    }
+
     /// Ends a turn whose runner is gone.
-    pub(super) fn bury(
-        &mut self,
-        turn: &Turn,
-        asks: AskCloseCause,
-        outcome: Outcome,
-        cause: CutCause,
-        mut receipt: Receipt,
-    ) {
+    fn bury(&mut self, turn: &Turn, asks: AskCloseCause, outcome: Outcome, cause: CutCause, mut receipt: Receipt) {
         self.close_asks(asks);
         self.answer_open_calls(turn, &cause.to_string());
         receipt.asks.extend(self.state.asks.iter().map(|ask| ask.id.clone()));

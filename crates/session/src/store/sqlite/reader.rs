@@ -19,6 +19,10 @@ pub(super) enum Job {
         newest: Option<usize>,
         done: oneshot::Sender<Result<Vec<Arc<Event>>, StoreError>>,
     },
+    Draft {
+        session: SessionId,
+        done: oneshot::Sender<Result<Vec<Arc<Event>>, StoreError>>,
+    },
     /// Whether there is such a session.
     Find {
         session: SessionId,
@@ -39,6 +43,9 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
                 let read = with(shared, &mut db, |db| rows::read(db, &session, &range, newest));
                 // Who asked may be gone.
                 let _ = done.send(read);
+            }
+            Job::Draft { session, done } => {
+                let _ = done.send(with(shared, &mut db, |db| rows::draft(db, &session)));
             }
             Job::Find { session, done } => {
                 let _ = done.send(with(shared, &mut db, |db| find(db, &session)));

@@ -139,6 +139,24 @@ pub(super) fn read(
     Ok(facts)
 }
 
+/// The pieces of a draft, up to the first that is not as it was written: what comes behind would not go on there.
+pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, StoreError> {
+    let mut select =
+        db.prepare_cached("SELECT seq, 0, event, check_sum FROM drafts WHERE session = ?1 ORDER BY seq")?;
+    let rows = select.query_map([session.as_str()], Stored::of)?;
+    let mut pieces = Vec::new();
+    for row in rows {
+        match row?.event(session) {
+            Ok(piece) => pieces.push(Arc::new(piece)),
+            Err(error) => {
+                tracing::error!(%session, error, "a piece of a draft can't be read");
+                break;
+            }
+        }
+    }
+    Ok(pieces)
+}
+
 /// The number of a session's last fact, if that can be read.
 pub(super) fn last(db: &Connection, session: &SessionId) -> Option<u64> {
     let mut select = db.prepare_cached("SELECT last FROM sessions WHERE id = ?1").ok()?;

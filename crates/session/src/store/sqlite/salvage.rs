@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use holdpoint_common::SessionId;
 use rusqlite::{Connection, OpenFlags, params};
 
-use super::rows::around_damage;
+use super::rows::{around_damage, check_sum, draft};
 use super::{StoreError, schema};
 
 /// Numbers that are skipped behind the last one that can be read: there may have been more.
@@ -46,6 +46,7 @@ pub(super) fn salvage(path: &Path) -> Result<Salvaged, StoreError> {
         let transaction = new.transaction()?;
         for session in sessions(&old) {
             let whole = copy(&old, &transaction, &session)?;
+            copy_draft(&old, &transaction, &session)?;
             let list = if whole { &mut salvaged.whole } else { &mut salvaged.damaged };
             list.push(session);
         }
@@ -78,6 +79,18 @@ fn sessions(db: &Connection) -> Vec<SessionId> {
     found.sort();
     found.dedup();
     found
+}
+
+/// Copies what can be read of a session's draft. Of an answer that was not whole, something may be missing.
+fn copy_draft(old: &Connection, new: &Connection, session: &SessionId) -> Result<(), StoreError> {
+    let Ok(pieces) = draft(old, session) else { return Ok(()) };
+    let mut insert = new.prepare_cached(schema::INSERT_PIECE)?;
+    for piece in pieces {
+        let text = serde_json::to_string(&piece)?;
+        let check_sum = check_sum(session, piece.seq, 0, &text);
+        insert.execute(params![session.as_str(), piece.seq.cast_signed(), text, check_sum])?;
+    }
+    Ok(())
 }
 
 /// Copies a session; `false` if something of it is lost.

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::StoreError;
 
 /// The newest schema.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// What makes schema n + 1 of schema n, from an empty database on.
 const STEPS: [&str; VERSION as usize] = [
@@ -33,11 +33,22 @@ const STEPS: [&str; VERSION as usize] = [
     "ALTER TABLE sessions ADD COLUMN summary TEXT;
     ALTER TABLE facts ADD COLUMN after INTEGER;
     ALTER TABLE facts ADD COLUMN check_sum INTEGER;",
+    // What has come of answers that are still coming: pieces, dropped when the answer is a fact.
+    "CREATE TABLE drafts (
+        session TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        event TEXT NOT NULL,
+        check_sum INTEGER NOT NULL,
+        PRIMARY KEY (session, seq)
+    ) STRICT, WITHOUT ROWID;",
 ];
 
 /// Adds a fact: its session, its number, that of the fact before it, its text and the checksum.
 pub(super) const INSERT_FACT: &str =
     "INSERT INTO facts (session, seq, after, event, check_sum) VALUES (?1, ?2, ?3, ?4, ?5)";
+
+/// Adds a piece of a draft: its session, its number, its text and the checksum.
+pub(super) const INSERT_PIECE: &str = "INSERT INTO drafts (session, seq, event, check_sum) VALUES (?1, ?2, ?3, ?4)";
 
 /// Bytes of the smallest database.
 const SMALLEST: u64 = 512;

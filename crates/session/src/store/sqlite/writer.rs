@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use tokio::sync::oneshot;
 
 use super::{Shared, StoreError, rows, schema};
+use crate::store::end_draft;
 
 /// Jobs that share a commit at most.
 const GROUP: usize = 256;
@@ -28,6 +29,10 @@ pub(super) enum What {
         after: u64,
         facts: Vec<Arc<Event>>,
         summary: Box<SessionSummary>,
+    },
+    KeepDraft {
+        session: SessionId,
+        pieces: Vec<Arc<Event>>,
     },
     /// Answered with the first of them.
     Reserve {
@@ -143,7 +148,21 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
             }
             let mut update = db.prepare_cached("UPDATE sessions SET last = ?2, summary = ?3 WHERE id = ?1")?;
             update.execute(params![id, last.cast_signed(), serde_json::to_string(summary)?])?;
+            if end_draft(facts) {
+                db.prepare_cached("DELETE FROM drafts WHERE session = ?1")?.execute([id])?;
+            }
             Ok(last)
+        }
+        What::KeepDraft { session, pieces } => {
+            let id = session.as_str();
+            let known = db.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")?.exists([id])?;
+            let mut insert = db.prepare_cached(schema::INSERT_PIECE)?;
+            for piece in pieces.iter().filter(|_| known) {
+                let text = serde_json::to_string(piece)?;
+                let check_sum = rows::check_sum(session, piece.seq, 0, &text);
+                insert.execute(params![id, piece.seq.cast_signed(), text, check_sum])?;
+            }
+            if known { Ok(0) } else { Err(unknown(session)) }
         }
         What::Reserve { session, count } => {
             let id = session.as_str();
@@ -160,6 +179,7 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
             let id = session.as_str();
             let known = db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id])?;
             db.prepare_cached("DELETE FROM facts WHERE session = ?1")?.execute([id])?;
+            db.prepare_cached("DELETE FROM drafts WHERE session = ?1")?.execute([id])?;
             if known == 0 { Err(unknown(session)) } else { Ok(0) }
         }
         // Done before anything is written.
