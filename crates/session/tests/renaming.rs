@@ -108,7 +108,8 @@ async fn a_saved_session_is_deleted_with_all_that_was_said_and_a_live_one_is_not
     let unknown = SessionError::Unknown { what: "gone".into() };
     assert_eq!(sessions.delete("gone").await, Err(unknown.clone()));
     assert_eq!(sessions.get("gone").await.err(), Some(unknown));
-    assert_eq!(gone.prompt("?").await, Err(SessionError::Refused(Refused::Closed)));
+    let unknown = SessionError::Unknown { what: gone.id().to_string() };
+    assert_eq!(gone.prompt("?").await, Err(unknown), "whoever still holds it is told so");
     let again = sessions.open(harness.session().name("gone")).await.unwrap();
     again.close().await.unwrap();
 
