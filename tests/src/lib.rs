@@ -1,6 +1,7 @@
 //! What the tests of whole stories stand on: real servers, real programs, scripted.
 
 pub mod model_server;
+pub mod said;
 pub mod world;
 
 /// The code in the README compiles.

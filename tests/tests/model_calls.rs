@@ -7,35 +7,13 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use holdpoint_common::{Fact, Limits, Outcome, ToolStatus};
 use holdpoint_session::testing::Finished;
-use holdpoint_tests::model_server::{Reply, Wire, anthropic, openai};
+use holdpoint_tests::model_server::{Reply, Wire};
 use holdpoint_tests::world::{Talk, World};
 use serde_json::json;
 
 async fn turn(talk: &mut Talk, prompt: &str) -> Finished {
     talk.session.prompt(prompt).await.unwrap();
     talk.events.turn_finished().await
-}
-
-/// An answer that has begun a call of `name`; what writes its arguments piece by piece; and its end.
-fn begun(wire: Wire, name: &str) -> Reply {
-    match wire {
-        Wire::OpenAi => Reply::stream().delta(&openai::call_fragments(0, name, &[])[0]),
-        Wire::Anthropic => {
-            let block = json!({"type": "tool_use", "id": "provider_0", "name": name, "input": {}});
-            let opened = json!({"type": "content_block_start", "index": 0, "content_block": block});
-            Reply::stream().event(&anthropic::start().to_string()).event(&opened.to_string())
-        }
-        wire => panic!("{wire:?} has its calls whole"),
-    }
-}
-
-/// A piece of the arguments of the call that was begun.
-fn written(wire: Wire, reply: Reply, piece: &str) -> Reply {
-    if wire == Wire::OpenAi {
-        return reply.delta(&json!({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}));
-    }
-    let delta = json!({"type": "input_json_delta", "partial_json": piece});
-    reply.event(&json!({"type": "content_block_delta", "index": 0, "delta": delta}).to_string())
 }
 
 #[tokio::test]
@@ -45,12 +23,8 @@ async fn t_l5_a_model_that_writes_a_long_call_is_not_silent() {
         let world = World::with(wire, "", |limits| Limits { model_silence_s: 1, ..limits });
         let mut talk = world.open().await;
         let pieces = [r#"{"comm"#, r#"and":""#, "echo ", "ran ", ">> ", r#"ran"}"#];
-        let slow = |reply: Reply, piece: &&str| written(wire, reply.pause(Duration::from_millis(350)), piece);
-        let reply = pieces.iter().fold(begun(wire, "shell"), slow);
-        let reply = match wire {
-            Wire::Anthropic => reply.event(r#"{"type":"content_block_stop","index":0}"#),
-            _ => reply,
-        };
+        let slow = |reply: Reply, piece: &&str| reply.pause(Duration::from_millis(350)).write_call(0, piece);
+        let reply = pieces.iter().fold(Reply::stream().begin_call(0, "shell"), slow);
         world.server.reply(reply.finish("tool_calls")).reply(Reply::text(["done"]));
         let end = turn(&mut talk, "go").await;
         assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
@@ -65,14 +39,14 @@ async fn m_e6_a_call_without_an_end_is_a_bounded_error() {
         let world = World::with(wire, "", |limits| Limits { max_answer_bytes: 64 * 1024, ..limits });
         let mut talk = world.open().await;
         let piece = "x".repeat(1000);
-        let endless = (0..100).fold(begun(wire, "shell"), |reply, _| written(wire, reply, &piece));
+        let endless = (0..100).fold(Reply::stream().begin_call(0, "shell"), |reply, _| reply.write_call(0, &piece));
         world.server.reply(endless.hang());
         let error = turn(&mut talk, "go").await.error.unwrap();
         assert!(error.contains("over 65536 bytes"), "{wire:?}: {error}");
 
         // Nothing comes of a call without a name, so there is nothing to count.
         let piece = "x".repeat(64 * 1024);
-        let nameless = (0..80).fold(begun(wire, ""), |reply, _| written(wire, reply, &piece));
+        let nameless = (0..80).fold(Reply::stream().begin_call(0, ""), |reply, _| reply.write_call(0, &piece));
         world.server.reply(nameless.hang()).reply(Reply::text(["done"]));
         let error = turn(&mut talk, "go").await.error.unwrap();
         assert!(error.contains("say nothing"), "{wire:?}: {error}");

@@ -2,10 +2,10 @@
 //! all, and the next request is one that the strictest server takes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
-use holdpoint_common::{AssistantMessage, Delta, Fact, Outcome, ToolResult, ToolStatus};
+use holdpoint_common::{AssistantMessage, Delta, Fact, Limits, Outcome, ToolResult, ToolStatus};
 use holdpoint_session::history::GO_ON;
 use holdpoint_session::testing::{Finished, Recorder};
-use holdpoint_tests::model_server::{Reply, Request, Wire, openai};
+use holdpoint_tests::model_server::{Reply, Request, Wire};
 use holdpoint_tests::world::{KEY, Talk, World};
 use serde_json::{Value, json};
 
@@ -188,7 +188,7 @@ async fn t_l5_silence_ends_and_can_be_interrupted() {
 }
 
 async fn silence(wire: Wire, silent: Reply) {
-    let world = World::with(wire, "", |limits| holdpoint_common::Limits { model_silence_s: 1, ..limits });
+    let world = World::with(wire, "", |limits| Limits { model_silence_s: 1, ..limits });
     let mut talk = world.open().await;
     world.server.reply(silent.clone()).reply(silent);
     let end = turn(&mut talk, "go").await;
@@ -229,17 +229,24 @@ fn bad_arguments() -> Vec<String> {
     bad
 }
 
+/// Whether arguments can be said on this wire: where calls come whole they are values, each key once.
+fn can_say(wire: Wire, arguments: &str) -> bool {
+    let keys = |json: &str| json.matches("\":").count();
+    let value = serde_json::from_str::<Value>(arguments);
+    wire.has_pieces() || value.is_ok_and(|value| keys(&value.to_string()) == keys(arguments))
+}
+
 #[tokio::test]
 async fn t_l7_bad_arguments_are_answered_to_the_model_and_never_run() {
-    // The other wires carry arguments as values: what is no JSON can't be said on them.
-    for wire in [Wire::OpenAi, Wire::Anthropic] {
+    for wire in Wire::ALL {
         let world = World::start(wire);
         let mut talk = world.open().await;
         world.server.answer(|_| Reply::text(["I see."]));
         let bad = bad_arguments();
         let step = if full() { 1 } else { 4 };
         let mut rounds = 0;
-        for (n, arguments) in bad.iter().enumerate().filter(|(n, _)| *n < 16 || n % step == 0) {
+        let bad = bad.iter().enumerate().filter(|(_, arguments)| can_say(wire, arguments));
+        for (n, arguments) in bad.filter(|(n, _)| *n < 16 || n % step == 0) {
             world.server.reply(Reply::calls([("shell", arguments)]));
             let end = turn(&mut talk, "go").await;
             rounds += 1;
@@ -250,8 +257,31 @@ async fn t_l7_bad_arguments_are_answered_to_the_model_and_never_run() {
             assert_eq!(result.status, ToolStatus::Error, "{wire:?} {arguments}: {result:?}");
             assert!(result.result.contains("not run"), "{wire:?} {arguments}: {result:?}");
         }
-        assert_eq!(world.file("ran"), "");
+        assert!(rounds >= 8, "{wire:?}: {rounds}");
+        assert_eq!(world.file("ran"), "", "{wire:?}");
         assert_eq!(world.server.requests().len(), 2 * rounds);
+        world.server.assert_no_violations();
+    }
+}
+
+#[tokio::test]
+async fn t_l7_a_megabyte_of_arguments_is_whole_or_refused() {
+    for wire in Wire::ALL {
+        let long = |limits| Limits { max_history_tokens: 10_000_000, max_history_lines: 1_000_000, ..limits };
+        let world = World::with(wire, "", long);
+        let mut talk = world.open().await;
+        let content = format!("{}\n", "x".repeat(1023)).repeat(1024);
+        let whole = json!({"path": "large", "content": content});
+        let mut wrong = whole.clone();
+        wrong["path"] = json!(7);
+        let calls = [("write_file", whole.to_string()), ("write_file", wrong.to_string())];
+        world.server.reply(Reply::calls(calls)).reply(Reply::text(["done"])).reply(Reply::text(["done"]));
+        let end = turn(&mut talk, "go").await;
+        assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
+        assert!(world.file("large") == content, "{wire:?}: it is written whole");
+        let refused = results(&talk.events).into_iter().find(|result| result.status == ToolStatus::Error).unwrap();
+        assert!(refused.result.contains("`path` must be a string"), "{wire:?}: {}", refused.result);
+        assert_eq!(turn(&mut talk, "and then?").await.outcome, Outcome::Done, "{wire:?}");
         world.server.assert_no_violations();
     }
 }
@@ -291,7 +321,6 @@ async fn t_l9_interrupted_in_any_phase_the_next_request_is_valid() {
     for wire in Wire::ALL {
         let world = World::start(wire);
         let mut talk = world.open().await;
-        let mut gates = Vec::new();
         let mut phases = vec![
             ("no headers", Reply::no_headers()),
             ("headers", Reply::silence()),
@@ -300,14 +329,11 @@ async fn t_l9_interrupted_in_any_phase_the_next_request_is_valid() {
             ("speaking", Reply::stream().think("hm").sign("s1g").say("half").hang()),
             ("called", Reply::stream().say("half").call(0, "shell", CALL).hang()),
         ];
-        // In the middle of a call.
-        let gate = world.server.gate();
-        let half = openai::call_fragments(0, "shell", &[r#"{"comm"#]);
-        if wire == Wire::OpenAi {
-            let calling = half.iter().fold(Reply::stream().say("half"), |reply, delta| reply.delta(delta));
-            phases.push(("calling", calling.gate(&gate)));
+        // In the middle of a call, on the wires that have them in pieces.
+        if wire.has_pieces() {
+            let half = Reply::stream().say("half").begin_call(0, "shell").write_call(0, r#"{"comm"#);
+            phases.push(("calling", half.hang()));
         }
-        gates.push(gate);
         let running =
             Reply::calls([("shell", r#"{"command":"echo begun; sleep 60"}"#), ("read_file", r#"{"path":"none"}"#)]);
         phases.push(("running", running));

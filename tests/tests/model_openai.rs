@@ -10,10 +10,10 @@ use holdpoint_common::{
 };
 use holdpoint_session::model::{Access, Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream, Provider};
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire, openai};
+use holdpoint_tests::said::{self, Said, call, text, thought, usage};
+use holdpoint_tests::world::KEY;
 use holdpoint_tools::ToolSpec;
 use serde_json::json;
-
-const KEY: &str = "sk-very-secret";
 
 fn model(server: &ModelServer) -> Arc<dyn Model> {
     reach(KEY, &server.base_url())
@@ -32,42 +32,12 @@ fn ask(server: &ModelServer) -> ModelStream {
     model(server).stream(&request())
 }
 
-/// Everything one reply brings, neighbouring pieces joined.
-async fn play(reply: Reply) -> Vec<Result<ModelEvent, ModelError>> {
-    let server = ModelServer::start();
-    server.reply(reply);
-    let events: Vec<_> = ask(&server).collect().await;
-    server.assert_no_violations();
-    let mut joined: Vec<Result<ModelEvent, ModelError>> = Vec::new();
-    for event in events {
-        match (joined.last_mut(), event) {
-            (Some(Ok(ModelEvent::Text(text))), Ok(ModelEvent::Text(more)))
-            | (Some(Ok(ModelEvent::Thought(text))), Ok(ModelEvent::Thought(more))) => text.push_str(&more),
-            // That a call is being written is no part of the answer.
-            (_, Ok(ModelEvent::Writing { .. })) => {}
-            (_, event) => joined.push(event),
-        }
-    }
-    joined
+/// Everything one reply brings.
+async fn play(reply: Reply) -> Vec<Said> {
+    said::play(Wire::OpenAi, reply).await
 }
 
-fn text(text: &str) -> Result<ModelEvent, ModelError> {
-    Ok(ModelEvent::Text(text.into()))
-}
-
-fn thought(text: &str) -> Result<ModelEvent, ModelError> {
-    Ok(ModelEvent::Thought(text.into()))
-}
-
-fn call(name: &str, arguments: &str) -> Result<ModelEvent, ModelError> {
-    Ok(ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: None })
-}
-
-fn usage() -> Result<ModelEvent, ModelError> {
-    Ok(ModelEvent::Usage(Usage { input: 11, cached: 3, output: 7, cost: None, estimated: false }))
-}
-
-fn is_estimate(event: &Result<ModelEvent, ModelError>) -> bool {
+fn is_estimate(event: &Said) -> bool {
     matches!(event, Ok(ModelEvent::Usage(Usage { estimated: true, .. })))
 }
 

@@ -5,84 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, CallId, ItemId, ModelSettings, ToolCall, ToolResult, ToolStatus, Usage,
+    AssistantMessage, Block, BlockKind, CallId, ItemId, ModelSettings, ToolCall, ToolResult, ToolStatus,
 };
-use holdpoint_session::model::{Access, Message, Model, ModelError, ModelEvent, ModelRequest, Provider};
+use holdpoint_session::model::{Message, ModelError, ModelEvent, ModelRequest};
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
+use holdpoint_tests::said::{Said, ask, call, hello, model, named, play, signature, text, thought, usage};
 use holdpoint_tools::ToolSpec;
 use serde_json::{Value, json};
-
-const KEY: &str = "sk-very-secret";
-
-type Said = Result<ModelEvent, ModelError>;
-
-fn provider(wire: Wire) -> Provider {
-    match wire {
-        Wire::OpenAi => Provider::OpenAi,
-        Wire::Anthropic => Provider::Anthropic,
-        Wire::Gemini => Provider::Gemini,
-        Wire::Ollama => Provider::Ollama,
-    }
-}
-
-fn model(wire: Wire, server: &ModelServer) -> Arc<dyn Model> {
-    named("scripted", wire, server, &ModelSettings::default())
-}
-
-fn named(name: &str, wire: Wire, server: &ModelServer, settings: &ModelSettings) -> Arc<dyn Model> {
-    let access = Access { key: KEY.into(), base_url: server.url(wire) };
-    provider(wire).model(name, &access, settings).unwrap()
-}
-
-fn hello() -> ModelRequest {
-    ModelRequest { system: "Be brief.".into(), messages: vec![Message::User("hello".into())], tools: Arc::new([]) }
-}
-
-async fn ask(model: &dyn Model, request: ModelRequest) -> Vec<Said> {
-    let mut joined: Vec<Said> = Vec::new();
-    let mut events = model.stream(&request);
-    while let Some(event) = events.next().await {
-        match (joined.last_mut(), event) {
-            (Some(Ok(ModelEvent::Text(text))), Ok(ModelEvent::Text(more)))
-            | (Some(Ok(ModelEvent::Thought(text))), Ok(ModelEvent::Thought(more))) => text.push_str(&more),
-            // That a call is being written is no part of the answer.
-            (_, Ok(ModelEvent::Writing { .. })) => {}
-            (_, event) => joined.push(event),
-        }
-    }
-    joined
-}
-
-/// Everything one reply brings, neighbouring pieces joined.
-async fn play(wire: Wire, reply: Reply) -> Vec<Said> {
-    let server = ModelServer::start();
-    server.reply(reply);
-    let events = ask(&*model(wire, &server), hello()).await;
-    server.assert_no_violations();
-    events
-}
-
-fn text(text: &str) -> Said {
-    Ok(ModelEvent::Text(text.into()))
-}
-
-fn thought(text: &str) -> Said {
-    Ok(ModelEvent::Thought(text.into()))
-}
-
-fn signature(signature: &str) -> Said {
-    Ok(ModelEvent::ThoughtSignature(signature.into()))
-}
-
-fn call(name: &str, arguments: &str) -> Said {
-    Ok(ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: None })
-}
-
-fn usage() -> Said {
-    Ok(ModelEvent::Usage(Usage { input: 11, cached: 3, output: 7, cost: None, estimated: false }))
-}
 
 fn is_call(event: &Said) -> bool {
     matches!(event, Ok(ModelEvent::Call { .. }))

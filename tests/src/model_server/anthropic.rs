@@ -39,13 +39,18 @@ impl Blocks {
                 self.close(&mut events);
             }
             Part::Call { index, name, arguments } => {
-                self.close(&mut events);
-                let block = json!({"type": "tool_use", "id": format!("provider_{index}"), "name": name, "input": {}});
-                let index = self.open("tool_use", &block, &mut events);
+                let index = self.begin(*index, name, &mut events);
                 for piece in halves(arguments) {
                     events.push(delta(index, &json!({"type": "input_json_delta", "partial_json": piece})));
                 }
                 self.close(&mut events);
+            }
+            Part::Begin { index, name } => {
+                self.begin(*index, name, &mut events);
+            }
+            Part::Write { piece, .. } => {
+                let index = self.open.map_or(0, |(index, _)| index);
+                events.push(delta(index, &json!({"type": "input_json_delta", "partial_json": piece})));
             }
             Part::Finish(reason) => {
                 self.close(&mut events);
@@ -78,6 +83,13 @@ impl Blocks {
                 index
             }
         }
+    }
+
+    /// A new block for a call.
+    fn begin(&mut self, call: usize, name: &str, events: &mut Vec<Value>) -> usize {
+        self.close(events);
+        let block = json!({"type": "tool_use", "id": format!("provider_{call}"), "name": name, "input": {}});
+        self.open("tool_use", &block, events)
     }
 
     fn close(&mut self, events: &mut Vec<Value>) {

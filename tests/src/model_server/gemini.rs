@@ -16,6 +16,7 @@ pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
         Part::Call { index, name, arguments } => {
             json!({"functionCall": {"id": format!("provider_{index}"), "name": name, "args": value(arguments)}})
         }
+        Part::Begin { .. } | Part::Write { .. } => return vec![],
         Part::Finish(reason) => {
             let reason = match reason.as_str() {
                 "stop" | "tool_calls" => "STOP",

@@ -10,7 +10,7 @@ pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
     let record = match part {
         Part::Say(text) => record(&json!({"role": "assistant", "content": text})),
         Part::Think(text) => record(&json!({"role": "assistant", "content": "", "thinking": text})),
-        Part::Sign(_) => return vec![],
+        Part::Sign(_) | Part::Begin { .. } | Part::Write { .. } => return vec![],
         Part::Call { index, name, arguments } => {
             let function = json!({"index": index, "name": name, "arguments": value(arguments)});
             record(&json!({"role": "assistant", "content": "", "tool_calls": [{"function": function}]}))

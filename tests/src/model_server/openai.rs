@@ -17,6 +17,13 @@ pub(super) fn part(part: &Part) -> Vec<Vec<u8>> {
         Part::Call { index, name, arguments } => {
             call_fragments(*index, name, &halves(arguments)).iter().map(|fragment| event(delta(fragment))).collect()
         }
+        Part::Begin { index, name } => {
+            call_fragments(*index, name, &[]).iter().map(|fragment| event(delta(fragment))).collect()
+        }
+        Part::Write { index, piece } => {
+            let fragment = json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]});
+            vec![event(delta(&fragment))]
+        }
         Part::Finish(reason) => vec![event(finish(reason)), event(usage(11, 7)), sse("[DONE]")],
     }
 }

@@ -144,6 +144,18 @@ impl Reply {
         self.part(Part::Call { index, name: name.to_owned(), arguments: arguments.to_owned() })
     }
 
+    /// The beginning of a call that is written piece by piece, on the wires that [have that](Wire::has_pieces).
+    #[must_use]
+    pub fn begin_call(self, index: usize, name: &str) -> Self {
+        self.part(Part::Begin { index, name: name.to_owned() })
+    }
+
+    /// A piece of the arguments of the call that was begun last.
+    #[must_use]
+    pub fn write_call(self, index: usize, piece: &str) -> Self {
+        self.part(Part::Write { index, piece: piece.to_owned() })
+    }
+
     fn part(mut self, part: Part) -> Self {
         self.steps.push(Step::Part(part));
         self

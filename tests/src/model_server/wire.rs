@@ -30,6 +30,15 @@ pub(super) enum Part {
         name: String,
         arguments: String,
     },
+    /// The beginning of a call, and a piece of its arguments: on the wires that have calls in pieces.
+    Begin {
+        index: usize,
+        name: String,
+    },
+    Write {
+        index: usize,
+        piece: String,
+    },
     /// The end, with this reason in OpenAI's words.
     Finish(String),
 }
@@ -95,6 +104,12 @@ impl Wire {
             Self::Gemini => "gemini",
             Self::Ollama => "ollama",
         }
+    }
+
+    /// Whether calls come in pieces on it.
+    #[must_use]
+    pub fn has_pieces(self) -> bool {
+        matches!(self, Self::OpenAi | Self::Anthropic)
     }
 
     /// What the user says last in a request; nothing if its last message holds results of calls alone.
