@@ -20,7 +20,10 @@ use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 mod answer;
 mod client;
 mod error;
+mod fault;
 mod frames;
+mod http;
+mod plain;
 mod reader;
 
 /// Reasons with which servers end an answer that they could not go on with.
@@ -48,7 +51,7 @@ pub(super) trait Protocol: Clone + fmt::Debug + Send + Sync + 'static {
     /// A request, ready to be sent.
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder;
 
-    /// Reads a frame that holds text or thought and nothing else, the short way: see [`frames`]. Nothing: it must go
+    /// Reads a frame that holds text or thought and nothing else, the short way: see [`plain`]. Nothing: it must go
     /// the long way.
     fn plain(frame: &str) -> Option<Vec<ModelEvent>> {
         let _ = frame;

@@ -17,7 +17,8 @@ use rig_core::message::{AssistantContent, ToolCall};
 use rig_core::streaming::{CompletionStream, Item, Part, StreamEvent};
 use serde_json::Value;
 
-use super::frames::{Http, Plain};
+use super::http::Http;
+use super::plain::Plain;
 use super::reader::Reader;
 use super::{Protocol, error};
 use crate::model::{ModelError, ModelEvent};

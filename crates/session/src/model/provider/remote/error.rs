@@ -24,6 +24,7 @@ pub(super) fn model_error(error: &ProviderError, key: &str) -> ModelError {
             refusal(response, hide)
         }
         ProviderError::Provider(message) => ModelError::Failed { message: hide(message.clone()) },
+        ProviderError::Response(message) => ModelError::Malformed { message: hide(message.clone()) },
         ProviderError::Request(_) | ProviderError::Url(_) | ProviderError::UnsupportedOption(_) => ModelError::Setup {
             message: hide(format!("the request can't be made: {}", chain(error))),
             hint: "look at the model's name and base URL".into(),
@@ -85,7 +86,8 @@ fn refusal(response: &ProviderResponseError, hide: impl Fn(String) -> String) ->
 /// Whether a provider says that it can't go on now, and could later.
 fn is_passing(response: &ProviderResponseError) -> bool {
     let code = response.machine_code().unwrap_or_default().to_ascii_lowercase();
-    let passing = ["overloaded", "rate_limit", "resource_exhausted", "unavailable", "server_error", "api_error"];
+    let passing =
+        ["overloaded", "rate_limit", "resource_exhausted", "unavailable", "server_error", "api_error", "timeout"];
     passing.iter().any(|word| code.contains(word))
 }
 
@@ -110,7 +112,9 @@ fn words(body: &str, hide: impl Fn(String) -> String) -> String {
     let parsed: Option<Value> = serde_json::from_str(body).ok();
     let message = parsed.as_ref().and_then(|value| {
         let error = &value["error"];
-        [&error["message"], error, &value["message"], &value["detail"]].into_iter().find_map(Value::as_str)
+        [&error["message"], error, &error["detail"], &value["message"], &value["detail"]]
+            .into_iter()
+            .find_map(Value::as_str)
     });
     // Hidden before it is cut, for half a key is no key that could be found.
     let mut message = hide(message.unwrap_or(body).trim().to_owned());
