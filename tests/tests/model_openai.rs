@@ -237,7 +237,7 @@ async fn a_held_stream_goes_on_when_the_gate_opens() {
 async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
     let server = ModelServer::start();
     server.reply(Reply::text(["ok"]));
-    let block = |kind, text: &str| Block { item: ItemId(1), kind, text: text.into(), signature: None };
+    let block = |kind, text: &str| Block { item: ItemId(1), kind, text: text.into(), signature: None, calls_before: 0 };
     let called =
         |id, name: &str| ToolCall { id: CallId(id), name: name.into(), input: json!({"n": id}), signature: None };
     let answer = AssistantMessage {

@@ -34,6 +34,7 @@ fn conversation(signature: Option<&str>) -> ModelRequest {
         kind,
         text: text.into(),
         signature: signature.map(str::to_owned),
+        calls_before: 0,
     };
     let called =
         |id, name: &str| ToolCall { id: CallId(id), name: name.into(), input: json!({"n": id}), signature: None };

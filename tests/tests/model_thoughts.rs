@@ -66,3 +66,46 @@ async fn m_e6_every_signature_goes_back_to_gemini() {
     let whole = signs(signs(Reply::stream().think("a"), "b", "t1"), "c", "t2");
     assert_eq!(sent_back(Wire::Gemini, whole).await, [signed("ab", "t1"), signed("c", "t2")]);
 }
+
+#[tokio::test]
+async fn m_e6_thoughts_between_calls_go_back_where_they_stood() {
+    for wire in [Wire::Anthropic, Wire::Gemini] {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        // Gemini signs its calls; the server's script signs thoughts, which is the same to us.
+        let answer = Reply::stream().think("one").sign("s1").call(0, "shell", CALL).think("two").sign("s2");
+        let answer = answer.call(1, "shell", r#"{"command":"false"}"#).say("So.");
+        world.server.reply(answer.finish("tool_calls")).reply(Reply::text(["done"]));
+        talk.session.prompt("go").await.unwrap();
+        let end = talk.events.turn_finished().await;
+        assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
+        world.server.assert_no_violations();
+        let body = world.server.request(1).body;
+        let call = |command: &str| json!({"command": command});
+        match wire {
+            Wire::Gemini => {
+                let parts = &body["contents"][1]["parts"];
+                let signatures: Vec<_> =
+                    parts.as_array().unwrap().iter().map(|part| &part["thoughtSignature"]).collect();
+                assert_eq!(
+                    (signatures[0], &parts[1]["functionCall"]["args"]),
+                    (&json!("s1"), &call("true")),
+                    "{parts}"
+                );
+                assert_eq!(
+                    (signatures[2], &parts[3]["functionCall"]["args"]),
+                    (&json!("s2"), &call("false")),
+                    "{parts}"
+                );
+                assert_eq!(parts[4], json!({"text": "So."}), "{parts}");
+            }
+            _ => {
+                let content = &body["messages"][1]["content"];
+                let kinds: Vec<_> = content.as_array().unwrap().iter().map(|block| &block["type"]).collect();
+                assert_eq!(kinds, ["thinking", "tool_use", "thinking", "tool_use", "text"], "{content}");
+                assert_eq!((&content[0]["signature"], &content[1]["input"]), (&json!("s1"), &call("true")));
+                assert_eq!((&content[2]["signature"], &content[3]["input"]), (&json!("s2"), &call("false")));
+            }
+        }
+    }
+}

@@ -62,7 +62,7 @@ pub use ask::{
 // Events and what they carry.
 pub use event::{Body, Delta, Event, Fact, ItemKind};
 pub use job::{Job, JobEnd};
-pub use message::{AssistantMessage, Block, BlockKind, FileMark, ToolCall, ToolResult, ToolStatus};
+pub use message::{AssistantMessage, Block, BlockKind, FileMark, Part, ToolCall, ToolResult, ToolStatus};
 pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 
 // Settings.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{CallId, ItemId};
-use crate::output::Kept;
+use crate::output::{Kept, is_zero};
 
 /// One whole answer of a model: what a step's request brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -28,11 +28,39 @@ impl AssistantMessage {
         self.blocks.is_empty() && self.calls.is_empty()
     }
 
+    /// Its blocks and calls, in the order in which the model wrote them.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let mut blocks = self.blocks.iter().peekable();
+        let mut calls = self.calls.iter();
+        let mut written = 0;
+        std::iter::from_fn(move || {
+            if let Some(block) = blocks.next_if(|block| block.calls_before <= written) {
+                return Some(Part::Block(block));
+            }
+            match calls.next() {
+                Some(call) => {
+                    written += 1;
+                    Some(Part::Call(call))
+                }
+                None => blocks.next().map(Part::Block),
+            }
+        })
+    }
+
     /// Its text without its thoughts.
     #[must_use]
     pub fn text(&self) -> String {
         self.blocks.iter().filter(|block| block.kind == BlockKind::Text).map(|block| block.text.as_str()).collect()
     }
+}
+
+/// One part of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Text or thought.
+    Block(&'a Block),
+    /// A call.
+    Call(&'a ToolCall),
 }
 
 /// What a block of an answer is.
@@ -58,6 +86,9 @@ pub struct Block {
     /// What the provider wants back unchanged with a thought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+    /// How many calls of the answer the model had written before it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calls_before: u32,
 }
 
 /// A tool that a model wants called.

@@ -26,9 +26,9 @@ pub struct Kept {
     pub tail: String,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+/// Whether a number says nothing, so that it need not be written.
+pub(crate) fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 impl Kept {

@@ -78,6 +78,7 @@ fn facts() -> Vec<Fact> {
             kind: BlockKind::Thought,
             text: "hm".into(),
             signature: Some("s".into()),
+            calls_before: 1,
         }],
         calls: vec![ToolCall {
             id: CallId(3),

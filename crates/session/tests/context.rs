@@ -93,7 +93,7 @@ fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
     let mut facts = Vec::new();
     for (n, happens) in happens.iter().enumerate() {
         let answer = |kind, text: String, calls| {
-            let block = Block { item: ItemId(1), kind, text, signature: None };
+            let block = Block { item: ItemId(1), kind, text, signature: None, calls_before: 0 };
             Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, partial: false })
         };
         let fact = match happens {
@@ -225,7 +225,13 @@ fn m_e3_no_token_is_counted_while_the_size_says_enough() {
     let mut lines = request(vec![
         Message::User("\n".repeat(20)),
         Message::Assistant(AssistantMessage {
-            blocks: vec![Block { item: ItemId(1), kind: BlockKind::Text, text: "a".into(), signature: None }],
+            blocks: vec![Block {
+                item: ItemId(1),
+                kind: BlockKind::Text,
+                text: "a".into(),
+                signature: None,
+                calls_before: 0,
+            }],
             ..AssistantMessage::default()
         }),
         Message::User("b".into()),

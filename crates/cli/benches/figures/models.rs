@@ -64,7 +64,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> Duration {
 fn facts() -> Vec<Arc<Event>> {
     let text = "The quick brown fox jumps over the lazy dog.\n".repeat(5);
     let answer = |calls| {
-        let block = Block { item: ItemId(1), kind: BlockKind::Text, text: text.clone(), signature: None };
+        let block =
+            Block { item: ItemId(1), kind: BlockKind::Text, text: text.clone(), signature: None, calls_before: 0 };
         Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, partial: false })
     };
     let event = |n: usize| {

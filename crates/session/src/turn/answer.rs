@@ -63,6 +63,11 @@ impl Draft {
         }
     }
 
+    /// How many calls it has.
+    fn calls(&self) -> u32 {
+        u32::try_from(self.message.calls.len()).unwrap_or(u32::MAX)
+    }
+
     /// Why the answer is too much, if it is.
     fn over(&self, most_bytes: usize) -> Option<String> {
         if self.bytes + self.writing > most_bytes {
@@ -198,11 +203,14 @@ impl Runner {
 
     /// Adds text to the answer and sends it on. `false`: the turn was cut meanwhile.
     async fn add_text(&mut self, draft: &mut Draft, kind: BlockKind, text: &str) -> bool {
+        let calls_before = draft.calls();
         let item = match draft.message.blocks.last() {
-            Some(block) if block.kind == kind && block.signature.is_none() => block.item,
+            Some(block) if block.kind == kind && block.signature.is_none() && block.calls_before == calls_before => {
+                block.item
+            }
             _ => {
                 let item = self.item();
-                draft.message.blocks.push(Block { item, kind, text: String::new(), signature: None });
+                draft.message.blocks.push(Block { item, kind, text: String::new(), signature: None, calls_before });
                 item
             }
         };
@@ -232,14 +240,18 @@ impl Runner {
     /// Signs the last thought. A signature without one, or for one that is signed already, makes an empty thought that
     /// carries it: none may be lost, for the provider wants them all back.
     fn sign(&mut self, draft: &mut Draft, signature: String) {
+        let calls_before = draft.calls();
         match draft.message.blocks.last_mut() {
-            Some(block) if block.kind == BlockKind::Thought && block.signature.is_none() => {
+            Some(block)
+                if block.kind == BlockKind::Thought
+                    && block.signature.is_none()
+                    && block.calls_before == calls_before =>
+            {
                 block.signature = Some(signature);
             }
             _ => {
-                let item = self.item();
-                let block = Block { item, kind: BlockKind::Thought, text: String::new(), signature: Some(signature) };
-                draft.message.blocks.push(block);
+                let (item, kind, signature) = (self.item(), BlockKind::Thought, Some(signature));
+                draft.message.blocks.push(Block { item, kind, text: String::new(), signature, calls_before });
             }
         }
     }

@@ -149,7 +149,13 @@ pub(super) fn report(turn: u64, report: Report) -> Input {
 
 /// An answer of one block and some calls, named from `first` on.
 pub(super) fn answer(first: u64, calls: u64) -> AssistantMessage {
-    let block = Block { item: ItemId(first), kind: BlockKind::Text, text: format!("block {first}"), signature: None };
+    let block = Block {
+        item: ItemId(first),
+        kind: BlockKind::Text,
+        text: format!("block {first}"),
+        signature: None,
+        calls_before: 0,
+    };
     let call = |n| ToolCall {
         id: CallId(first + n),
         name: "shell".to_owned(),

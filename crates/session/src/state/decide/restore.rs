@@ -70,7 +70,7 @@ impl Draft<'_> {
             }
             match blocks.iter_mut().find(|block| block.item == item) {
                 Some(block) => block.text.push_str(text),
-                None => blocks.push(Block { item, kind, text: text.clone(), signature: None }),
+                None => blocks.push(Block { item, kind, text: text.clone(), signature: None, calls_before: 0 }),
             }
         }
         (!blocks.is_empty()).then_some(AssistantMessage { blocks, calls: Vec::new(), partial: true })

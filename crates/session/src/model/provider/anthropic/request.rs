@@ -1,11 +1,11 @@
 //! A conversation as Anthropic's messages have it.
 //!
 //! Roles alternate: results and the user's words after them are one message, results first. Thoughts go back as they
-//! came, signed; those that are not were cut, or are another provider's, and stay here.
+//! came, where they came, signed; those that are not were cut, or are another provider's, and stay here.
 
 use std::borrow::Cow;
 
-use holdpoint_common::{AssistantMessage, Block as Said, BlockKind, CallId, ModelSettings, ToolStatus};
+use holdpoint_common::{AssistantMessage, Block as Said, BlockKind, CallId, ModelSettings, Part, ToolCall, ToolStatus};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -168,13 +168,13 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
 }
 
 fn said(answer: &AssistantMessage) -> Vec<Content<'_>> {
-    let blocks = answer.blocks.iter().filter_map(block);
-    let calls = answer.calls.iter().map(|call| Block::ToolUse {
-        id: call_id(call.id),
-        name: wire_name(&call.name),
-        input: &call.input,
-    });
-    blocks.chain(calls).map(Content::from).collect()
+    let part = |part| match part {
+        Part::Block(said) => block(said),
+        Part::Call(ToolCall { id, name, input, .. }) => {
+            Some(Block::ToolUse { id: call_id(*id), name: wire_name(name), input })
+        }
+    };
+    answer.parts().filter_map(part).map(Content::from).collect()
 }
 
 fn block(said: &Said) -> Option<Block<'_>> {

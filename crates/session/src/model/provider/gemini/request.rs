@@ -3,7 +3,7 @@
 //! Responses to calls are a content of their own, and the user's words after them another, for Gemini answers poorly
 //! where they share one. What Gemini signed goes back as it came; thoughts themselves do not.
 
-use holdpoint_common::{AssistantMessage, BlockKind, CallId, ToolStatus};
+use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, Part as Said, ToolStatus};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -169,18 +169,22 @@ fn contents(messages: &[Message], with_ids: bool) -> Vec<Content<'_>> {
 }
 
 fn said(answer: &AssistantMessage, id: impl Fn(CallId) -> Option<String>) -> Vec<Part<'_>> {
-    let blocks = answer.blocks.iter().filter_map(|block| {
-        let thought_signature = signature(block.signature.as_deref());
-        let thought = block.kind == BlockKind::Thought && !block.text.is_empty();
-        let sent = thought_signature.is_some() || (!thought && !block.text.trim().is_empty());
-        sent.then(|| Part { text: Some(&block.text), thought, thought_signature, ..Part::default() })
-    });
-    let calls = answer.calls.iter().map(|call| Part {
-        function_call: Some(FunctionCall { id: id(call.id), name: wire_name(&call.name), args: &call.input }),
-        thought_signature: signature(call.signature.as_deref()),
-        ..Part::default()
-    });
-    blocks.chain(calls).collect()
+    let part = |part| match part {
+        Said::Block(said) => block(said),
+        Said::Call(call) => Some(Part {
+            function_call: Some(FunctionCall { id: id(call.id), name: wire_name(&call.name), args: &call.input }),
+            thought_signature: signature(call.signature.as_deref()),
+            ..Part::default()
+        }),
+    };
+    answer.parts().filter_map(part).collect()
+}
+
+fn block(said: &Block) -> Option<Part<'_>> {
+    let thought_signature = signature(said.signature.as_deref());
+    let thought = said.kind == BlockKind::Thought && !said.text.is_empty();
+    let sent = thought_signature.is_some() || (!thought && !said.text.trim().is_empty());
+    sent.then(|| Part { text: Some(&said.text), thought, thought_signature, ..Part::default() })
 }
 
 fn signature(signature: Option<&str>) -> Option<&str> {
