@@ -161,6 +161,10 @@ pub enum Fact {
         /// How full the model's context is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<ContextFill>,
+        /// The provider refused its request for what it was: what that had beyond the one before is left out of
+        /// later ones.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        refused: bool,
     },
     /// A tool or the policy asks the user.
     AskRaised {

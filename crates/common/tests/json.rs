@@ -120,7 +120,7 @@ fn facts() -> Vec<Fact> {
         Fact::JobEnded { job: CallId(3), end: JobEnd::Exited { code: 1 } },
         Fact::JobEnded { job: CallId(3), end: JobEnd::Signalled { signal: 9 } },
         Fact::JobEnded { job: CallId(3), end: JobEnd::SessionClosed },
-        Fact::StepFinished { usage, context: Some(ContextFill { tokens: 15, limit: 100_000 }) },
+        Fact::StepFinished { usage, context: Some(ContextFill { tokens: 15, limit: 100_000 }), refused: true },
         Fact::AskRaised { ask: ask() },
         Fact::AskAnswered {
             ask: ask_id(),

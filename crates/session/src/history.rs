@@ -2,12 +2,18 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{AssistantMessage, CallId, Event, Fact, ToolResult, ToolStatus};
+use holdpoint_common::{AssistantMessage, CallId, Event, Fact, Kept, ToolResult, ToolStatus};
 
 use crate::model::Message;
 
 /// What the model is told after an answer of its own that broke, so that it goes on.
 pub const GO_ON: &str = "[Your answer was cut off here: the connection was lost. Go on exactly where it ended.]";
+
+/// What stands for words of the user that a provider refused.
+pub const LEFT_OUT: &str = "[Something the user said is left out here: the provider refused the request with it.]";
+
+/// What stands for the result of a call that a provider refused.
+const RESULT_LEFT_OUT: &str = "its result is left out: the provider refused the request with it";
 
 /// The conversation that these facts make, as the strictest provider takes it, whatever the facts are: it begins with
 /// the user, users and answers alternate, every call is followed by its one result, in the order of the calls, and the
@@ -28,6 +34,7 @@ pub fn apart(facts: &[Arc<Event>]) -> Vec<Message> {
             Fact::PromptAccepted { text, .. } => conversation.prompt(text),
             Fact::AssistantMessage(message) => conversation.answer(message),
             Fact::ToolFinished(result) => conversation.result(result),
+            Fact::StepFinished { refused: true, .. } => conversation.refused(),
             _ => {}
         }
     }
@@ -81,6 +88,24 @@ impl Conversation {
         }
         if self.results.len() == self.open.len() {
             self.close();
+        }
+    }
+
+    /// Leaves out what a provider refused: all that no answer has come to. Sent again, it would be refused again.
+    fn refused(&mut self) {
+        self.close();
+        let answered = self.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
+        let open = self.messages.split_off(answered.map_or(0, |at| at + 1));
+        let asked = open.iter().any(|message| matches!(message, Message::User(_)));
+        self.messages.extend(open.into_iter().filter_map(|message| match message {
+            Message::Tool(result) => {
+                let (output, words) = (Kept::default(), RESULT_LEFT_OUT.to_owned());
+                Some(Message::Tool(ToolResult { output, result: words, ..result }))
+            }
+            Message::User(_) | Message::Assistant(_) => None,
+        }));
+        if asked {
+            self.messages.push(Message::User(LEFT_OUT.to_owned()));
         }
     }
 

@@ -140,6 +140,17 @@ pub enum ModelError {
     },
 }
 
+/// What providers say of a conversation that is too long: OpenAI and vLLM, Anthropic, Gemini, llama.cpp, routers.
+const OVERFLOW: [&str; 7] = [
+    "context length",
+    "context window",
+    "context size",
+    "context_length",
+    "prompt is too long",
+    "number of tokens allowed",
+    "too many tokens",
+];
+
 impl ModelError {
     /// Whether the same request may succeed later: the provider has too much to do or is broken, or the way to it is.
     #[must_use]
@@ -149,6 +160,20 @@ impl ModelError {
             Self::Connection { .. } | Self::Unavailable { .. } => true,
             Self::Setup { .. } | Self::Malformed { .. } | Self::Failed { .. } => false,
         }
+    }
+
+    /// Whether the provider refused the request for what it was: it would refuse the same one again.
+    #[must_use]
+    pub fn refuses_request(&self) -> bool {
+        matches!(self, Self::Refused { status: 400 | 413 | 422, .. })
+    }
+
+    /// Whether the provider finds the conversation too long for the model, by the words that providers have for it.
+    #[must_use]
+    pub fn is_overflow(&self) -> bool {
+        let Self::Refused { message, .. } = self else { return false };
+        let message = message.to_ascii_lowercase();
+        self.refuses_request() && OVERFLOW.iter().any(|words| message.contains(words))
     }
 
     /// When the provider says to come back.

@@ -4,6 +4,7 @@
 mod answer;
 mod arguments;
 mod call;
+mod calls;
 mod order;
 mod request;
 mod retry;
@@ -13,12 +14,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use actix::WeakRecipient;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use holdpoint_common::{
-    CallId, ContextFill, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, ToolResult,
-    ToolStatus, TurnId, Usage,
+    ContextFill, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, TurnId, Usage,
 };
-use holdpoint_tools::{Background, Tool, ToolRequest, ToolSpec, Toolbox};
+use holdpoint_tools::{Background, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -30,7 +30,6 @@ use crate::outfit::Outfit;
 use crate::project;
 use crate::state::{Gate, Report};
 use answer::Answered;
-use call::CallEnd;
 use order::Order;
 use retry::Tries;
 
@@ -203,33 +202,24 @@ impl Runner {
         let Answered { message, usage, stop, refused } = self.answer(&request).await;
         let calls = message.calls.clone();
         self.report(Report::Answered(message)).await;
-        match stop {
-            answer::Stop::Whole if calls.is_empty() => {
-                self.step_finished(usage).await;
-                Some(End::default())
-            }
-            answer::Stop::Whole => {
+        let called = match stop {
+            answer::Stop::Whole if !calls.is_empty() => {
                 self.continues = false;
-                let end = self.calls(calls, refused, toolbox).await;
-                self.step_finished(usage).await;
-                end
+                Some(self.calls(calls, refused, toolbox).await)
             }
-            answer::Stop::Cut => {
-                self.step_finished(usage).await;
-                Some(End::of(Outcome::Interrupted))
-            }
+            _ => None,
+        };
+        self.step_ended(usage, matches!(stop, answer::Stop::Refused(_))).await;
+        match stop {
+            answer::Stop::Whole => called.unwrap_or_else(|| Some(End::default())),
+            answer::Stop::Cut => Some(End::of(Outcome::Interrupted)),
             answer::Stop::Limit => {
-                self.step_finished(usage).await;
                 let error = "the answer reached the most tokens that one may have; what it wanted to call was not run";
                 Some(End { outcome: Outcome::Limit, error: Some(error.to_owned()), ..End::default() })
             }
-            answer::Stop::Broken(error) => {
-                self.step_finished(usage).await;
-                self.go_on(error).await
-            }
-            answer::Stop::Failed(error) => {
+            answer::Stop::Broken(error) => self.go_on(error).await,
+            answer::Stop::Failed(error) | answer::Stop::Refused(error) => {
                 tracing::warn!(error, "the model failed");
-                self.step_finished(usage).await;
                 Some(End { outcome: Outcome::Failed, error: Some(error), ..End::default() })
             }
         }
@@ -247,54 +237,6 @@ impl Runner {
             Some(answer::Stop::Failed(error)) => Some(failed(error)),
             Some(_) => Some(End::of(Outcome::Interrupted)),
         }
-    }
-
-    /// Runs the calls of an answer side by side; `Some` if the turn ends with them.
-    async fn calls(&self, calls: Vec<ToolCall>, refused: Vec<(CallId, String)>, toolbox: &mut Toolbox) -> Option<End> {
-        let mut running = Vec::with_capacity(calls.len());
-        for (call, order) in calls.into_iter().zip(Order::places()) {
-            let refusal = refused.iter().find(|(id, _)| *id == call.id).map(|(_, why)| why.clone());
-            let tool = match refusal {
-                Some(why) => Err(why),
-                None => toolbox.take(&call.name).ok_or_else(|| self.no_such_tool(&call.name)),
-            };
-            running.push(self.run_call(call, tool, order).boxed());
-        }
-        let parallel = self.outfit.limits.parallel_tools.max(1);
-        let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
-        let (mut end, mut panicked, mut back) = (End::default(), None, Vec::new());
-        while let Some(CallEnd { result, tool, stopped, processes }) = running.next().await {
-            if result.status == ToolStatus::Panicked {
-                panicked = Some(result.result.clone());
-            }
-            end.tools.extend(stopped);
-            end.processes.add(processes);
-            back.extend(tool);
-            self.report(Report::ToolFinished(result)).await;
-        }
-        drop(running);
-        back.into_iter().for_each(|tool| toolbox.put_back(tool));
-        if self.cancel.is_cancelled() {
-            end.outcome = Outcome::Interrupted;
-            return Some(end);
-        }
-        panicked.map(|error| End { outcome: Outcome::Panicked, error: Some(error), ..End::default() })
-    }
-
-    async fn run_call(&self, call: ToolCall, tool: Result<Box<dyn Tool>, String>, mut order: Order) -> CallEnd {
-        let span = tracing::info_span!("call", call = %call.id, tool = call.name);
-        match tool {
-            Ok(tool) => self.call(call, tool, order).instrument(span).await,
-            Err(why) => {
-                order.comes().await;
-                CallEnd::of(ToolResult::unrun(call.id, ToolStatus::Error, why))
-            }
-        }
-    }
-
-    fn no_such_tool(&self, name: &str) -> String {
-        let known: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-        format!("there is no tool `{name}`; there are: {}", known.join(", "))
     }
 
     fn item(&mut self) -> ItemId {
@@ -330,8 +272,13 @@ impl Runner {
     }
 
     async fn step_finished(&self, usage: Usage) {
+        self.step_ended(usage, false).await;
+    }
+
+    /// `refused`: the provider refused the step's request for what it was.
+    async fn step_ended(&self, usage: Usage, refused: bool) {
         let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
         let context = (usage.total() > 0).then_some(ContextFill { tokens: usage.total(), limit: bounds.tokens });
-        self.report(Report::StepFinished { usage, context }).await;
+        self.report(Report::StepFinished { usage, context, refused }).await;
     }
 }

@@ -70,6 +70,8 @@ enum Happens {
     Calls(u64, usize),
     /// A result of the call this many before the last.
     Returns(u64, usize),
+    /// The provider refuses what there is.
+    Refused,
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -79,6 +81,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => Just(Happens::Thinks),
         1 => size.clone().prop_map(Happens::Says),
         1 => (1..5u64, size.clone()).prop_map(|(calls, size)| Happens::Calls(calls, size)),
+        1 => Just(Happens::Refused),
         3 => (0..4u64, size).prop_map(|(back, size)| Happens::Returns(back, size)),
     ]
 }
@@ -117,6 +120,7 @@ fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
                 let call = CallId(calls.saturating_sub(*back).max(1));
                 Fact::ToolFinished(ToolResult::unrun(call, ToolStatus::Ok, words(*size, n)))
             }
+            Happens::Refused => Fact::StepFinished { usage: Usage::default(), context: None, refused: true },
         };
         let event = Event { seq: n as u64 + 1, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) };
         facts.push(Arc::new(event));

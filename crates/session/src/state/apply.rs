@@ -75,7 +75,10 @@ impl State {
             }
             Fact::JobStarted { job } => self.jobs.push(job.clone()),
             Fact::JobEnded { job, .. } => self.jobs.retain(|running| running.id != *job),
-            Fact::StepFinished { usage, context } => {
+            Fact::StepFinished { usage, context, refused } => {
+                if *refused {
+                    self.remember(event);
+                }
                 self.usage += *usage;
                 self.context = context.or(self.context);
                 if let Some(turn) = self.turn_mut() {

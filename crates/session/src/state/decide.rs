@@ -117,7 +117,9 @@ impl Draft<'_> {
                 }
                 self.facts.push(Fact::ToolFinished(result));
             }
-            Report::StepFinished { usage, context } => self.facts.push(Fact::StepFinished { usage, context }),
+            Report::StepFinished { usage, context, refused } => {
+                self.facts.push(Fact::StepFinished { usage, context, refused });
+            }
             Report::Finished { outcome, error, tools, processes } => {
                 self.finish(open, outcome, error, tools, processes);
             }

@@ -169,6 +169,8 @@ pub enum Report {
         usage: Usage,
         /// How full the model's context is.
         context: Option<ContextFill>,
+        /// The provider refused its request for what it was.
+        refused: bool,
     },
     /// The turn ended. Nothing of it runs any more.
     Finished {

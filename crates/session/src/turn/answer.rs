@@ -33,6 +33,8 @@ pub(super) enum Stop {
     Broken(ModelError),
     /// By a fault.
     Failed(String),
+    /// By the provider, who refused the request for what it was.
+    Refused(String),
 }
 
 /// An answer in the making.
@@ -115,14 +117,14 @@ impl Runner {
             Next::Wait(wait) => wait,
             Next::GiveUp(said) => {
                 let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
-                return Some(Stop::Failed(format!("{}{said}", explain(&error))));
+                return Some(Stop::Failed(format!("{}{said}", self.explain(&error))));
             }
         };
         let told = Delta::Retrying {
             next: tries.made() + 1,
             tries: limits.model_tries,
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            reason: explain(&error),
+            reason: self.explain(&error),
         };
         // If the actor is gone, the token is cancelled.
         let _ = self.lane.send(Lane::Delta(told)).await;
@@ -152,7 +154,8 @@ impl Runner {
             let event = match event {
                 Some(Ok(event)) => event,
                 Some(Err(error)) if error.may_pass() => return Stop::Broken(error),
-                Some(Err(error)) => return Stop::Failed(explain(&error)),
+                Some(Err(error)) if error.refuses_request() => return Stop::Refused(self.explain(&error)),
+                Some(Err(error)) => return Stop::Failed(self.explain(&error)),
                 None => return Stop::Whole,
             };
             draft.weigh(&event);
@@ -268,12 +271,17 @@ impl Runner {
         });
         draft.message.calls.push(ToolCall { id, name, input, signature });
     }
-}
 
-/// The error, and what may be done about it.
-fn explain(error: &ModelError) -> String {
-    match error {
-        ModelError::Setup { message, hint } => format!("{message} (hint: {hint})"),
-        other => other.to_string(),
+    /// The error, and what may be done about it.
+    fn explain(&self, error: &ModelError) -> String {
+        let hint = match error {
+            ModelError::Setup { message, hint } => return format!("{message} (hint: {hint})"),
+            error if error.is_overflow() => {
+                format!("set `window` under [models.\"{}\"] in the configuration", self.outfit.model.name())
+            }
+            error if error.refuses_request() => "it is left out of later requests; say it otherwise".to_owned(),
+            error => return error.to_string(),
+        };
+        format!("{error} (hint: {hint})")
     }
 }

@@ -181,7 +181,7 @@ pub(super) fn tool_finished(call: u64) -> Report {
 }
 
 pub(super) fn step_finished() -> Report {
-    Report::StepFinished { usage: Usage { input: 10, output: 1, ..Usage::default() }, context: None }
+    Report::StepFinished { usage: Usage { input: 10, output: 1, ..Usage::default() }, context: None, refused: false }
 }
 
 pub(super) fn finished(outcome: Outcome) -> Report {

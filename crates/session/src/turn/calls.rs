@@ -1,0 +1,66 @@
+//! The calls of one answer: side by side, as many at a time as may be, each answered once.
+
+use futures_util::{FutureExt, StreamExt};
+use holdpoint_common::{CallId, Outcome, ToolCall, ToolResult, ToolStatus};
+use holdpoint_tools::{Tool, Toolbox};
+use tracing::Instrument;
+
+use super::call::CallEnd;
+use super::order::Order;
+use super::{End, Runner};
+use crate::state::Report;
+
+impl Runner {
+    /// Runs the calls of an answer side by side; `Some` if the turn ends with them.
+    pub(super) async fn calls(
+        &self,
+        calls: Vec<ToolCall>,
+        refused: Vec<(CallId, String)>,
+        toolbox: &mut Toolbox,
+    ) -> Option<End> {
+        let mut running = Vec::with_capacity(calls.len());
+        for (call, order) in calls.into_iter().zip(Order::places()) {
+            let refusal = refused.iter().find(|(id, _)| *id == call.id).map(|(_, why)| why.clone());
+            let tool = match refusal {
+                Some(why) => Err(why),
+                None => toolbox.take(&call.name).ok_or_else(|| self.no_such_tool(&call.name)),
+            };
+            running.push(self.run_call(call, tool, order).boxed());
+        }
+        let parallel = self.outfit.limits.parallel_tools.max(1);
+        let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
+        let (mut end, mut panicked, mut back) = (End::default(), None, Vec::new());
+        while let Some(CallEnd { result, tool, stopped, processes }) = running.next().await {
+            if result.status == ToolStatus::Panicked {
+                panicked = Some(result.result.clone());
+            }
+            end.tools.extend(stopped);
+            end.processes.add(processes);
+            back.extend(tool);
+            self.report(Report::ToolFinished(result)).await;
+        }
+        drop(running);
+        back.into_iter().for_each(|tool| toolbox.put_back(tool));
+        if self.cancel.is_cancelled() {
+            end.outcome = Outcome::Interrupted;
+            return Some(end);
+        }
+        panicked.map(|error| End { outcome: Outcome::Panicked, error: Some(error), ..End::default() })
+    }
+
+    async fn run_call(&self, call: ToolCall, tool: Result<Box<dyn Tool>, String>, mut order: Order) -> CallEnd {
+        let span = tracing::info_span!("call", call = %call.id, tool = call.name);
+        match tool {
+            Ok(tool) => self.call(call, tool, order).instrument(span).await,
+            Err(why) => {
+                order.comes().await;
+                CallEnd::of(ToolResult::unrun(call.id, ToolStatus::Error, why))
+            }
+        }
+    }
+
+    fn no_such_tool(&self, name: &str) -> String {
+        let known: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        format!("there is no tool `{name}`; there are: {}", known.join(", "))
+    }
+}
