@@ -34,6 +34,10 @@ pub struct Price {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub cached: Option<f64>,
+    /// Of the request that the provider has put into its cache. Without it, 1.25 times `input`, as Anthropic has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0))]
+    pub cache_written: Option<f64>,
     /// Of the answer, thoughts included.
     #[schemars(range(min = 0.0))]
     pub output: f64,
@@ -46,7 +50,8 @@ impl ModelSettings {
     /// What can't.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let beyond = |tokens: Option<u64>| self.window.zip(tokens).is_some_and(|(window, tokens)| tokens >= window);
-        let prices = self.price.iter().flat_map(|price| [Some(price.input), price.cached, Some(price.output)]);
+        let prices = |price: &Price| [Some(price.input), price.cached, price.cache_written, Some(price.output)];
+        let prices = self.price.iter().flat_map(prices);
         if beyond(self.max_output) {
             return Err("`max_output` leaves nothing of the `window` for a request");
         }
@@ -60,14 +65,19 @@ impl ModelSettings {
     }
 }
 
+/// What a token costs that goes into a cache, where no price is set: so many times one that does not.
+const CACHE_WRITTEN: f64 = 1.25;
+
 impl Price {
     /// What this usage costs, in millionths of the currency.
     #[must_use]
     pub fn of(&self, usage: &Usage) -> u64 {
         let cached = usage.cached.min(usage.input);
+        let written = usage.cache_written.min(usage.input - cached);
         let cost = |tokens: u64, price: f64| tokens as f64 * price;
-        let millionths = cost(usage.input - cached, self.input)
+        let millionths = cost(usage.input - cached - written, self.input)
             + cost(cached, self.cached.unwrap_or(self.input))
+            + cost(written, self.cache_written.unwrap_or(self.input * CACHE_WRITTEN))
             + cost(usage.output, self.output);
         millionths.round().max(0.0) as u64
     }
@@ -79,10 +89,14 @@ mod tests {
 
     #[test]
     fn m_e6_a_price_makes_a_cost() {
-        let price = Price { input: 3.0, cached: Some(0.3), output: 15.0 };
+        let price = Price { input: 3.0, cached: Some(0.3), cache_written: None, output: 15.0 };
         let usage = Usage { input: 1_000_000, cached: 400_000, output: 10_000, ..Usage::default() };
         assert_eq!(price.of(&usage), 1_800_000 + 120_000 + 150_000);
         let price = Price { cached: None, ..price };
         assert_eq!(price.of(&usage), 3_000_000 + 150_000);
+        let usage = Usage { input: 1_000_000, cached: 400_000, cache_written: 100_000, ..Usage::default() };
+        let price = Price { cached: Some(0.3), ..price };
+        assert_eq!(price.of(&usage), 1_500_000 + 120_000 + 375_000);
+        assert_eq!(Price { cache_written: Some(6.0), ..price }.of(&usage), 1_500_000 + 120_000 + 600_000);
     }
 }

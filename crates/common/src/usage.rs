@@ -5,6 +5,8 @@ use std::ops::AddAssign;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::output::is_zero;
+
 /// Tokens used, by the provider's own count unless `estimated`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -14,6 +16,9 @@ pub struct Usage {
     /// Those of the request that came from the provider's cache.
     #[serde(default)]
     pub cached: u64,
+    /// Those of the request that the provider has put into its cache, where it counts them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_written: u64,
     /// Tokens of the answer, thoughts included.
     pub output: u64,
     /// What it cost, in millionths of the currency of the price that is configured for the model; nothing without one.
@@ -39,7 +44,7 @@ impl Usage {
     #[must_use]
     pub fn estimate(input_bytes: u64, output_bytes: u64) -> Self {
         let tokens = |bytes: u64| (bytes * 2).div_ceil(5);
-        Self { input: tokens(input_bytes), cached: 0, output: tokens(output_bytes), cost: None, estimated: true }
+        Self { input: tokens(input_bytes), output: tokens(output_bytes), estimated: true, ..Self::default() }
     }
 
     /// Input and output together.
@@ -53,6 +58,7 @@ impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input += other.input;
         self.cached += other.cached;
+        self.cache_written += other.cache_written;
         self.output += other.output;
         self.cost = self.cost.zip(other.cost).map(|(left, right)| left + right).or(self.cost).or(other.cost);
         self.estimated |= other.estimated;

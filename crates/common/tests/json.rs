@@ -103,7 +103,7 @@ fn facts() -> Vec<Fact> {
         asks: vec![ask_id()],
         prompts: vec![PromptId(2)],
     };
-    let usage = Usage { input: 10, cached: 4, output: 5, cost: None, estimated: true };
+    let usage = Usage { input: 10, cached: 4, cache_written: 2, output: 5, cost: None, estimated: true };
     vec![
         Fact::SessionOpened { settings: settings() },
         Fact::SessionRestored { cause: RestoreCause::Unloaded },

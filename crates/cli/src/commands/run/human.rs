@@ -279,7 +279,9 @@ impl Human {
         let about = if usage.estimated { "about " } else { "" };
         let steps = if self.steps == 1 { "step" } else { "steps" };
         let (input, output) = (usage.input, usage.output);
-        let line = format!("{outcome}: {} {steps}, {about}{input} tokens in, {output} out, {seconds:.1} s", self.steps);
+        let cost = usage.cost.map(|millionths| format!(", cost {:.4}", millionths as f64 / 1e6)).unwrap_or_default();
+        let line =
+            format!("{outcome}: {} {steps}, {about}{input} tokens in, {output} out{cost}, {seconds:.1} s", self.steps);
         ui.line(Style::Dim, &line)?;
         if self.denied_unseen {
             ui.line(

@@ -107,6 +107,7 @@ impl<P: Protocol> Answer<P> {
         Usage {
             input: told.input_tokens.unwrap_or(estimate.input),
             cached: told.cached_input_tokens.unwrap_or(0),
+            cache_written: told.cache_creation_input_tokens.unwrap_or(0),
             output: told.output_tokens.unwrap_or(estimate.output),
             cost: None,
             estimated: told.input_tokens.is_none() || told.output_tokens.is_none(),

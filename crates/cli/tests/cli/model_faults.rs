@@ -1,0 +1,102 @@
+//! A provider that can't be reached, costs something, or repeats a secret, as the user of the program meets it.
+
+use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
+
+use crate::world::{Ran, World};
+
+/// Runs a prompt against a server at `url`; tries are a millisecond apart.
+fn reach(url: &str) -> Ran {
+    let world = World::new();
+    world.config("[limits]\nmodel_retry_ms = 1\n");
+    let mut command = world.command(&["run", "--model", "openai/x", "go"]);
+    command.env("OPENAI_BASE_URL", url);
+    Ran::of(command).code(1)
+}
+
+/// That each try but the first was told, with its reason, and how it ended.
+#[track_caller]
+fn told(ran: &Ran, reason: &str) {
+    let tries: Vec<_> = ran.err.lines().filter(|line| line.contains("of 5 in 0 s")).collect();
+    assert_eq!(tries.len(), 4, "{ran:#?}");
+    for (n, line) in tries.iter().enumerate() {
+        assert!(line.contains(&format!("try {} of 5", n + 2)) && line.contains(reason), "{reason}: {line}");
+    }
+    let end = ran.err.lines().find(|line| line.starts_with("failed:")).unwrap();
+    assert!(end.contains("connection to the model failed") && end.contains(reason), "{reason}: {end}");
+    assert!(end.contains("tried 5 times"), "{end}");
+}
+
+#[test]
+fn t_l2_a_host_that_is_nowhere_is_told_with_each_try() {
+    told(&reach("http://nowhere.invalid/v1"), "dns error");
+}
+
+#[test]
+fn t_l2_a_server_that_speaks_no_tls_is_told_with_each_try() {
+    let server = ModelServer::start();
+    told(&reach(&server.base_url().replace("http:", "https:")), "tls");
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn m_e6_what_a_turn_costs_is_told_where_a_price_is_set() {
+    for (price, cost) in [
+        ("price = { input = 300.0, cached = 30.0, output = 1500.0 }", ", cost 0.0130, "),
+        ("price = { input = 0, output = 0 }", ", cost 0.0000, "),
+        ("", "7 out, "),
+    ] {
+        let (world, server) = (World::new(), ModelServer::start());
+        world.config(&format!("[models.'openai/x']\n{price}\n"));
+        server.reply(Reply::text(["done"]));
+        let mut command = world.command(&["run", "--model", "openai/x", "go"]);
+        command.env("OPENAI_BASE_URL", server.base_url());
+        let ran = Ran::of(command).code(0);
+        let end = ran.err.lines().find(|line| line.starts_with("done:")).unwrap();
+        assert!(end.contains(cost), "{price}: {end}");
+    }
+}
+
+/// Secrets in the forms they have: the keys of providers, and what else is in an environment.
+const SECRETS: [(&str, &str); 12] = [
+    ("OPENAI_API_KEY", "sk-proj-T3BlbkFJ0123456789abcdef"),
+    ("ANTHROPIC_API_KEY", "sk-ant-api03-0123456789abcdefghij"),
+    ("GEMINI_API_KEY", "AIzaSyA0123456789abcdefghijklmnopqrstuv"),
+    ("OLLAMA_API_KEY", "ollama-0123456789abcdef"),
+    ("GITHUB_TOKEN", "ghp_0123456789abcdefghijklmnopqrstuvwxyz"),
+    ("GITLAB_TOKEN", "glpat-0123456789abcdefghij"),
+    ("AWS_ACCESS_KEY_ID", "AKIA0123456789ABCDEF"),
+    ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"),
+    ("SLACK_TOKEN", "xoxb-012345678901-0123456789abcdef"),
+    ("STRIPE_KEY", "sk_live_0123456789abcdefghijklmn"),
+    ("NPM_TOKEN", "npm_0123456789abcdefghijklmnopqrstuvwxyz"),
+    ("SESSION_JWT", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"),
+];
+
+#[test]
+fn t_h1_no_secret_is_in_what_the_program_writes_at_its_most_talkative() {
+    // Ollama is sent no key from the environment.
+    for (wire, key) in [(Wire::OpenAi, 0), (Wire::Anthropic, 1), (Wire::Gemini, 2), (Wire::Ollama, 3)] {
+        let (world, server) = (World::new(), ModelServer::start());
+        let (provider, secret) = (wire.provider(), SECRETS[key].1);
+        let set = if wire == Wire::Ollama { format!("api_key = '{secret}'\n") } else { String::new() };
+        let url = server.url(wire);
+        let reach = format!("[providers.{provider}]\nbase_url = '{url}'\n{set}");
+        world.config(&format!("[limits]\nmodel_retry_ms = 1\n{reach}"));
+        let echo = format!(r#"{{"error":{{"type":"overloaded_error","message":"your key {secret} is not welcome"}}}}"#);
+        server.reply(Reply::calls([("shell", r#"{"command":"env"}"#)]));
+        server.reply(Reply::status(500, &[("x-echo", secret)], &echo)).reply(Reply::stream().event(&echo).end());
+        server.reply(Reply::stream().say("half").event(&echo).end()).reply(Reply::status(401, &[], &echo));
+        let mut command = world.command(&["run", "--asks", "approve", "--model", &format!("{provider}/x"), "go"]);
+        command.envs(SECRETS).env("HOLDPOINT_LOG", "trace");
+        let ran = Ran::of(command).code(1);
+        assert_eq!(server.requests().len(), 5, "{provider}: {ran:#?}");
+        assert!(ran.err.contains(" TRACE "), "{provider}: nothing was logged: {ran:#?}");
+        let sent = server.request(0).headers.iter().any(|(_, value)| value.contains(secret));
+        assert!(sent, "{provider}: the key is in the request");
+        for (name, secret) in SECRETS {
+            let told: Vec<_> = ran.err.lines().chain(ran.out.lines()).filter(|line| line.contains(secret)).collect();
+            assert!(told.is_empty(), "{provider}: {name}: {told:#?}");
+        }
+        server.assert_no_violations();
+    }
+}
