@@ -56,9 +56,9 @@ impl Protocol for Contents {
         })
     }
 
-    fn is_fault(_: &str) -> bool {
+    fn is_fault(reason: &str) -> bool {
         // All that is neither the end nor the most tokens: a call that came out wrong, a recitation, what it can't say.
-        true
+        !reason.is_empty()
     }
 
     fn lost_call(document: &Value) -> bool {

@@ -104,13 +104,16 @@ impl<P: Protocol> Answer<P> {
     fn usage(&self, response: &CompletionResponse) -> Usage {
         let estimate = Usage::estimate(self.bytes_in, self.bytes_out);
         let told = &response.usage;
+        // No request is nothing: a provider that counts it so has not counted.
+        let input = told.input_tokens.filter(|tokens| *tokens > 0);
+        let output = told.output_tokens.filter(|tokens| *tokens > 0 || input.is_some());
         Usage {
-            input: told.input_tokens.unwrap_or(estimate.input),
+            input: input.unwrap_or(estimate.input),
             cached: told.cached_input_tokens.unwrap_or(0),
             cache_written: told.cache_creation_input_tokens.unwrap_or(0),
-            output: told.output_tokens.unwrap_or(estimate.output),
+            output: output.unwrap_or(estimate.output),
             cost: None,
-            estimated: told.input_tokens.is_none() || told.output_tokens.is_none(),
+            estimated: input.is_none() || output.is_none(),
         }
     }
 
