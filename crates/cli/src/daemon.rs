@@ -23,35 +23,31 @@ mod start;
 mod status;
 mod stop;
 
-use std::time::Instant;
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
 
 use actix_web::web::Data;
-use holdpoint_common::Who;
+use holdpoint_common::api::DaemonStatus;
+use holdpoint_session::Engine;
 use holdpoint_session::model::Catalog;
 use holdpoint_session::store::Sqlite;
-use holdpoint_session::{Engine, Sessions};
 use holdpoint_tools::Supervisor;
 
 pub(crate) use self::client::Daemon;
 pub(crate) use self::start::{announce, detach};
-pub(crate) use self::status::Status;
 pub(crate) use self::stop::stop;
 
 use self::claim::{Claim, ClaimError};
-use self::host::Host;
+use self::host::{About, Host};
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 
-/// The version of what is said over the socket.
-const API_VERSION: u32 = 1;
-
-/// What the daemon calls itself.
-const NAME: &str = "daemon";
-
 /// How a daemon runs.
 #[derive(Debug)]
 pub(crate) struct Options {
+    /// It stops after so long without work and clients.
+    pub(crate) idle_stop: Option<Duration>,
     /// If another daemon holds the claim and can't be reached, it is stopping, and this one waits for its place.
     pub(crate) patient: bool,
 }
@@ -61,7 +57,7 @@ pub(crate) struct Options {
 ///
 /// # Errors
 /// It can't be: another one is, or something it needs is not as it should be.
-pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Status)) -> Result<(), CliError> {
+pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&DaemonStatus)) -> Result<(), CliError> {
     let config = folders.config()?;
     folders.make()?;
     let (claim, listener) = match claim(folders, options)? {
@@ -80,15 +76,28 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Stat
     let engine = engine.supervisor(Supervisor::ThisProgram).start()?;
     let runtime = runtime()?;
 
-    let host = Data::new(Host::new(sessions(&engine), store, config.limits, folders.data(), &claim, &log));
+    let about = About {
+        socket: claim.socket().path().to_owned(),
+        data: folders.data().to_owned(),
+        log: log.path.clone(),
+        log_lost: log.lost.clone(),
+        idle_stop: options.idle_stop,
+    };
+    let host = Data::new(Host::new(&engine, store, config.limits, about));
     runtime.block_on(async {
-        let server = server::start(listener, Data::clone(&host)).map_err(|error| failed("no server", &error))?;
+        let server = server::start(listener, &host).map_err(|error| failed("no server", &error))?;
         let serving = server.handle();
         let served = tokio::spawn(server);
         let status = status::of(&host).await;
         tracing::info!(version = status.version, pid = status.pid, socket = status.socket, "serving");
         ready(&status);
-        let cause = asked.await.unwrap_or("its signals are no longer watched");
+        let cause = tokio::select! {
+            asked = asked => asked.unwrap_or("its signals are no longer watched"),
+            () = idle(&host) => {
+                ending::limit(claim.socket().clone());
+                "idle"
+            }
+        };
         tracing::info!(cause, "stopping");
         // Who looks for a daemon from now on finds none, and starts the next one, which waits for the lock.
         claim.socket().remove();
@@ -105,12 +114,16 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Stat
     Ok(())
 }
 
-fn sessions(engine: &Engine) -> Sessions {
-    engine.sessions(Who { name: NAME.to_owned(), pid: Some(std::process::id()) })
+/// Ends when the daemon has been idle for as long as it may be.
+async fn idle(host: &Host) {
+    match host.about.idle_stop {
+        Some(patience) => ending::idle_for(host, patience).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The claim, or nothing if another daemon has it and serves.
-fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, std::os::unix::net::UnixListener)>, CliError> {
+fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, UnixListener)>, CliError> {
     let by = Instant::now() + start::PATIENCE;
     loop {
         let held = match Claim::take(folders) {
@@ -118,7 +131,7 @@ fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, std::os:
             Err(ClaimError::Failed(error)) => return Err(error),
             Err(held @ ClaimError::Held { .. }) => held,
         };
-        if options.patient && start::is_reachable(&folders.socket()?) {
+        if options.patient && claim::is_served(folders)? {
             return Ok(None);
         }
         if !options.patient || Instant::now() > by {

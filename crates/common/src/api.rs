@@ -249,9 +249,9 @@ pub struct InboxAsk {
     pub ask: Ask,
 }
 
-/// The daemon itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+/// The daemon itself. Read by programs of all versions: what a daemon leaves out is taken as nothing.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
 pub struct DaemonStatus {
     /// The program's version.
     pub version: String,
@@ -261,13 +261,22 @@ pub struct DaemonStatus {
     pub pid: u32,
     /// The socket it listens on.
     pub socket: String,
+    /// The folder it keeps sessions in.
+    pub data: String,
     /// Since when it runs.
     pub since: Timestamp,
+    /// Seconds without work and clients after which it stops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_stop_s: Option<u64>,
     /// Its log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// Lines that were left out of it, because more came than could be written.
+    pub log_lines_lost: usize,
     /// Sessions, counted.
     pub sessions: SessionCounts,
+    /// Connections that are open.
+    pub connections: usize,
     /// Clients that are attached to sessions.
     pub clients: usize,
     /// Prompts that wait for their turn, over all sessions.
@@ -275,16 +284,18 @@ pub struct DaemonStatus {
     /// Everything is saved.
     pub saved: bool,
     /// What was found damaged and kept aside, in words.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
 }
 
 /// Sessions, counted by what they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct SessionCounts {
     /// Live ones.
     pub live: usize,
+    /// Of these, with a turn or run that is open: running, being interrupted, or paused.
+    pub busy: usize,
     /// Of these, running.
     pub running: usize,
     /// Of these, paused by an ask.

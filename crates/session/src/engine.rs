@@ -9,6 +9,7 @@ use holdpoint_tools::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Sh
 use thiserror::Error;
 use tokio::runtime;
 
+use crate::load::LoadMeter;
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
 use crate::outfit::{Base, ToolboxMaker};
@@ -65,6 +66,12 @@ impl Engine {
     #[must_use]
     pub fn sessions(&self, who: Who) -> Sessions {
         Sessions::local(self.manager.clone(), who)
+    }
+
+    /// Tells what there is to do, also from other threads.
+    #[must_use]
+    pub fn load_meter(&self) -> LoadMeter {
+        LoadMeter::new(&self.manager)
     }
 }
 

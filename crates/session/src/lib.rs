@@ -44,6 +44,7 @@ mod error;
 mod handle;
 pub mod history;
 mod lane;
+mod load;
 mod local;
 mod manager;
 mod mend;
@@ -62,6 +63,7 @@ mod turn;
 
 // Setting up.
 pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
+pub use load::{Load, LoadMeter};
 
 // Sessions, and one session.
 pub use attachment::{AttachFrom, Attachment};

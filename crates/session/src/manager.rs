@@ -3,6 +3,7 @@
 mod catalogs;
 mod delete;
 mod find;
+mod load;
 mod names;
 mod rename;
 mod restore;
@@ -20,6 +21,7 @@ use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp,
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::catalogs::Catalogs;
+pub(crate) use self::load::GetLoad;
 use self::roster::Roster;
 pub(crate) use self::roster::{GetWatched, Watched};
 use crate::actor::{self, SessionActor};

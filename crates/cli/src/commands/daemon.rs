@@ -1,15 +1,18 @@
 //! `holdpoint daemon`
 
+use std::time::Duration;
+
 use clap::Subcommand;
+use holdpoint_common::api::DaemonStatus;
 use holdpoint_tools::shown::prose_line;
 
-use crate::daemon::{self, Daemon, Options, Status};
+use crate::daemon::{self, Daemon, Options};
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::ui::Ui;
 
-/// Runs the daemon here, in the foreground; stops it; starts another one
+/// Runs the daemon here, in the foreground; or starts it in the background, or stops it
 ///
 /// The daemon keeps sessions running when nobody is there. There is one for each user, and every command that
 /// needs it starts it. It listens on a Unix socket that only its user can use,
@@ -25,6 +28,10 @@ pub(crate) struct Args {
     #[command(subcommand)]
     what: Option<What>,
 
+    /// Stops after so long without work and clients, for example 30m; without it, never
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    idle_stop: Option<Duration>,
+
     /// Was started by another command, and tells it when it serves
     #[arg(long, hide = true)]
     detached: bool,
@@ -32,6 +39,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Starts the daemon in the background, unless one runs
+    Start,
     /// Stops the daemon and waits until it is gone: turns are interrupted, sessions stay saved
     Stop,
     /// Stops the daemon, if one runs, and starts this program's
@@ -48,20 +57,25 @@ impl Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     match args.what {
         Some(What::Stop) => runtime()?.block_on(stop(folders, ui))?,
+        Some(What::Start) => runtime()?.block_on(start(folders, ui))?,
         Some(What::Restart) => runtime()?.block_on(async {
             stop(folders, ui).await?;
-            let daemon = Daemon::connect_or_start(folders).await?;
-            ui.print(&serves(&daemon.status)).map_err(CliError::from)
+            start(folders, ui).await
         })?,
         None if args.detached => detached(folders)?,
         None => {
-            daemon::run(folders, &Options { patient: false }, |status| {
+            daemon::run(folders, &Options { patient: false, idle_stop: args.idle_stop }, |status| {
                 // If nobody reads it, it serves all the same.
                 let _ = ui.print(&serves(status));
             })?;
         }
     }
     Ok(0)
+}
+
+async fn start(folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
+    let daemon = Daemon::connect_or_start(folders).await?;
+    Ok(ui.print(&serves(&daemon.status))?)
 }
 
 async fn stop(folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
@@ -73,9 +87,12 @@ async fn stop(folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
 }
 
 /// That it serves, and where.
-fn serves(status: &Status) -> String {
-    let Status { version, pid, socket, log, .. } = status;
-    let lines = [format!("The daemon (holdpoint {version}, pid {pid}) serves on {socket}"), format!("its log: {log}")];
+fn serves(status: &DaemonStatus) -> String {
+    let DaemonStatus { version, pid, socket, log, .. } = status;
+    let lines = [
+        format!("The daemon (holdpoint {version}, pid {pid}) serves on {socket}"),
+        format!("its log: {}", log.as_deref().unwrap_or("none")),
+    ];
     lines.iter().map(|line| format!("{}\n", prose_line(line))).collect()
 }
 
@@ -83,7 +100,7 @@ fn serves(status: &Status) -> String {
 fn detached(folders: &Folders) -> Result<(), CliError> {
     daemon::detach();
     let mut told = false;
-    let ran = daemon::run(folders, &Options { patient: true }, |_| {
+    let ran = daemon::run(folders, &Options { patient: true, idle_stop: None }, |_| {
         told = true;
         // If they can't be told, they see it by the socket.
         let _ = daemon::announce(Ok(()));

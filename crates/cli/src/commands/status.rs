@@ -1,9 +1,13 @@
 //! `holdpoint status`
 
+use std::time::{Duration, SystemTime};
+
+use holdpoint_common::Timestamp;
+use holdpoint_common::api::DaemonStatus;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
-use crate::daemon::{Daemon, Status};
+use crate::daemon::Daemon;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
@@ -38,17 +42,31 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     Ok(if daemon.is_some() { 0 } else { NOT_RUNNING })
 }
 
-fn text(status: &Status) -> String {
+fn text(status: &DaemonStatus) -> String {
+    let DaemonStatus { version, api, pid, socket, data, sessions, connections, clients, queued_prompts, .. } = status;
+    let up = Timestamp::from(SystemTime::now()).since(status.since);
+    let up = humantime::format_duration(Duration::from_secs(up.as_secs()));
     let mut lines = vec![
-        format!("holdpoint {}, pid {}", status.version, status.pid),
-        format!("socket    {}", status.socket),
-        format!("data      {}", status.data),
-        format!("log       {}", status.log),
-        format!(
-            "sessions  {} live, {} busy, {} waiting for an answer",
-            status.sessions.live, status.sessions.busy, status.sessions.waiting
-        ),
+        format!("holdpoint {version} (API {api}), pid {pid}, up {up}"),
+        format!("socket    {socket}"),
+        format!("data      {data}"),
     ];
+    lines.extend(status.log.iter().map(|log| format!("log       {log}")));
+    lines.push(format!(
+        "sessions  {} of {} live: {} busy, {} waiting for an answer, {} held",
+        sessions.live, sessions.most, sessions.busy, sessions.waiting, sessions.held
+    ));
+    lines.push(format!("queued    {queued_prompts} prompts"));
+    lines.push(format!("clients   {clients} attached, {connections} connections"));
+    if let Some(seconds) = status.idle_stop_s {
+        lines.push(format!("stops     when idle for {}", humantime::format_duration(Duration::from_secs(seconds))));
+    }
+    if !status.saved {
+        lines.push("not saved: what happens now can't be written to the disk; see the log".to_owned());
+    }
+    if status.log_lines_lost > 0 {
+        lines.push(format!("{} lines are missing in the log: they came too fast", status.log_lines_lost));
+    }
     lines.extend(status.damaged.iter().map(|what| format!("damaged   {what}")));
     lines.iter().map(|line| format!("{}\n", prose_line(line))).collect()
 }

@@ -94,6 +94,21 @@ impl SocketFile {
     }
 }
 
+/// Where the daemon of these folders may listen: where it would if we started it, and where the one that holds the lock
+/// says. They differ where `XDG_RUNTIME_DIR` does: from a service, for example.
+pub(super) fn sockets(folders: &Folders) -> Result<Vec<PathBuf>, CliError> {
+    let mut sockets = vec![folders.socket()?];
+    let told = fs::read_to_string(folders.data().join(LOCK)).unwrap_or_default();
+    let told = told.lines().nth(1).map(PathBuf::from);
+    sockets.extend(told.filter(|told| *told != sockets[0]));
+    Ok(sockets)
+}
+
+/// Whether somebody listens at one of them.
+pub(super) fn is_served(folders: &Folders) -> Result<bool, CliError> {
+    Ok(sockets(folders)?.iter().any(|socket| UnixStream::connect(socket).is_ok()))
+}
+
 /// Locks the file for as long as it is open.
 fn lock(path: &Path) -> Result<File, ClaimError> {
     let failed = |error: io::Error| CliError::failed(format!("{}: {error}", path.display()));

@@ -4,10 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use holdpoint_common::api::{API_VERSION, DaemonStatus};
 use holdpoint_session::remote::http::{self, HttpError, Method, StatusCode};
 
-use super::start;
-use super::status::Status;
+use super::{claim, start};
 use crate::error::CliError;
 use crate::folders::Folders;
 
@@ -24,10 +24,9 @@ const TRIES: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Daemon {
     /// Where it listens.
-    #[expect(dead_code, reason = "for the commands that speak to sessions, which come next")]
     pub(crate) socket: PathBuf,
     /// What it has told of itself.
-    pub(crate) status: Status,
+    pub(crate) status: DaemonStatus,
 }
 
 impl Daemon {
@@ -36,14 +35,16 @@ impl Daemon {
     /// # Errors
     /// One is there, but can't be reached or does not answer.
     pub(crate) async fn find(folders: &Folders) -> Result<Option<Self>, CliError> {
-        let socket = folders.socket()?;
         let silent = |what: String| CliError::failed(what).hint("`holdpoint daemon restart` starts another one");
-        match tokio::time::timeout(PATIENCE, ask(&socket)).await {
-            Ok(Ok(status)) => Ok(Some(Self { status: status?, socket })),
-            Ok(Err(error)) if is_nobody(&error) => Ok(None),
-            Ok(Err(error)) => Err(silent(format!("the daemon does not answer: {error}"))),
-            Err(_) => Err(silent(format!("the daemon has not answered for {} s", PATIENCE.as_secs()))),
+        for socket in claim::sockets(folders)? {
+            return match tokio::time::timeout(PATIENCE, ask(&socket)).await {
+                Ok(Ok(status)) => Ok(Some(Self { status: status?, socket })),
+                Ok(Err(error)) if is_nobody(&error) => continue,
+                Ok(Err(error)) => Err(silent(format!("the daemon does not answer: {error}"))),
+                Err(_) => Err(silent(format!("the daemon has not answered for {} s", PATIENCE.as_secs()))),
+            };
         }
+        Ok(None)
     }
 
     /// The daemon of these folders; started if none runs. Of a version that this program can speak to.
@@ -53,7 +54,7 @@ impl Daemon {
     pub(crate) async fn connect_or_start(folders: &Folders) -> Result<Self, CliError> {
         for _ in 0..TRIES {
             if let Some(daemon) = Self::find(folders).await? {
-                daemon.status.check(folders)?;
+                daemon.check(folders)?;
                 return Ok(daemon);
             }
             // Nothing else waits on this thread.
@@ -64,8 +65,29 @@ impl Daemon {
     }
 }
 
+impl Daemon {
+    /// Whether this program can speak to it, and it is the daemon of these folders.
+    fn check(&self, folders: &Folders) -> Result<(), CliError> {
+        let DaemonStatus { version, api, pid, data, .. } = &self.status;
+        if *api != API_VERSION {
+            let ours = env!("CARGO_PKG_VERSION");
+            let what = format!("the daemon (pid {pid}) is holdpoint {version}, which this one ({ours}) can't speak to");
+            return Err(CliError::failed(what).hint(match *api < API_VERSION {
+                true => "`holdpoint daemon restart` starts this program's; turns that run are interrupted",
+                false => "use the newer holdpoint that has started it",
+            }));
+        }
+        if Path::new(data) == folders.data() {
+            return Ok(());
+        }
+        let (socket, ours) = (self.socket.display(), folders.data().display());
+        Err(CliError::failed(format!("the daemon (pid {pid}) on {socket} keeps its sessions in {data}, not in {ours}"))
+            .hint("name another place by --state-dir"))
+    }
+}
+
 /// Asks the daemon how it is.
-async fn ask(socket: &Path) -> Result<Result<Status, CliError>, HttpError> {
+async fn ask(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError> {
     let response = http::request(socket, Method::GET, "/v1/status", &[], None).await?;
     let code = response.status();
     let body = response.whole(STATUS).await?;

@@ -4,13 +4,14 @@ use std::any::Any;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse};
+use holdpoint_common::Timestamp;
 use holdpoint_common::api::ErrorBody;
 use rustix::net::{Shutdown, shutdown};
 use tokio::net::UnixStream;
@@ -26,9 +27,16 @@ pub(super) const REFUSED: usize = 64;
 /// How long one that will be refused may take to ask for something.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Counts what is open.
+/// Counts what is open. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Connections(Arc<AtomicUsize>);
+pub(super) struct Connections(Arc<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    open: AtomicUsize,
+    /// When the last one was closed.
+    closed: AtomicU64,
+}
 
 /// One of them. Its place is free when it is dropped.
 #[derive(Debug)]
@@ -42,11 +50,21 @@ pub(super) struct Connection {
 }
 
 impl Connections {
+    /// How many are open.
+    pub(super) fn open(&self) -> usize {
+        self.0.open.load(Ordering::Relaxed)
+    }
+
+    /// When the last one was closed; the beginning of time if none was.
+    pub(super) fn last_closed(&self) -> Timestamp {
+        Timestamp(self.0.closed.load(Ordering::Relaxed))
+    }
+
     /// Notes a connection and who is on its other end, for all its requests. It can't be refused here.
     pub(super) fn note(&self, io: &dyn Any, extensions: &mut Extensions) {
         peer::note(io, extensions);
         let socket = io.downcast_ref::<UnixStream>().and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
-        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        let before = self.0.open.fetch_add(1, Ordering::Relaxed);
         let refused = before >= MOST || socket.is_none();
         let connection = Rc::new(Connection { socket, refused, open: self.clone() });
         if refused {
@@ -75,7 +93,9 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.open.0.fetch_sub(1, Ordering::Relaxed);
+        let Counted { open, closed } = &*self.open.0;
+        closed.fetch_max(Timestamp::from(SystemTime::now()).0, Ordering::Relaxed);
+        open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

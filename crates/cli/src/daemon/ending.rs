@@ -1,13 +1,16 @@
 //! What ends the daemon, and by when it is gone.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use holdpoint_common::Timestamp;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 
 use super::claim::SocketFile;
+use super::host::Host;
 
 /// By when it is gone, whatever is stuck: a little less than the 10 s that people are told.
 pub(super) const LIMIT: Duration = Duration::from_secs(9);
@@ -50,6 +53,21 @@ pub(super) fn limit(socket: SocketFile) {
     });
     if let Err(error) = limited {
         tracing::warn!(%error, "no thread to leave in time");
+    }
+}
+
+/// Ends when for so long there was no work, no connection and nobody attached. Wakes no more often than that.
+pub(super) async fn idle_for(host: &Host, patience: Duration) {
+    loop {
+        let load = host.load.load().await.unwrap_or_default();
+        let busy = load.sessions.busy + load.clients + host.connections.open() > 0;
+        let quiet_since = host.since.max(host.connections.last_closed()).max(load.last_change.unwrap_or_default());
+        let left = patience.saturating_sub(Timestamp::from(SystemTime::now()).since(quiet_since));
+        match busy {
+            true => tokio::time::sleep(patience).await,
+            false if left.is_zero() => return,
+            false => tokio::time::sleep(left).await,
+        }
     }
 }
 

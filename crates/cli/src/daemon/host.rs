@@ -1,49 +1,49 @@
 //! What the handlers of all requests share.
 
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
-use holdpoint_common::{Limits, Timestamp};
-use holdpoint_session::Sessions;
+use holdpoint_common::{Limits, Timestamp, Who};
 use holdpoint_session::store::Sqlite;
+use holdpoint_session::{Engine, LoadMeter, Sessions};
 use tracing_appender::non_blocking::ErrorCounter;
 
-use super::claim::Claim;
-use super::log::Log;
+use super::connection::Connections;
 
 /// What the handlers of all requests share. The engine is not in it: it ends when the daemon stops, whatever handlers
 /// still run.
 pub(super) struct Host {
     /// As the daemon itself sees them.
     pub(super) sessions: Sessions,
+    pub(super) load: LoadMeter,
     pub(super) store: Sqlite,
     pub(super) limits: Limits,
+    pub(super) connections: Connections,
+    pub(super) since: Timestamp,
+    pub(super) about: About,
+}
+
+/// What a daemon says of itself, and what does not change.
+pub(super) struct About {
     pub(super) socket: PathBuf,
     pub(super) data: PathBuf,
     pub(super) log: PathBuf,
     /// Lines of the log that were left out.
     pub(super) log_lost: ErrorCounter,
-    pub(super) since: Timestamp,
+    /// After how long without work and clients it stops.
+    pub(super) idle_stop: Option<Duration>,
 }
 
 impl Host {
-    pub(super) fn new(
-        sessions: Sessions,
-        store: Sqlite,
-        limits: Limits,
-        data: &Path,
-        claim: &Claim,
-        log: &Log,
-    ) -> Self {
+    pub(super) fn new(engine: &Engine, store: Sqlite, limits: Limits, about: About) -> Self {
         Self {
-            sessions,
+            sessions: engine.sessions(Who { name: "daemon".to_owned(), pid: Some(std::process::id()) }),
+            load: engine.load_meter(),
             store,
             limits,
-            socket: claim.socket().path().to_owned(),
-            data: data.to_owned(),
-            log: log.path.clone(),
-            log_lost: log.lost.clone(),
+            connections: Connections::default(),
             since: SystemTime::now().into(),
+            about,
         }
     }
 }

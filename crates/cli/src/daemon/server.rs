@@ -8,18 +8,19 @@ use actix_web::middleware::from_fn;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 
-use super::connection::{self, Connections};
+use super::connection;
 use super::host::Host;
 use super::{api, peer};
 
 /// Begins to serve: whoever has connected already waits in the listener's queue. To be called inside of a tokio
 /// runtime; the worker has a thread and a runtime of its own.
-pub(super) fn start(listener: UnixListener, host: Data<Host>) -> io::Result<Server> {
+pub(super) fn start(listener: UnixListener, host: &Data<Host>) -> io::Result<Server> {
+    let connections = host.connections.clone();
+    let host = Data::clone(host);
     let app = move || {
         let app = App::new().app_data(Data::clone(&host)).configure(api::routes);
         app.wrap(from_fn(connection::admit)).wrap(from_fn(peer::only_ours))
     };
-    let connections = Connections::default();
     let server = HttpServer::new(app).workers(1).disable_signals();
     // Who closes its end is gone: nobody reads an answer then, and a stream would notice it at its next event only.
     let server = server.h1_allow_half_closed(false).max_connections(connection::MOST + connection::REFUSED);

@@ -3,7 +3,6 @@
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,6 +12,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::stdio::dup2_stdout;
 
+use super::claim;
 use crate::error::CliError;
 use crate::folders::Folders;
 
@@ -45,12 +45,14 @@ const ENVIRONMENT: [&str; 7] = [
 /// # Errors
 /// Whatever keeps it from serving, in its own words.
 pub(super) fn start(folders: &Folders) -> Result<(), CliError> {
-    let socket = folders.socket()?;
+    folders.socket()?;
     folders.make()?;
     let _turn = turn(&folders.data().join(LOCK))?;
-    if is_reachable(&socket) {
+    if claim::is_served(folders)? {
         return Ok(());
     }
+    // What was opened by whoever called us, and left open to us (`exec 9> lock` in a shell), is not the daemon's.
+    close_fds::set_fds_cloexec_threadsafe(3, &[]);
     let mut daemon = command(folders).spawn().map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
     let mut said = String::new();
     if let Some(words) = daemon.stdout.take() {
@@ -66,11 +68,6 @@ pub(super) fn start(folders: &Folders) -> Result<(), CliError> {
         CliError::failed(format!("the daemon ended before it served: {ended}"))
             .hint(format!("its log is in {}; `holdpoint daemon` runs it here", folders.logs().display()))
     }))
-}
-
-/// Whether somebody listens there.
-pub(super) fn is_reachable(socket: &Path) -> bool {
-    UnixStream::connect(socket).is_ok()
 }
 
 /// This program as a daemon, with nothing of ours but where things are.

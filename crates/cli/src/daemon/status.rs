@@ -1,105 +1,44 @@
 //! What the daemon says of itself: `GET /v1/status`.
 
-use holdpoint_common::{SessionStatus, SessionSummary, Timestamp};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use holdpoint_common::SessionId;
+use holdpoint_common::api::{API_VERSION, DaemonStatus};
+use holdpoint_session::store::Salvaged;
 
-use super::API_VERSION;
-use super::host::Host;
-use crate::error::CliError;
-use crate::folders::Folders;
-
-/// The daemon itself. What a daemon of another version leaves out is taken as nothing.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct Status {
-    /// The program's version.
-    pub(crate) version: String,
-    /// The version of what is said over its socket.
-    pub(crate) api: u32,
-    /// Its process id.
-    pub(crate) pid: u32,
-    /// The socket it listens on.
-    pub(crate) socket: String,
-    /// The folder it keeps sessions in.
-    pub(crate) data: String,
-    /// Since when it runs.
-    pub(crate) since: Timestamp,
-    /// Its log.
-    pub(crate) log: String,
-    /// Lines that were left out of it, because more came than could be written.
-    pub(crate) log_lines_lost: usize,
-    /// Sessions, counted.
-    pub(crate) sessions: Counts,
-    /// What was found damaged and kept aside, in words.
-    pub(crate) damaged: Vec<String>,
-}
-
-/// Sessions, counted by what they do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct Counts {
-    /// Live ones.
-    pub(crate) live: usize,
-    /// Of these, those with work to do.
-    pub(crate) busy: usize,
-    /// Of these, those that wait for an answer.
-    pub(crate) waiting: usize,
-}
+use super::host::{About, Host};
 
 /// The daemon now.
-pub(super) async fn of(host: &Host) -> Status {
-    let sessions = host.sessions.list().await.unwrap_or_else(|error| {
-        tracing::error!(%error, "the sessions can't be counted");
-        Vec::new()
-    });
-    Status {
+pub(super) async fn of(host: &Host) -> DaemonStatus {
+    // An engine that has stopped has nothing to do: so has a daemon that is about to end.
+    let load = host.load.load().await.unwrap_or_default();
+    let About { socket, data, log, log_lost, idle_stop } = &host.about;
+    DaemonStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         api: API_VERSION,
         pid: std::process::id(),
-        socket: host.socket.display().to_string(),
-        data: host.data.display().to_string(),
+        socket: socket.display().to_string(),
+        data: data.display().to_string(),
         since: host.since,
-        log: host.log.display().to_string(),
-        log_lines_lost: host.log_lost.dropped_lines(),
-        sessions: count(&sessions),
-        damaged: host.store.salvaged().iter().map(|one| one.kept_at.display().to_string()).collect(),
+        idle_stop_s: idle_stop.map(|after| after.as_secs()),
+        log: Some(log.display().to_string()),
+        log_lines_lost: log_lost.dropped_lines(),
+        sessions: load.sessions,
+        connections: host.connections.open(),
+        clients: load.clients,
+        queued_prompts: load.queued_prompts,
+        saved: load.saved,
+        damaged: host.store.salvaged().iter().map(damage).collect(),
     }
 }
 
-fn count(sessions: &[SessionSummary]) -> Counts {
-    let live = || sessions.iter().filter(|session| session.live);
-    Counts {
-        live: live().count(),
-        busy: live().filter(|session| session.status != SessionStatus::Idle).count(),
-        waiting: live().filter(|session| session.waits_for.is_some()).count(),
-    }
-}
-
-impl Status {
-    /// Whether this program can speak to it, and it is the daemon of these folders.
-    pub(super) fn check(&self, folders: &Folders) -> Result<(), CliError> {
-        let Self { version, pid, .. } = self;
-        if self.api != API_VERSION {
-            let ours = env!("CARGO_PKG_VERSION");
-            let hint = match self.api < API_VERSION {
-                true => "`holdpoint daemon restart` starts this program's: turns that run are interrupted",
-                false => "a newer holdpoint has started it: use that one",
-            };
-            return Err(CliError::failed(format!(
-                "the daemon (pid {pid}) is holdpoint {version}, which this one ({ours}) can't speak to"
-            ))
-            .hint(hint));
+/// What became of a damaged database, in words.
+fn damage(salvaged: &Salvaged) -> String {
+    let Salvaged { kept_at, whole, damaged } = salvaged;
+    let lost = match damaged.is_empty() {
+        true => "of none, facts are lost".to_owned(),
+        false => {
+            let ids: Vec<_> = damaged.iter().map(SessionId::as_str).collect();
+            format!("facts are lost of {}", ids.join(", "))
         }
-        if std::path::Path::new(&self.data) != folders.data() {
-            let what = format!(
-                "the daemon (pid {pid}) on {} keeps its sessions in {}, not in {}",
-                self.socket,
-                self.data,
-                folders.data().display()
-            );
-            return Err(CliError::failed(what).hint("name another place by --state-dir"));
-        }
-        Ok(())
-    }
+    };
+    format!("the database was damaged and is kept as {}: {} sessions are whole, {lost}", kept_at.display(), whole.len())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, geteuid};
 use tokio::net::UnixStream;
 
-use super::ending;
+use super::{claim, ending};
 use crate::error::CliError;
 use crate::folders::Folders;
 
@@ -42,21 +42,22 @@ pub(crate) async fn stop(folders: &Folders) -> Result<Option<u32>, CliError> {
 
 /// Who listens on the daemon's socket.
 async fn listener(folders: &Folders) -> Result<Option<Pid>, CliError> {
-    let socket = folders.socket()?;
-    let failed = |error: io::Error| CliError::failed(format!("{}: {error}", socket.display()));
-    let stream = match UnixStream::connect(&socket).await {
-        Ok(stream) => stream,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(failed(error)),
-    };
-    let peer = stream.peer_cred().map_err(failed)?;
-    let pid = peer.pid().and_then(Pid::from_raw).filter(|_| peer.uid() == geteuid().as_raw());
-    pid.map(Some).ok_or_else(|| {
-        CliError::failed(format!("what listens on {} is not this user's process here", socket.display()))
-            .hint("stop it where it was started, by TERM")
-    })
+    for socket in claim::sockets(folders)? {
+        let failed = |error: io::Error| CliError::failed(format!("{}: {error}", socket.display()));
+        let peer = match UnixStream::connect(&socket).await {
+            Ok(stream) => stream.peer_cred().map_err(failed)?,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+                continue;
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let pid = peer.pid().and_then(Pid::from_raw).filter(|_| peer.uid() == geteuid().as_raw());
+        return pid.map(Some).ok_or_else(|| {
+            CliError::failed(format!("what listens on {} is not this user's process here", socket.display()))
+                .hint("stop it where it was started, by TERM")
+        });
+    }
+    Ok(None)
 }
 
 fn cant(pid: u32, error: &io::Error) -> CliError {

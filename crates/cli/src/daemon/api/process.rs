@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actix_web::rt;
+use holdpoint_common::api::DaemonStatus;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::Value;
 
@@ -10,13 +11,13 @@ use super::caller::AnyCaller;
 use super::fault::Fault;
 use super::openapi;
 use super::reply::{Done, Reply};
-use crate::daemon::status::{self, Status};
+use crate::daemon::status;
 
 /// How long the answer to `stop` has to get out.
 const LAST_WORD: Duration = Duration::from_millis(20);
 
 /// `GET status`
-pub(super) async fn status(AnyCaller(caller): AnyCaller) -> Result<Reply<Status>, Fault> {
+pub(super) async fn status(AnyCaller(caller): AnyCaller) -> Result<Reply<DaemonStatus>, Fault> {
     Ok(Reply(status::of(&caller.host).await))
 }
 

@@ -1,0 +1,121 @@
+//! What ends a daemon, and what does not.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+use std::time::Instant;
+
+use holdpoint_common::{Delta, Event};
+use holdpoint_session::AttachFrom;
+use holdpoint_tests::model_server::{ModelServer, Reply};
+use rustix::process::Signal;
+
+use crate::house::{House, ask};
+use crate::world::{PATIENCE, wait};
+
+#[test]
+fn t_n6_it_stops_with_clients_that_are_stuck() {
+    let house = House::new();
+    let pid = house.start();
+    // One says nothing, one half of it, one does not read its answers.
+    let silent = UnixStream::connect(house.socket()).unwrap();
+    let mut half = UnixStream::connect(house.socket()).unwrap();
+    half.write_all(b"POST /v1/sessions HTTP/1.1\r\ncontent-length: 100\r\n\r\n{").unwrap();
+    let mut deaf = UnixStream::connect(house.socket()).unwrap();
+    deaf.set_nonblocking(true).unwrap();
+    while deaf.write_all(&b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100)).is_ok() {}
+    assert!(house.run(&["daemon", "stop"]).code(0).out.contains(&format!("pid {pid}")));
+    assert_eq!(house.holder(), None);
+    assert!(!house.socket().exists());
+    drop((silent, half, deaf));
+}
+
+/// A command that lives through everything but KILL.
+const STUBBORN: &str = "shell: trap '' TERM INT HUP; setsid sleep 1000 & echo up; while true; do wait; done";
+
+#[tokio::test]
+async fn t_n6_it_stops_with_a_tool_that_is_stuck_and_the_next_one_waits() {
+    let house = House::new();
+    house.0.config("[limits]\ngrace_ms = 1500\n");
+    let first = house.start();
+    let session = house.sessions().open(house.session()).await.unwrap();
+    let mut events = session.attach(AttachFrom::start()).await.unwrap();
+    session.prompt(STUBBORN).await.unwrap();
+    let up = |event: &Event| matches!(event.delta(), Some(Delta::Output { text, .. }) if text.contains("up"));
+    while !up(&events.next().await.expect("the tool says something")) {}
+    house.signal(Signal::TERM);
+    let by = Instant::now() + PATIENCE;
+    while house.socket().exists() {
+        assert!(Instant::now() < by, "it does not begin to stop");
+        std::thread::yield_now();
+    }
+    // Its tool has a second and a half still.
+    assert_ne!(house.start(), first);
+    assert_eq!(house.0.census.living(), [], "nothing of the first one's lives when the next one serves");
+    let listed = house.sessions().list().await.unwrap();
+    assert_eq!((listed.len(), listed[0].live), (1, false));
+}
+
+#[tokio::test]
+async fn t_n6_it_stops_with_a_provider_that_is_stuck() {
+    let house = House::new();
+    let server = ModelServer::start();
+    server.reply(Reply::silence());
+    house.0.config(&format!("[providers.openai]\nbase_url = '{}'\napi_key = 'sk-x'\n", server.base_url()));
+    house.start();
+    let session = house.sessions().open(house.session().model("openai/scripted")).await.unwrap();
+    session.prompt("go").await.unwrap();
+    let _asked = server.request(0);
+    house.run(&["daemon", "stop"]).code(0);
+    assert_eq!(house.holder(), None);
+}
+
+#[test]
+fn t_n7_a_hang_up_means_nothing_to_it() {
+    let house = House::new();
+    let pid = house.start();
+    house.signal(Signal::HUP);
+    house.signal(Signal::HUP);
+    while !house.log().contains("hang-up") {
+        std::thread::yield_now();
+    }
+    assert_eq!(house.pid(), pid);
+}
+
+#[test]
+fn m_b10_term_and_int_stop_it_in_order() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let house = House::new();
+        let mut daemon = house.0.command(&["daemon"]).spawn().unwrap();
+        let by = Instant::now() + PATIENCE;
+        while UnixStream::connect(house.socket()).is_err() {
+            assert!(Instant::now() < by, "it does not listen");
+            std::thread::yield_now();
+        }
+        // It answers, so it watches for signals.
+        house.status();
+        house.signal(signal);
+        assert_eq!(wait(&mut daemon, PATIENCE).code(), Some(0));
+        assert!(!house.socket().exists());
+        assert!(house.log().lines().last().unwrap().contains("stopped"), "{}", house.log());
+    }
+}
+
+#[test]
+fn it_stops_when_idle_but_not_while_somebody_is_there() {
+    let house = House::new();
+    let mut daemon = house.0.command(&["daemon", "--idle-stop", "50ms"]).spawn().unwrap();
+    let by = Instant::now() + PATIENCE;
+    let client = loop {
+        match UnixStream::connect(house.socket()) {
+            Ok(client) => break client,
+            Err(error) => assert!(Instant::now() < by, "{error}"),
+        }
+        std::thread::yield_now();
+    };
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(daemon.try_wait().unwrap(), None, "a client is connected");
+    assert!(ask(client, "/v1/status", "").contains("\"idleStopS\":0"));
+    assert_eq!(wait(&mut daemon, PATIENCE).code(), Some(0));
+    assert!(house.log().contains("cause=\"idle\""), "{}", house.log());
+}

@@ -1,0 +1,136 @@
+//! A world with a daemon in it, which is ended with it, also when a test fails.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use holdpoint_common::{PolicyMode, Supplies, Who};
+use holdpoint_session::{OpenSession, Sessions};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::world::{PATIENCE, Ran, World, program};
+
+pub(crate) struct House(pub World);
+
+impl House {
+    pub(crate) fn new() -> Self {
+        Self(World::new())
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.0.path("data/holdpoint")
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.0.path("run/holdpoint/holdpoint.sock")
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.data().join("logs/daemon.log")).unwrap()
+    }
+
+    /// All that it has logged: it is stopped, because lines are written when there is time.
+    pub(crate) fn last_words(&self) -> String {
+        self.run(&["daemon", "stop"]).code(0);
+        self.log()
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        self.0.run(args)
+    }
+
+    /// Starts the daemon; its process id.
+    pub(crate) fn start(&self) -> u32 {
+        self.run(&["daemon", "start"]).code(0);
+        self.pid()
+    }
+
+    /// The daemon's sessions, over its socket, for a client with the environment of this world.
+    pub(crate) fn sessions(&self) -> Sessions {
+        let env = self.0.env().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Sessions::remote(self.socket(), &Who::named("test")).with_supplies(Supplies::env(env))
+    }
+
+    /// A fresh session that asks nothing.
+    pub(crate) fn session(&self) -> OpenSession {
+        OpenSession::in_folder(self.0.path("work")).policy(PolicyMode::All).model("rehearsal")
+    }
+
+    /// What the daemon says of itself.
+    pub(crate) fn status(&self) -> Value {
+        serde_json::from_str(&self.run(&["status", "--json"]).code(0).out).unwrap()
+    }
+
+    /// The process id of the daemon that serves.
+    pub(crate) fn pid(&self) -> u32 {
+        self.status()["pid"].as_u64().unwrap().try_into().unwrap()
+    }
+
+    /// The process that holds the claim to be the daemon, if one does.
+    pub(crate) fn holder(&self) -> Option<Pid> {
+        let path = self.data().join("daemon.lock");
+        let file = File::open(&path).ok()?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return None;
+        }
+        let told = std::fs::read_to_string(path).unwrap();
+        told.lines().next().and_then(|pid| Pid::from_raw(pid.parse().unwrap()))
+    }
+
+    /// The processes of this program that belong to this world.
+    pub(crate) fn programs(&self) -> Vec<u32> {
+        let home = format!("HOME={}", self.0.path("home").display());
+        let of_ours = |pid: &u32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let is_program = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program());
+            is_program && environ.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
+        };
+        let entries = std::fs::read_dir("/proc").unwrap();
+        entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).filter(of_ours).collect()
+    }
+
+    /// Sends a signal to the daemon.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.holder().expect("a daemon runs"), signal).unwrap();
+    }
+
+    /// Waits until nobody is the daemon.
+    pub(crate) fn wait_gone(&self) {
+        let by = Instant::now() + PATIENCE;
+        while self.holder().is_some() {
+            assert!(Instant::now() < by, "the daemon is not gone: {}", self.log());
+            std::thread::yield_now();
+        }
+    }
+
+    /// A command under a umask that keeps nothing back.
+    pub(crate) fn open_handed(&self, args: &[&str]) -> Command {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(program()).args(args);
+        shell.current_dir(self.0.path("work")).env_clear().envs(self.0.env());
+        shell
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if let Some(pid) = self.holder() {
+            // It may have ended meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Asks over a connection, without any client of ours; the answer as it comes.
+pub(crate) fn ask(mut stream: UnixStream, path: &str, headers: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n{headers}connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}

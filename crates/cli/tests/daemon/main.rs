@@ -1,0 +1,14 @@
+//! The daemon's life as its users meet it: started by whoever needs it, one at a time, private, and gone when told to.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+mod ending;
+mod house;
+mod one;
+mod private;
+mod socket;
+mod starting;
+mod status;
+#[path = "../cli/world.rs"]
+#[allow(dead_code, reason = "shared with the tests of the commands")]
+mod world;

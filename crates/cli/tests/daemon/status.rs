@@ -1,0 +1,76 @@
+//! `holdpoint status`, and daemons of other versions.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use crate::house::{House, ask};
+
+#[test]
+fn without_a_daemon_it_says_so_and_starts_none() {
+    let house = House::new();
+    assert!(house.run(&["status"]).code(3).out.contains("does not run"));
+    let json: serde_json::Value = serde_json::from_str(&house.run(&["status", "--json"]).code(3).out).unwrap();
+    assert_eq!(json, serde_json::json!({ "pid": null }));
+    assert!(!house.data().exists() && !house.socket().exists(), "nothing is made by asking");
+}
+
+#[test]
+fn it_tells_what_there_is_to_know() {
+    let house = House::new();
+    house.start();
+    let status = house.status();
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(status["socket"], house.socket().to_str().unwrap());
+    assert_eq!(status["data"], house.data().to_str().unwrap());
+    assert_eq!(status["saved"], true);
+    assert_eq!(status["connections"], 1);
+    assert_eq!(status["sessions"]["live"], 0);
+    assert_eq!(status["sessions"]["most"], 10);
+    let text = house.run(&["status"]).code(0).out;
+    for line in ["socket ", "data ", "log ", "sessions  0 of 10 live", "clients   0 attached"] {
+        assert!(text.lines().any(|shown| shown.starts_with(line)), "{line}: {text}");
+    }
+}
+
+/// Something that says it is a daemon of this version of the API.
+fn pretend(house: &House, api: u32) {
+    let folder = house.socket().parent().unwrap().to_owned();
+    std::fs::create_dir_all(&folder).unwrap();
+    let listener = UnixListener::bind(house.socket()).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                line.clear();
+            }
+            let body = format!("{{\"version\":\"7.8.9\",\"api\":{api},\"pid\":42,\"aWordOfLater\":true}}");
+            // Who only looks whether somebody listens is gone.
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+}
+
+#[test]
+fn a_daemon_of_another_version_is_told_of_and_status_works() {
+    for (api, hint) in [(0, "holdpoint daemon restart"), (99, "newer holdpoint")] {
+        let house = House::new();
+        pretend(&house, api);
+        let ran = house.run(&["daemon", "start"]).code(1);
+        assert!(ran.err.contains("7.8.9") && ran.err.contains("pid 42") && ran.err.contains(hint), "{ran:#?}");
+        assert!(house.run(&["status"]).code(0).out.contains("holdpoint 7.8.9"));
+        assert_eq!(house.status()["api"], api);
+    }
+}
+
+#[test]
+fn a_client_of_another_version_is_refused_but_for_the_status() {
+    let house = House::new();
+    house.start();
+    let ask = |path, headers| ask(UnixStream::connect(house.socket()).unwrap(), path, headers);
+    assert!(ask("/v1/status", "holdpoint-api: 99\r\n").starts_with("HTTP/1.1 200"));
+    let refused = ask("/v1/asks", "holdpoint-api: 99\r\n");
+    assert!(refused.starts_with("HTTP/1.1 426") && refused.contains("otherVersion"), "{refused}");
+    assert!(ask("/v1/asks", "holdpoint-api: 1\r\n").starts_with("HTTP/1.1 200"));
+}
