@@ -59,6 +59,7 @@ pub mod state;
 pub mod store;
 #[cfg(feature = "test-support")]
 pub mod testing;
+pub mod transfer;
 mod turn;
 
 // Setting up.

@@ -31,7 +31,9 @@ use crate::outfit::{Base, Outfit};
 use crate::state::Refused;
 
 pub(crate) use delete::DeleteSession;
+pub(crate) use names::fresh_id;
 pub(crate) use rename::RenameSession;
+pub(crate) use restore::mend;
 pub(crate) use shutdown::Shutdown;
 
 /// Knows every session of an engine.

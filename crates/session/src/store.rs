@@ -5,6 +5,7 @@ mod memory;
 mod sqlite;
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -126,6 +127,14 @@ pub enum StoreError {
         found: u32,
         /// The newest that is known here.
         known: u32,
+    },
+    /// Others can get at what is kept: it is neither read nor written.
+    #[error("{} {what}; what is kept there has to be this user's alone", path.display())]
+    Exposed {
+        /// The folder or file.
+        path: PathBuf,
+        /// What is wrong with it, in words.
+        what: String,
     },
     /// What is kept can't be read as what it was written as.
     #[error("the store is damaged: {message}")]

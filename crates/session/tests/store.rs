@@ -3,6 +3,8 @@
 
 #[path = "store/damage.rs"]
 mod damage;
+#[path = "store/many.rs"]
+mod many;
 #[path = "store/rules.rs"]
 mod rules;
 #[path = "store/versions.rs"]

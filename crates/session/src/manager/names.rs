@@ -10,7 +10,7 @@ use crate::state::Refused;
 /// Characters of a fresh session id: 50 bits.
 const ID_CHARACTERS: usize = 10;
 
-pub(super) fn fresh_id() -> SessionId {
+pub(crate) fn fresh_id() -> SessionId {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let text: String = (0..ID_CHARACTERS).map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())])).collect();
     // The alphabet is a part of what an id may have.

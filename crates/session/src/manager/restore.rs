@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Event, Hold, RestoreCause, SessionId, SessionStatus, SessionSummary};
+use holdpoint_common::{Body, Event, Hold, Limits, RestoreCause, SessionId, SessionStatus, SessionSummary};
 
 use crate::actor::now;
 use crate::error::SessionError;
 use crate::outfit::Base;
 use crate::state::{Input, Moment, Phase, Refused, State, decide};
-use crate::store::{SavedSession, SessionLog, StoreError};
+use crate::store::{SavedSession, SessionLog, SessionStore, StoreError};
 
 /// Ends in the log what can't go on: of every session that was not at rest when this program ended.
 pub(super) async fn all(base: &Arc<Base>) {
@@ -22,7 +22,7 @@ pub(super) async fn all(base: &Arc<Base>) {
     let cut = |saved: &SavedSession| saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off;
     for SavedSession { summary, .. } in saved.into_iter().filter(cut) {
         let id = summary.id;
-        match one(base, &id).await {
+        match mend(&*base.store, &id).await {
             Ok(facts) => tracing::info!(session = %id, facts, "what was cut is ended"),
             Err(error) => tracing::error!(session = %id, %error, "the session can't be mended"),
         }
@@ -30,13 +30,13 @@ pub(super) async fn all(base: &Arc<Base>) {
 }
 
 /// Mends one, and says how many facts that took.
-async fn one(base: &Base, id: &SessionId) -> Result<usize, SessionError> {
-    let log = base.store.open(id).await?;
+pub(crate) async fn mend(store: &dyn SessionStore, id: &SessionId) -> Result<usize, SessionError> {
+    let log = store.open(id).await?;
     let Found { mut state, draft } = find(&*log).await?;
     // A decision takes few numbers, but how many is not known before.
     let mut numbers = log.reserve(crate::actor::NUMBERS).await?;
     let last = state.last();
-    let moment = Moment { now: now(), next: numbers.start, limits: &base.limits };
+    let moment = Moment { now: now(), next: numbers.start, limits: &Limits::default() };
     // `Restored` is never refused.
     let Ok(decision) = decide(&state, moment, Input::Restored { cause: RestoreCause::Restart, draft }) else {
         return Ok(0);

@@ -101,7 +101,11 @@ impl SessionLog for MemoryLog {
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        lock(&self.kept).draft.extend(pieces);
+        let mut kept = lock(&self.kept);
+        if let Some(session) = kept.summary.as_ref().filter(|_| kept.deleted).map(|summary| summary.id.clone()) {
+            return ready(Err(StoreError::Unknown { session })).boxed();
+        }
+        kept.draft.extend(pieces);
         ready(Ok(())).boxed()
     }
 

@@ -1,15 +1,14 @@
 //! A store in one SQLite database: what was acknowledged is on disk.
 
+mod place;
 mod reader;
 mod rows;
 mod salvage;
 mod schema;
 mod writer;
 
-use std::fs::DirBuilder;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -72,12 +71,12 @@ impl Sqlite {
     /// Opens the store in this folder, or makes it. The folder is made with mode 0700, the database with 0600.
     ///
     /// # Errors
-    /// [`StoreError::Newer`] if a later version has written it: it is left untouched. [`StoreError::Io`] if it can't be
-    /// opened or made.
+    /// [`StoreError::Newer`] if a later version has written it: it is left untouched. [`StoreError::Exposed`] if the
+    /// folder or the database is another user's, the folder can be written by others, or the database be read. [`StoreError::Io`] if it can't be opened or made.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        place::make_folder(folder)?;
         let shared = Arc::new(Shared { path: folder.join(FILE), salvaged: Mutex::default() });
-        schema::make_file(&shared.path)?;
+        place::make_file(&shared.path)?;
         let db = match schema::writer(&shared.path) {
             Err(StoreError::Damaged { .. }) => {
                 shared.salvage()?;

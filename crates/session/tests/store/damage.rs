@@ -1,6 +1,7 @@
 //! Damage: what can be read is read, and what can't is said.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::sync::Arc;
 
 use holdpoint_common::{Delta, Event, SessionId};
@@ -35,6 +36,32 @@ async fn t_u5_garbage_in_one_row_costs_that_row_alone_and_is_a_declared_gap() {
     assert_eq!(left, "{\"garbage");
 }
 
+/// A fact that is gone altogether is missed by whoever reads its page, be it the first or the last of it.
+#[tokio::test]
+async fn t_u5_a_lost_row_is_a_declared_gap_at_the_edge_of_a_page_too() {
+    let folder = TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let session = id("one");
+    let log = store.create(&session).await.unwrap();
+    let facts = (2..20).map(|seq| prompt(seq, "words"));
+    log.append(0, std::iter::once(opened(&session, 1)).chain(facts).collect(), summary(&session, "")).await.unwrap();
+    let db = Connection::open(folder.path().join("sessions.db")).unwrap();
+    db.execute("DELETE FROM facts WHERE seq IN (9, 10, 19)", []).unwrap();
+    for page in 1..20 {
+        let mut missed = Vec::new();
+        for from in (0..20).step_by(page) {
+            let to = (from + page as u64).min(20);
+            for event in log.read(from..to, None).await.unwrap() {
+                if let Some(Delta::Gap { from, to }) = event.delta() {
+                    missed.extend(*from..=*to);
+                }
+            }
+        }
+        assert_eq!(missed.last(), Some(&19), "pages of {page}: {missed:?}");
+        assert!(missed.contains(&10), "pages of {page}: {missed:?}");
+    }
+}
+
 /// What lies in the store before it is damaged.
 struct Before {
     folder: TempDir,
@@ -67,8 +94,9 @@ impl Before {
     /// Opens the store with these bytes for its database, and looks at everything.
     async fn with(&self, name: &str, bytes: &[u8]) {
         let folder = self.folder.path().join(name.replace(' ', "-"));
-        fs::create_dir(&folder).unwrap();
+        fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
         fs::write(folder.join("sessions.db"), bytes).unwrap();
+        fs::set_permissions(folder.join("sessions.db"), Permissions::from_mode(0o600)).unwrap();
         let store = match Sqlite::open(&folder) {
             Ok(store) => store,
             // A flipped bit can look like a later version; then it is left alone.

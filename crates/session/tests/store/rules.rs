@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::Event;
+use holdpoint_common::{AssistantMessage, Body, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnId, Usage};
 use holdpoint_session::store::{Memory, SessionStore, Sqlite, StoreError};
 use tempfile::TempDir;
 
-use super::{id, opened, prompt, summary};
+use super::{event, id, opened, prompt, summary};
 
 /// Both stores, and what holds their files.
 fn stores() -> (TempDir, [Box<dyn SessionStore>; 2]) {
@@ -111,5 +111,42 @@ async fn many_sessions_write_at_once_and_each_has_its_own() {
             let expected: Vec<_> = (2..20).map(|seq| prompt(seq, &format!("{session} {seq}"))).collect();
             assert_eq!(facts[1..], expected[..]);
         }
+    }
+}
+
+/// A piece of an answer that is still coming.
+fn piece(seq: u64, text: &str) -> Arc<Event> {
+    let body = Body::Delta(Delta::Text { item: ItemId(1), text: text.to_owned() });
+    Arc::new(Event { seq, at: Timestamp(seq), turn: Some(TurnId(1)), step: Some(1), body })
+}
+
+#[tokio::test]
+async fn a_draft_lasts_until_its_answer_or_the_end_of_its_turn_is_a_fact() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let (one, two) = (id("one"), id("two"));
+        let (log, other) = (store.create(&one).await.unwrap(), store.create(&two).await.unwrap());
+        log.append(0, vec![opened(&one, 1)], summary(&one, "")).await.unwrap();
+        other.append(0, vec![opened(&two, 1)], summary(&two, "")).await.unwrap();
+        other.keep_draft(vec![piece(9, "other")]).await.unwrap();
+        let pieces = [piece(3, "half "), piece(5, "an \u{1f600}")];
+        for piece in &pieces {
+            log.keep_draft(vec![Arc::clone(piece)]).await.unwrap();
+        }
+        log.append(1, vec![prompt(6, "queued")], summary(&one, "")).await.unwrap();
+        assert_eq!(store.open(&one).await.unwrap().draft().await.unwrap(), pieces);
+        assert_eq!(numbers(&log.read(0..99, None).await.unwrap()), [1, 6], "it is no fact");
+        let answer = event(7, Fact::AssistantMessage(AssistantMessage::default()));
+        log.append(6, vec![answer], summary(&one, "")).await.unwrap();
+        assert_eq!(log.draft().await.unwrap(), []);
+
+        log.keep_draft(vec![piece(8, "more")]).await.unwrap();
+        let (outcome, usage) = (Outcome::Done, Usage::default());
+        let end = Fact::TurnFinished { outcome, error: None, cause: None, receipt: None, usage };
+        log.append(7, vec![event(10, end)], summary(&one, "")).await.unwrap();
+        assert_eq!(log.draft().await.unwrap(), []);
+        assert_eq!(other.draft().await.unwrap(), [piece(9, "other")]);
+        store.delete(&two).await.unwrap();
+        assert!(matches!(other.keep_draft(vec![piece(11, "late")]).await, Err(StoreError::Unknown { .. })));
     }
 }

@@ -1,6 +1,6 @@
 //! The database's schema: made, brought up to date with a backup, and left alone when it is newer.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -25,6 +25,26 @@ async fn t_h4_the_files_are_the_users_own() {
     assert!(files.len() >= 2, "{files:?}");
     for file in files {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn t_h4_what_others_can_get_at_is_refused() {
+    let folder = TempDir::new().unwrap();
+    drop(Sqlite::open(folder.path()).unwrap());
+    let database = folder.path().join("sessions.db");
+    for (path, wide, own) in [(folder.path(), 0o720, 0o700), (&database, 0o604, 0o600)] {
+        fs::set_permissions(path, Permissions::from_mode(wide)).unwrap();
+        let Err(StoreError::Exposed { path: named, what }) = Sqlite::open(folder.path()) else { panic!("opened") };
+        assert_eq!(named, path);
+        assert!(what.contains(&format!("mode {wide:o}")), "{what}");
+        fs::set_permissions(path, Permissions::from_mode(own)).unwrap();
+    }
+    drop(Sqlite::open(folder.path()).unwrap());
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(&database, Some(65_534), None).is_ok() {
+        let Err(StoreError::Exposed { what, .. }) = Sqlite::open(folder.path()) else { panic!("opened") };
+        assert!(what.contains("65534"), "{what}");
     }
 }
 
@@ -56,6 +76,7 @@ async fn t_u14_a_store_of_an_older_version_is_brought_up_to_date_with_a_backup()
         db.execute("INSERT INTO facts VALUES ('old', ?1, ?2)", (fact.seq.cast_signed(), text)).unwrap();
     }
     drop(db);
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
 
     let store = Sqlite::open(folder.path()).unwrap();
     let log = store.open(&session).await.unwrap();
@@ -66,6 +87,7 @@ async fn t_u14_a_store_of_an_older_version_is_brought_up_to_date_with_a_backup()
     let version: u32 = backup.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     let facts: u32 = backup.query_row("SELECT count(*) FROM facts", [], |row| row.get(0)).unwrap();
     assert_eq!((version, facts), (1, 2));
+    assert_eq!(mode(&folder.path().join("sessions.schema-1.db")), 0o600);
 }
 
 #[test]
@@ -75,6 +97,7 @@ fn t_u14_a_store_of_a_newer_version_is_refused_and_left_untouched() {
     let db = Connection::open(&path).unwrap();
     db.execute_batch("CREATE TABLE from_the_future (x); PRAGMA user_version = 4711;").unwrap();
     drop(db);
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     let before = fs::read(&path).unwrap();
     let Err(error) = Sqlite::open(folder.path()) else { panic!("it was opened") };
     assert_eq!(error, StoreError::Newer { found: 4711, known: 3 });

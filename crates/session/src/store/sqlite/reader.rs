@@ -8,6 +8,7 @@ use holdpoint_common::{Event, SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::oneshot;
 
+use super::place::Identity;
 use super::{Shared, StoreError, rows, schema};
 use crate::store::{SavedSession, summary_of};
 
@@ -35,7 +36,7 @@ pub(super) enum Job {
 
 /// Reads until nobody can send any more.
 pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
-    let mut db: Option<(usize, Connection)> = None;
+    let mut db = None;
     for job in jobs {
         // What it reads with is opened anew after any failure, so a database that comes back is found.
         match job {
@@ -57,14 +58,17 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
     }
 }
 
+/// Which database is read: how often it was replaced by us, and which file it is.
+type Current = (usize, Option<Identity>);
+
 fn with<T>(
     shared: &Shared,
-    db: &mut Option<(usize, Connection)>,
+    db: &mut Option<(Current, Connection)>,
     read: impl FnOnce(&Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let current = shared.generation();
+    let current = (shared.generation(), Identity::of(&shared.path));
     let connection = match db.take() {
-        Some((generation, connection)) if generation == current && shared.path.exists() => connection,
+        Some((known, connection)) if known == current && current.1.is_some() => connection,
         _ => schema::reader(&shared.path)?,
     };
     let result = read(&connection);

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use holdpoint_common::{Body, Delta, Event, SessionId, Timestamp};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::StoreError;
@@ -120,8 +120,7 @@ pub(super) fn read(
         if stored.is_empty() { Err(error) } else { Ok(stored) }
     })?;
     let mut facts: Vec<Arc<Event>> = Vec::with_capacity(stored.len());
-    let from_first = newest.is_none() && range.start <= 1;
-    let mut before = from_first.then_some(0);
+    let mut before = newest.is_none().then_some(range.start.saturating_sub(1));
     for row in stored {
         let at = facts.last().map_or_else(Timestamp::default, |before| before.at);
         facts.extend(row.missing_before(before).map(|missing| Arc::new(gap(session, missing, at, "lost"))));
@@ -129,7 +128,8 @@ pub(super) fn read(
         let event = row.event(session);
         facts.push(Arc::new(event.unwrap_or_else(|error| gap(session, row.seq..row.seq + 1, at, &error))));
     }
-    if let Some(last) = last(db, session).filter(|last| range.contains(last) && before.is_some_and(|seq| seq < *last)) {
+    let due = last_before(db, session, range.end);
+    if let Some(last) = due.filter(|last| range.contains(last) && before.is_some_and(|seq| seq < *last)) {
         let (from, at) = (before.unwrap_or_default() + 1, facts.last().map_or_else(Timestamp::default, |fact| fact.at));
         facts.push(Arc::new(gap(session, from..last + 1, at, "lost")));
     }
@@ -157,8 +157,24 @@ pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Even
     Ok(pieces)
 }
 
+/// The number of the last fact before `end` that there was: what the one behind it says, or else the session. `None`:
+/// that can't be read.
+fn last_before(db: &Connection, session: &SessionId, end: u64) -> Option<u64> {
+    match after_of_next(db, session, end) {
+        Ok(Some(after)) => after.map(i64::cast_unsigned),
+        // There is none behind it, or that can't be read.
+        Ok(None) | Err(_) => last(db, session),
+    }
+}
+
+/// What the first fact from `from` on says of the one before it.
+fn after_of_next(db: &Connection, session: &SessionId, from: u64) -> rusqlite::Result<Option<Option<i64>>> {
+    let next = "SELECT after FROM facts WHERE session = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1";
+    db.prepare_cached(next)?.query_row(params![session.as_str(), signed(from)], |row| row.get(0)).optional()
+}
+
 /// The number of a session's last fact, if that can be read.
-pub(super) fn last(db: &Connection, session: &SessionId) -> Option<u64> {
+fn last(db: &Connection, session: &SessionId) -> Option<u64> {
     let mut select = db.prepare_cached("SELECT last FROM sessions WHERE id = ?1").ok()?;
     select.query_row([session.as_str()], |row| row.get::<_, i64>(0)).ok().map(i64::cast_unsigned)
 }

@@ -8,7 +8,7 @@ use holdpoint_common::SessionId;
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::rows::{around_damage, check_sum, draft};
-use super::{StoreError, schema};
+use super::{StoreError, place, schema};
 
 /// Numbers that are skipped behind the last one that can be read: there may have been more.
 const SKIPPED: u64 = 1 << 20;
@@ -37,7 +37,7 @@ pub(super) fn salvage(path: &Path) -> Result<Salvaged, StoreError> {
             _ => {}
         }
     }
-    schema::make_file(path)?;
+    place::make_file(path)?;
     let mut new = schema::writer(path)?;
     let mut salvaged = Salvaged { kept_at, whole: Vec::new(), damaged: Vec::new() };
     // Read and write: the log beside it has to be gone through.

@@ -1,14 +1,12 @@
 //! The database: its tables, its versions, and how an older one becomes a newer one.
 
 use std::fs::OpenOptions;
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::StoreError;
+use super::{StoreError, place};
 
 /// The newest schema.
 pub(super) const VERSION: u32 = 3;
@@ -55,14 +53,6 @@ const SMALLEST: u64 = 512;
 
 /// How long another process is waited for.
 const BUSY: Duration = Duration::from_secs(10);
-
-/// Makes the file, unless it is there: before SQLite does, for its mode. What SQLite makes beside it gets the same.
-pub(super) fn make_file(path: &Path) -> Result<(), StoreError> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error.into()),
-        _ => Ok(()),
-    }
-}
 
 /// Opens the database for writing.
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
@@ -131,6 +121,7 @@ fn migrate(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
         let backup = path.with_extension(format!("schema-{found}.db"));
         let making = path.with_extension("backup-tmp");
         let _ = std::fs::remove_file(&making);
+        place::make_file(&making)?;
         db.execute("VACUUM INTO ?1", [making.to_string_lossy()])?;
         std::fs::rename(&making, &backup)?;
         tracing::info!(found, known = VERSION, backup = %backup.display(), "the store's schema is brought up to date");

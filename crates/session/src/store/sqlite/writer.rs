@@ -7,6 +7,7 @@ use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
+use super::place::Identity;
 use super::{Shared, StoreError, rows, schema};
 use crate::store::end_draft;
 
@@ -48,7 +49,7 @@ pub(super) enum What {
 
 /// Writes until nobody can send any more.
 pub(super) fn run(shared: &Shared, db: Connection, jobs: &Receiver<Job>) {
-    let mut writer = Writer { shared, db: Some(db) };
+    let mut writer = Writer { shared, db: Identity::of(&shared.path).map(|file| (file, db)) };
     while let Ok(first) = jobs.recv() {
         let group: Vec<_> = std::iter::once(first).chain(jobs.try_iter().take(GROUP - 1)).collect();
         let results = writer.write(&group).unwrap_or_else(|error| match group.len() {
@@ -65,7 +66,8 @@ pub(super) fn run(shared: &Shared, db: Connection, jobs: &Receiver<Job>) {
 
 struct Writer<'a> {
     shared: &'a Shared,
-    db: Option<Connection>,
+    /// With the file that it writes to.
+    db: Option<(Identity, Connection)>,
 }
 
 /// How each job of a group ended.
@@ -98,13 +100,22 @@ impl Writer<'_> {
     }
 
     fn connected(&mut self) -> Result<&mut Connection, StoreError> {
+        let file = Identity::of(&self.shared.path);
         let connection = match self.db.take() {
-            // A file that was removed under us would take what is written with it.
-            Some(connection) if self.shared.path.exists() => connection,
-            _ => schema::writer(&self.shared.path)?,
+            // A file that was removed or replaced under us would take what is written with it.
+            Some((known, connection)) if Some(known) == file => (known, connection),
+            _ => {
+                let connection = schema::writer(&self.shared.path)?;
+                let opened = Identity::of(&self.shared.path).filter(|opened| Some(*opened) == file);
+                (opened.ok_or_else(moved)?, connection)
+            }
         };
-        Ok(self.db.insert(connection))
+        Ok(&mut self.db.insert(connection).1)
     }
+}
+
+fn moved() -> StoreError {
+    StoreError::Io { message: "the database was replaced while it was opened".to_owned() }
 }
 
 /// Writes a group in one commit. An error of the commit is one of all; one that concerns a single job is its own.

@@ -1,0 +1,58 @@
+//! Out of a store.
+
+use std::io::{self, Write};
+
+use holdpoint_common::SessionId;
+use serde::Serialize;
+use thiserror::Error;
+
+use super::{FORMAT, Footer, Header, Sum, VERSION};
+use crate::store::{SessionStore, StoreError};
+
+/// Numbers whose facts are read at a time.
+const PAGE: u64 = 8_192;
+
+/// Why a session was not written out.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The session can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The text can't be written.
+    #[error("the session can't be written out: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Writes a session out, as far as it is saved. Where facts can't be read, the text says so as the log does.
+///
+/// # Errors
+/// [`ExportError`] if there is no such session, it can't be read, or `out` fails: what was written then has no last line.
+pub async fn export(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    out: &mut (dyn Write + Send),
+) -> Result<(), ExportError> {
+    let log = store.open(session).await?;
+    // It may go on meanwhile: what is there by now is what is written.
+    let newest = log.read(0..u64::MAX, Some(1)).await?;
+    let end = newest.last().map_or(0, |fact| fact.seq + 1);
+    let mut sum = Sum::default();
+    let header = Header { format: FORMAT.to_owned(), version: VERSION, id: session.clone() };
+    sum.add(&write(out, &header)?);
+    for from in (0..end).step_by(usize::try_from(PAGE).unwrap_or(usize::MAX)) {
+        for event in log.read(from..end.min(from + PAGE), None).await? {
+            sum.add(&write(out, &*event)?);
+        }
+    }
+    write(out, &Footer { end: sum.end() })?;
+    Ok(out.flush()?)
+}
+
+/// Writes a line, and returns it.
+fn write(out: &mut (dyn Write + Send), what: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    Ok(line)
+}

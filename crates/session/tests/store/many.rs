@@ -1,0 +1,60 @@
+//! Several processes write at once.
+
+use std::io::BufRead;
+use std::process::{Command, Stdio};
+
+use holdpoint_session::store::{SessionStore, Sqlite};
+use tempfile::TempDir;
+
+use super::{id, opened, prompt, summary};
+
+/// Processes, and what each writes.
+const WRITERS: u64 = 8;
+const WRITES: u64 = 200;
+
+#[tokio::test]
+async fn t_u10_eight_processes_write_and_not_one_write_is_lost() {
+    let folder = TempDir::new().unwrap();
+    drop(Sqlite::open(folder.path()).unwrap());
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|n| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "many::writer", "--ignored", "--nocapture"])
+                .env("HOLDPOINT_TEST_STORE", folder.path())
+                .env("HOLDPOINT_TEST_SESSION", format!("w{n}"))
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for writer in writers {
+        let output = writer.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(output.stdout.lines().any(|line| line.unwrap() == format!("wrote {WRITES}")));
+    }
+    let store = Sqlite::open(folder.path()).unwrap();
+    let mut all = 0;
+    for n in 0..WRITERS {
+        let log = store.open(&id(&format!("w{n}"))).await.unwrap();
+        let facts = log.read(2..u64::MAX, None).await.unwrap();
+        let expected: Vec<_> = (2..2 + WRITES).map(|seq| prompt(seq, &format!("w{n} {seq}"))).collect();
+        assert_eq!(facts, expected);
+        all += facts.len();
+    }
+    assert_eq!(all, 1_600);
+}
+
+#[tokio::test]
+#[ignore = "started by the test that looks at what it wrote"]
+async fn writer() {
+    let Some(folder) = std::env::var_os("HOLDPOINT_TEST_STORE") else { return };
+    let name = std::env::var("HOLDPOINT_TEST_SESSION").unwrap();
+    let session = id(&name);
+    let store = Sqlite::open(folder.as_ref()).unwrap();
+    let log = store.create(&session).await.unwrap();
+    log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
+    for seq in 2..2 + WRITES {
+        log.append(seq - 1, vec![prompt(seq, &format!("{name} {seq}"))], summary(&session, "")).await.unwrap();
+    }
+    println!("\nwrote {WRITES}");
+}
