@@ -70,7 +70,9 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     db.busy_timeout(BUSY)?;
     // Known once it has been read.
     version(&db)?;
-    if db.is_readonly(rusqlite::MAIN_DB)? && OpenOptions::new().write(true).open(path).is_ok() {
+    if db.is_readonly(rusqlite::MAIN_DB)? {
+        // SQLite would go on with what it can read, and every save would fail.
+        OpenOptions::new().write(true).open(path)?;
         return Err(StoreError::Damaged { message: "its header says that it can't be written".to_owned() });
     }
     db.pragma_update(None, "journal_mode", "WAL")?;
