@@ -4,8 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 
-use crate::commands::{completions, config, daemon, models, policy, run, status};
+use crate::commands::{
+    answer, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, models, new, policy,
+    prompt, rename, rm, run, show, status, wait,
+};
 use crate::error::{CliError, exit};
 use crate::folders::Folders;
 use crate::ui::Ui;
@@ -25,6 +29,27 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    New(new::Args),
+    #[command(alias = "ls")]
+    List(list::Args),
+    Attach(attach::Args),
+    Prompt(prompt::Args),
+    Logs(logs::Args),
+    Show(show::Args),
+    Wait(wait::Args),
+    Inbox(inbox::Args),
+    Approve(answer::Approve),
+    Deny(answer::Deny),
+    Continue(answer::Continue),
+    Answer(answer::Words),
+    #[command(alias = "pause")]
+    Hold(hold::HoldArgs),
+    #[command(alias = "play")]
+    Release(hold::ReleaseArgs),
+    Interrupt(interrupt::Args),
+    Close(close::Args),
+    Rename(rename::Args),
+    Rm(rm::Args),
     Status(status::Args),
     Daemon(daemon::Args),
     Models(models::Args),
@@ -35,6 +60,8 @@ enum Command {
 
 /// Does what the command line says.
 pub(crate) fn main() -> ExitCode {
+    // A shell that completes what is typed asks by an environment variable, and gets its answer instead.
+    CompleteEnv::with_factory(Cli::command).complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -61,12 +88,30 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
     let folders = Folders::find(cli.state_dir)?;
     match cli.command {
         Some(Command::Run(args)) => run::carry_out(&args, &folders, ui),
+        Some(Command::New(args)) => new::carry_out(&args, &folders, ui),
+        Some(Command::List(args)) => list::carry_out(&args, &folders, ui),
+        Some(Command::Attach(args)) => attach::carry_out(&args, &folders, ui),
+        Some(Command::Prompt(args)) => prompt::carry_out(&args, &folders, ui),
+        Some(Command::Logs(args)) => logs::carry_out(&args, &folders, ui),
+        Some(Command::Show(args)) => show::carry_out(&args, &folders, ui),
+        Some(Command::Wait(args)) => wait::carry_out(&args, &folders, ui),
+        Some(Command::Inbox(args)) => inbox::carry_out(&args, &folders, ui),
+        Some(Command::Approve(args)) => answer::approve(&args, &folders, ui),
+        Some(Command::Deny(args)) => answer::deny(&args, &folders, ui),
+        Some(Command::Continue(args)) => answer::go_on(&args, &folders, ui),
+        Some(Command::Answer(args)) => answer::words(&args, &folders, ui),
+        Some(Command::Hold(args)) => hold::hold(&args, &folders, ui),
+        Some(Command::Release(args)) => hold::release(&args, &folders, ui),
+        Some(Command::Interrupt(args)) => interrupt::carry_out(&args, &folders, ui),
+        Some(Command::Close(args)) => close::carry_out(&args, &folders, ui),
+        Some(Command::Rename(args)) => rename::carry_out(&args, &folders, ui),
+        Some(Command::Rm(args)) => rm::carry_out(&args, &folders, ui),
         Some(Command::Status(args)) => status::carry_out(&args, &folders, ui),
         Some(Command::Daemon(args)) => daemon::carry_out(&args, &folders, ui),
         Some(Command::Models(args)) => models::carry_out(&args, &folders, ui),
         Some(Command::Policy(args)) => policy::carry_out(&args, &folders, ui),
         Some(Command::Config(args)) => config::carry_out(&args, &folders, ui),
-        Some(Command::Completions(args)) => completions::carry_out(&args, &mut Cli::command(), ui),
+        Some(Command::Completions(args)) => completions::carry_out(&args, ui),
         None => {
             ui.print(&Cli::command().render_help().to_string())?;
             Ok(0)

@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use holdpoint_common::ConfigError;
-use holdpoint_session::{SessionError, StartError, model::ModelError, state::Refused};
+use holdpoint_session::{SessionError, StartError, model::ModelError};
 use holdpoint_tools::{PolicyError, shown::prose};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub(crate) const USAGE: i32 = 2;
 pub(crate) const FAILED: i32 = 1;
 /// Whoever reads the output is gone: 128 + SIGPIPE, as with any other program in a pipe.
 pub(crate) const NO_READER: i32 = 141;
+
+/// Where rules are explained.
+const RULES: &str = "`holdpoint policy --help` says how rules are written";
 
 impl CliError {
     /// The command line or the configuration is wrong.
@@ -62,21 +65,33 @@ impl CliError {
     }
 }
 
+/// Of the engine here or of the daemon's: what it is called is the same.
 impl From<SessionError> for CliError {
     fn from(error: SessionError) -> Self {
         let what = error.to_string();
-        match error {
-            SessionError::Workspace { .. } => Self::usage(what).hint("--cwd names the folder to work in"),
-            SessionError::Policy(error) => error.into(),
-            SessionError::Model(error) => error.into(),
-            SessionError::Refused(Refused::EmptyPrompt) => {
-                Self::usage(what).hint("holdpoint run \"what to do\", or `-` to read it from standard input")
-            }
-            SessionError::Refused(Refused::PromptTooLong { .. }) => {
-                Self::usage(what).hint("write it to a file and let the prompt name the file")
-            }
-            _ => Self::failed(what),
-        }
+        let (usage, hint) = match &*error.code() {
+            "workspace" => (true, "--cwd names the folder to work in"),
+            "policy" => (true, RULES),
+            "modelSetup" => (true, ""),
+            "emptyPrompt" => (true, "say what to do, or `-` to read it from standard input"),
+            "promptTooLong" => (true, "write it to a file and let the prompt name the file"),
+            "unknownSession" => (false, "`holdpoint list` has every session"),
+            "ambiguous" => (false, "give more of its id"),
+            "live" => (false, "`holdpoint close` closes it"),
+            "tooManySessions" => (false, "close one, or set `max_sessions` under [limits] in the configuration"),
+            "queueFull" => (false, "wait until it has done some of them: `holdpoint wait`"),
+            "kindMismatch" => (false, "`holdpoint inbox` says of what kind it is"),
+            "unknownAsk" | "askClosed" => (false, "`holdpoint inbox` lists what waits for an answer"),
+            "otherVersion" => (false, "`holdpoint daemon restart` starts this program's daemon"),
+            _ => (false, ""),
+        };
+        let hint = match error {
+            SessionError::Model(ModelError::Setup { hint, .. }) => hint,
+            SessionError::Elsewhere(body) => body.hint.unwrap_or_else(|| hint.to_owned()),
+            _ => hint.to_owned(),
+        };
+        let error = if usage { Self::usage(what) } else { Self::failed(what) };
+        if hint.is_empty() { error } else { error.hint(hint) }
     }
 }
 
@@ -91,7 +106,7 @@ impl From<ModelError> for CliError {
 
 impl From<PolicyError> for CliError {
     fn from(error: PolicyError) -> Self {
-        Self::usage(error).hint("`holdpoint policy --help` says how rules are written")
+        Self::usage(error).hint(RULES)
     }
 }
 

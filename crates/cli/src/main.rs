@@ -5,12 +5,18 @@ mod commands;
 mod daemon;
 mod error;
 mod folders;
+mod follow;
 mod log;
+mod open;
 mod policy;
 mod runtime;
+mod select;
+mod sessions;
 mod signals;
+mod table;
 mod terminal;
 mod ui;
+mod words;
 
 use std::process::ExitCode;
 

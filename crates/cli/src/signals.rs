@@ -1,78 +1,104 @@
-//! Signals while a session is open: they interrupt, whatever the rest of the program is doing.
+//! Signals while a session is followed: whatever the rest of the program is doing, they are seen.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use holdpoint_common::limits::LEAVE_AFTER;
 use holdpoint_session::SessionHandle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tokio::runtime;
+use tokio::sync::watch;
 
+use crate::runtime::runtime;
 use crate::terminal::Terminal;
 
 /// How long after the grace the program may take to leave when it is told to: a tool that does not come back is
 /// left behind after a second, and the receipt is to be shown.
 pub(crate) const BEYOND_GRACE: Duration = LEAVE_AFTER.saturating_add(Duration::from_secs(2));
 
+/// What signals do.
+pub(crate) enum Signalled {
+    /// INT and TERM interrupt the session, and the program leaves when its turn has ended; TERM at the latest after so
+    /// long.
+    Interrupts {
+        /// Which.
+        session: SessionHandle,
+        /// How long it may take.
+        patience: Duration,
+        /// HUP does so, too. If not, the program leaves, and the session goes on.
+        hang_up: bool,
+    },
+    /// The program leaves, and the session goes on.
+    Detaches,
+}
+
 /// Whether a signal has asked the program to leave.
-#[derive(Clone, Default)]
-pub(crate) struct Leaving(Arc<AtomicI32>);
+#[derive(Clone)]
+pub(crate) struct Leaving(watch::Receiver<i32>);
 
 impl Leaving {
     /// The exit code that the first such signal asked for: 128 and its number.
     pub(crate) fn code(&self) -> Option<i32> {
-        match self.0.load(Ordering::SeqCst) {
+        match *self.0.borrow() {
             0 => None,
             signal => Some(128 + signal),
         }
     }
+
+    /// Waits until a signal has asked for it.
+    pub(crate) async fn asked(&mut self) {
+        if self.0.wait_for(|signal| *signal != 0).await.is_err() {
+            // Nobody watches any more, so that nobody asks.
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
-/// Watches for INT, TERM and HUP from now on, on a thread of its own, so that a reader that does not read
-/// cannot keep anything running: the first one interrupts the session, a second INT leaves at once.
-///
-/// `patience` bounds how long the rest of the program may take to leave after TERM or HUP. HUP stays ignored if
-/// it was (`nohup`).
-pub(crate) fn watch(
-    session: SessionHandle,
-    terminal: Option<Terminal>,
-    patience: Duration,
-    runtime: runtime::Handle,
-) -> io::Result<Leaving> {
+/// Watches for INT, TERM and HUP from now on, on a thread of its own, so that a reader that does not read cannot keep
+/// anything running. A second INT leaves at once. HUP stays ignored if it was (`nohup`).
+pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<Leaving> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !is_ignored(SIGHUP) {
         signals.add_signal(SIGHUP)?;
     }
-    let leaving = Leaving::default();
+    let (ask, asked) = watch::channel(0);
+    let leaving = Leaving(asked);
     let asked = leaving.clone();
     let leave = move |code| {
         if let Some(terminal) = &terminal {
             terminal.restore();
         }
-        // What tools run is ended by their supervisors, which see that we are gone.
+        // What tools run in this process is ended by their supervisors, which see that we are gone.
         std::process::exit(code)
     };
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
+        // The rest of the program may be where nothing else of it moves.
+        let Ok(runtime) = runtime() else { return };
         for signal in signals.forever() {
-            let first = asked.0.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+            let first = ask.send_if_modified(|asked| *asked == 0 && std::mem::replace(asked, signal) == 0);
+            let code = asked.code().unwrap_or(128 + signal);
             if signal == SIGINT && !first {
-                leave(asked.code().unwrap_or(128 + SIGINT));
+                leave(code);
             }
-            // If it is gone there is nothing to interrupt; if its turn has not begun, whoever prompts it looks
-            // whether we are leaving.
-            let _ = runtime.block_on(session.interrupt(None));
-            if signal != SIGINT {
-                let leave = leave.clone();
-                let asked = asked.clone();
-                let waited = std::thread::Builder::new().spawn(move || {
-                    std::thread::sleep(patience);
-                    leave(asked.code().unwrap_or(128 + signal));
-                });
-                if waited.is_err() {
-                    tracing::warn!("no thread to leave in time");
+            match &what {
+                Signalled::Detaches if signal != SIGINT => leave(code),
+                // Whoever follows the session sees it.
+                Signalled::Detaches => {}
+                Signalled::Interrupts { hang_up: false, .. } if signal == SIGHUP => leave(code),
+                Signalled::Interrupts { session, patience, .. } => {
+                    // If it is gone there is nothing to interrupt; if its turn has not begun, whoever prompts it looks
+                    // whether we are leaving.
+                    let _ = runtime.block_on(session.interrupt(None));
+                    if signal != SIGINT {
+                        let (leave, patience) = (leave.clone(), *patience);
+                        let waited = std::thread::Builder::new().spawn(move || {
+                            std::thread::sleep(patience);
+                            leave(code);
+                        });
+                        if waited.is_err() {
+                            tracing::warn!("no thread to leave in time");
+                        }
+                    }
                 }
             }
         }

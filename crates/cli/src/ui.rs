@@ -8,6 +8,7 @@ use std::sync::Arc;
 use holdpoint_common::Event;
 use holdpoint_tools::shown::{prose, prose_line};
 use rustix::termios::tcgetwinsize;
+use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Bytes that are collected before they are written.
@@ -98,6 +99,12 @@ impl Ui {
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.writer.write_all(bytes)?;
         self.out.writer.flush()
+    }
+
+    /// Writes something to standard output as JSON: on a terminal over several lines, else on one.
+    pub(crate) fn json(&mut self, what: &impl Serialize) -> io::Result<()> {
+        let text = if self.out.is_terminal { serde_json::to_string_pretty(what) } else { serde_json::to_string(what) };
+        self.print(&format!("{}\n", text?))
     }
 
     /// Writes an event to standard output, one line of JSON. JSON escapes what a terminal would act on, but

@@ -183,6 +183,8 @@ pub enum StreamFrame {
     Snapshot(Arc<Snapshot>),
     /// Something that happened to the session (SSE's default, `message`); `id` is its number.
     Message(Arc<Event>),
+    /// All that had happened has been sent; from here on, what happens.
+    Live,
     /// The stream ends, and why. The last of every stream that was not cut.
     End(ClientEnd),
 }

@@ -103,6 +103,16 @@ impl Attachment {
         batch.len() - from
     }
 
+    /// As [`next_batch`](Self::next_batch), for what had happened before it attached: 0, too, when all of that was given.
+    pub async fn next_past(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
+        let has_past = match &mut self.stream {
+            Stream::Local(stream) => stream.has_past(),
+            #[cfg(feature = "remote")]
+            Stream::Remote(stream) => stream.has_past().await,
+        };
+        if has_past { self.next_batch(batch, most).await } else { 0 }
+    }
+
     /// Why the stream has ended.
     #[must_use]
     pub fn end(&self) -> ClientEnd {

@@ -1,11 +1,12 @@
 //! `holdpoint completions`
 
-use clap_complete::Shell;
+use clap::ValueEnum;
+use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 
 use crate::error::CliError;
 use crate::ui::Ui;
 
-/// Prints what makes a shell complete this program's commands and options
+/// Prints what makes a shell complete this program's commands, options, sessions and asks
 #[derive(Debug, clap::Args)]
 #[command(after_help = "For example, in ~/.bashrc:  source <(holdpoint completions bash)")]
 pub(crate) struct Args {
@@ -14,9 +15,26 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn carry_out(args: &Args, command: &mut clap::Command, ui: &mut Ui) -> Result<i32, CliError> {
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
+
+pub(crate) fn carry_out(args: &Args, ui: &mut Ui) -> Result<i32, CliError> {
+    let shell: &dyn EnvCompleter = match args.shell {
+        Shell::Bash => &Bash,
+        Shell::Elvish => &Elvish,
+        Shell::Fish => &Fish,
+        Shell::Powershell => &Powershell,
+        Shell::Zsh => &Zsh,
+    };
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, command, "holdpoint", &mut script);
+    // It asks this program, by this variable.
+    shell.write_registration("COMPLETE", "holdpoint", "holdpoint", "holdpoint", &mut script)?;
     ui.write(&script)?;
     Ok(0)
 }

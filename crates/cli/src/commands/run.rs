@@ -1,34 +1,30 @@
 //! `holdpoint run`: one prompt, its turn, its end.
 
-mod asked;
-mod asking;
-mod follow;
-mod human;
-
 use std::io::IsTerminal;
-use std::path::PathBuf;
 
-use clap::ValueEnum;
-use holdpoint_common::{AsksMode, Config, Supplies, Who};
-use holdpoint_session::model::Catalog;
-use holdpoint_session::{AttachFrom, Engine, OpenSession};
+use holdpoint_common::{AsksMode, Config};
+use holdpoint_session::model::{Catalog, DefaultModel};
+use holdpoint_session::{AttachFrom, Engine, Sessions};
 use holdpoint_tools::Supervisor;
 use holdpoint_tools::shown::prose_line;
 
-use self::follow::Follower;
-use self::human::Human;
 use crate::error::CliError;
 use crate::folders::Folders;
-use crate::policy::PolicyArgs;
-use crate::signals;
-use crate::terminal::{self, Terminal};
+use crate::follow::{Followed, Follower, Human};
+use crate::open::OpenArgs;
+use crate::runtime::runtime;
+use crate::sessions::{of_daemon, supplies, who};
+use crate::signals::{self, Signalled};
+use crate::terminal::Terminal;
 use crate::ui::{Style, Ui};
+use crate::words::words;
 
 /// Gives an agent something to do, shows what it does, and ends when it is done
 ///
 /// The model's words go to standard output, everything about them to standard error. Ctrl+C
 /// interrupts: what the agent has started is ended, and a receipt says what that was; a second
-/// Ctrl+C leaves at once.
+/// Ctrl+C leaves at once. The session is the daemon's: others can attach to it while it lasts, it
+/// goes on when this program is killed or its terminal is gone, and is closed when its turn has ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
@@ -36,7 +32,7 @@ Exit codes:
   1    it failed, panicked or reached a limit, or this program failed
   2    the command line or the configuration is wrong
   3    it ended, but a Confirm was denied because nobody was there to answer
-  129  interrupted by HUP (the terminal is gone)
+  129  left by HUP (the terminal is gone): the session goes on; with --in-process, interrupted
   130  interrupted (Ctrl+C, Esc)
   141  nobody reads the output any more; the agent was interrupted
   143  interrupted by TERM
@@ -48,44 +44,16 @@ pub(crate) struct Args {
     #[arg(value_name = "PROMPT | -")]
     prompt: Option<String>,
 
-    /// The model, as PROVIDER/NAME or PROVIDER: openai, anthropic, gemini, ollama, or rehearsal.
-    /// Without it: the configuration's, else the first provider whose key is set, else rehearsal
-    #[arg(long, value_name = "MODEL")]
-    model: Option<String>,
-
-    /// The folder to work in; without it, this one
-    #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
-
     #[command(flatten)]
-    policy: PolicyArgs,
-
-    /// Who answers when a tool asks; without it, the configuration's, else `wait` on a terminal, else
-    /// `deny`
-    #[arg(long, value_enum)]
-    asks: Option<Asks>,
+    open: OpenArgs,
 
     /// Writes every event to standard output instead, one line of JSON each
     #[arg(long)]
     json: bool,
 
-    /// Ends the turn after so many steps (requests to the model); 0 for no limit
-    #[arg(long, value_name = "N")]
-    max_steps: Option<u32>,
-
-    /// Runs the session in this process, which ends it when it ends. The only way for now
+    /// Runs the session in this process, which ends it when it ends: no daemon is started, and nothing is saved
     #[arg(long)]
     in_process: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Asks {
-    /// You do, at the terminal
-    Wait,
-    /// Nobody: a Continue goes on, a Confirm is denied
-    Deny,
-    /// Nobody: a Continue goes on, a Confirm is approved
-    Approve,
 }
 
 /// Who answers the asks, and why they do.
@@ -98,94 +66,65 @@ struct AsksChoice {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let config = folders.config()?;
-    let prompt = args.prompt(&config)?;
+    let prompt = words(args.prompt.as_deref(), &config, "holdpoint run")?;
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
-    let (model, why) = match &args.model {
-        Some(name) => (name.clone(), "--model".to_owned()),
-        None => {
-            let default = catalog.default_name();
-            (default.name, default.why)
-        }
-    };
+    let DefaultModel { name: model, why } = args.open.model(&catalog);
     let asks = args.asks(&config, ui);
-    let folder = match &args.cwd {
-        Some(folder) => folder.clone(),
-        None => std::env::current_dir().map_err(|error| {
-            CliError::usage(format!("the current folder can't be used: {error}")).hint("--cwd names another")
-        })?,
-    };
-    // The session lets through to tools what its list allows.
-    let env =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let open = OpenSession::in_folder(folder)
-        .model(model)
-        .asks(asks.mode)
-        .policy(args.policy.mode(&config))
-        .rules(args.policy.rules(&config))
-        .max_steps(args.max_steps.unwrap_or(config.max_steps));
-
+    let open = args.open.session(&config, &model, asks.mode)?;
+    let supplies = supplies(&config, &catalog);
     let patience = config.limits.grace() + signals::BEYOND_GRACE;
-    let mut engine = Engine::builder(catalog).limits(config.limits).supervisor(Supervisor::ThisProgram);
-    if let Some(prompt) = config.system_prompt {
-        engine = engine.system_prompt(prompt);
-    }
-    let engine = engine.start()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .map_err(|error| CliError::failed(format!("no runtime: {error}")))?;
-    runtime.block_on(async {
-        let sessions = engine
-            .sessions(Who { name: "run".to_owned(), pid: Some(std::process::id()) })
-            .with_supplies(Supplies::env(env.collect()));
+    // Dropped last: it ends what still runs.
+    let engine = args
+        .in_process
+        .then(|| Engine::builder(catalog).limits(config.limits.clone()).supervisor(Supervisor::ThisProgram).start());
+    let engine = engine.transpose()?;
+    runtime()?.block_on(async {
+        let sessions: Sessions = match &engine {
+            Some(engine) => engine.sessions(who("run")).with_supplies(supplies),
+            None => of_daemon(folders, "run", supplies).await?,
+        };
         let session = sessions.open(open).await?;
-        let leaving = signals::watch(session.clone(), asks.terminal.clone(), patience, runtime.handle().clone())
+        let hang_up = args.in_process;
+        let signalled = Signalled::Interrupts { session: session.clone(), patience, hang_up };
+        let leaving = signals::watch(signalled, asks.terminal.clone())
             .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
-        let snapshot = session.snapshot();
-        let model = prose_line(&snapshot.settings.model);
-        ui.line(Style::Dim, &format!("model: {model} ({})", prose_line(&why)))?;
+        let settings = session.snapshot().settings.clone();
+        if !args.in_process {
+            ui.line(Style::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
+        }
+        ui.line(Style::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
         ui.line(Style::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
         ui.flush()?;
-        let attachment = session.attach(AttachFrom::start()).await?;
         let human = (!args.json).then(|| Human::new(asks.terminal.is_some()));
-        Follower::new(session, attachment, asks.terminal, leaving, human, ui).run(prompt).await
+        let daemon = (!args.in_process).then_some(folders);
+        let followed = Followed { session, from: AttachFrom::start(), daemon };
+        Follower::attach(followed, asks.terminal, leaving, human, ui).await?.run(prompt).await
     })
 }
 
 impl Args {
-    /// What to do.
-    fn prompt(&self, config: &Config) -> Result<String, CliError> {
-        match self.prompt.as_deref() {
-            Some("-") => {}
-            Some(prompt) => return Ok(prompt.to_owned()),
-            None if !std::io::stdin().is_terminal() => {}
-            None => {
-                return Err(CliError::usage("there is no prompt")
-                    .hint("holdpoint run \"what to do\", or `-` to read it from standard input"));
-            }
-        }
-        terminal::read_stdin(config.limits.max_prompt_bytes)
-            .map_err(|error| CliError::usage(format!("the prompt can't be read from standard input: {error}")))
-    }
-
     /// Who answers.
     fn asks(&self, config: &Config, ui: &Ui) -> AsksChoice {
         let seated = ui.out_is_terminal() && std::io::stdin().is_terminal();
-        let (mode, why) = match (self.asks, config.asks) {
-            (Some(Asks::Wait), _) => (AsksMode::Wait, "--asks wait"),
-            (Some(Asks::Deny), _) => (AsksMode::Deny, "--asks deny"),
-            (Some(Asks::Approve), _) => (AsksMode::Approve, "--asks approve"),
-            (None, Some(mode)) => (mode, "`asks` in the configuration"),
-            (None, None) if seated => (AsksMode::Wait, "you answer here"),
-            (None, None) => (AsksMode::Deny, "this is no terminal"),
+        let (mode, why) = match self.open.asks(config) {
+            Some(said) => said,
+            None if seated => (AsksMode::Wait, "you answer here"),
+            None => (AsksMode::Deny, "this is no terminal"),
         };
         if mode != AsksMode::Wait {
             return AsksChoice { mode, why, terminal: None };
         }
         match Terminal::find().filter(|_| ui.err_is_terminal()) {
             Some(terminal) => AsksChoice { mode, why, terminal: Some(terminal) },
-            None => {
-                AsksChoice { mode, why: "nobody can answer here: an ask waits until you interrupt", terminal: None }
-            }
+            None => AsksChoice {
+                mode,
+                why: if self.in_process {
+                    "nobody can answer here: an ask waits until you interrupt"
+                } else {
+                    "an ask waits for `holdpoint inbox`"
+                },
+                terminal: None,
+            },
         }
     }
 }

@@ -10,6 +10,7 @@ mod models;
 mod policy;
 mod pty;
 mod run;
+mod sessions;
 mod signals;
 mod terminal;
 mod world;

@@ -102,7 +102,7 @@ fn what_is_wrong_with_the_command_line_is_2_and_says_what_to_do() {
 fn the_log_is_off_unless_it_is_asked_for() {
     let world = World::new();
     assert!(!world.play(&[], "say hi").code(0).err.contains("prompt accepted"));
-    let mut command = world.command(&["run", "say hi"]);
+    let mut command = world.command(&["run", "--in-process", "say hi"]);
     command.env("HOLDPOINT_LOG", "holdpoint_session=info");
     assert!(Ran::of(command).code(0).err.contains("prompt accepted"));
 }
@@ -111,7 +111,7 @@ fn the_log_is_off_unless_it_is_asked_for() {
 #[test]
 fn a_log_into_a_closed_pipe_is_no_fault() {
     let world = World::new();
-    let mut command = world.command(&["run", "flood 10 10"]);
+    let mut command = world.command(&["run", "--in-process", "flood 10 10"]);
     command.env("HOLDPOINT_LOG", "trace");
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

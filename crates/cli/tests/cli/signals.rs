@@ -16,13 +16,18 @@ const STUBBORN: [&str; 5] = [
 ];
 
 const APPROVE: [&str; 2] = ["--asks", "approve"];
+/// The same, with the session in the program itself.
+const IN_PROCESS: [&str; 3] = ["--asks", "approve", "--in-process"];
 
 #[test]
 fn t_p12_m_b10_m_c2_a_signal_ends_everything_and_the_receipt_says_so() {
-    for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
+    // The daemon has the session, and is told; a hang-up means something only where it has not.
+    let kinds =
+        [("TERM", 143, &APPROVE[..]), ("INT", 130, &APPROVE), ("HUP", 129, &IN_PROCESS), ("INT", 130, &IN_PROCESS)];
+    for (signal, code, how) in kinds {
         for command in STUBBORN {
             let world = World::new();
-            let mut running = world.start(&APPROVE, &format!("shell: {command}"));
+            let mut running = world.start(how, &format!("shell: {command}"));
             running.wait_output("up");
             running.signal(signal);
             let (status, events, err) = running.end();
@@ -78,7 +83,7 @@ fn a_signal_while_an_ask_waits_releases_it() {
     running.signal("TERM");
     let (status, events, err) = running.end();
     assert_eq!(status.code(), Some(143), "{err}");
-    assert!(err.contains("nobody can answer here"), "{err}");
+    assert!(err.contains("`holdpoint inbox`"), "{err}");
     let Fact::TurnFinished { receipt: Some(receipt), .. } = finished(&events) else { panic!() };
     assert_eq!(receipt.asks.len(), 1);
     assert!(!world.work("made").exists());
@@ -119,12 +124,31 @@ fn m_c2_killed_at_any_moment_it_leaves_nothing() {
     for round in 0..rounds(20, 100) {
         let world = World::new();
         world.config("[limits]\ngrace_ms = 100\n");
-        let running = world.start(&APPROVE, &script);
+        let running = world.start(&IN_PROCESS, &script);
         // A random moment is the point: from the first instruction to well after all of it runs.
         std::thread::sleep(Duration::from_micros(moments.u64(0..80_000)));
         running.signal("KILL");
         let mut child = running.stop_reading();
         assert_eq!(killed(wait(&mut child, PATIENCE)), Some(9), "round {round}");
         world.census.wait_none(Duration::from_secs(2));
+    }
+}
+
+/// A hang-up, or the client's death, ends nothing: the session is the daemon's.
+#[test]
+fn m_b10_n7_a_client_that_is_gone_leaves_the_session_running() {
+    for signal in ["HUP", "KILL"] {
+        let world = World::new();
+        assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());
+        let mut running = world.start(&APPROVE, "shell: echo up; read line < go; echo $line > made");
+        running.wait_output("up");
+        running.signal(signal);
+        let mut child = running.stop_reading();
+        let status = wait(&mut child, PATIENCE);
+        assert_eq!(status.code().or(killed(status)), Some(if signal == "HUP" { 129 } else { 9 }));
+        // What it ran goes on, and is seen to its end.
+        std::fs::write(world.work("go"), "lived\n").unwrap();
+        world.run(&["wait", "work", "--for", "idle", "--timeout", "30s"]).code(0);
+        assert_eq!(std::fs::read_to_string(world.work("made")).unwrap(), "lived\n", "after {signal}");
     }
 }

@@ -99,6 +99,16 @@ impl World {
     }
 }
 
+/// The daemon that the program has started, if it has, ends with the world.
+impl Drop for World {
+    fn drop(&mut self) {
+        if self.path("run/holdpoint/holdpoint.sock").exists() {
+            // A test that fails is told of that, not of this.
+            let _ = self.command(&["daemon", "stop"]).output();
+        }
+    }
+}
+
 pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_holdpoint"))
 }

@@ -81,6 +81,11 @@ impl LocalAttachment {
         }
     }
 
+    /// Not all that had happened before it attached was given yet.
+    pub(crate) fn has_past(&self) -> bool {
+        self.older.is_some() || !self.page.is_empty() || !self.past.is_empty()
+    }
+
     pub(crate) fn end(&self) -> ClientEnd {
         self.live.end()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdpoint_common::{Config, ModelName, ModelSettings};
+use holdpoint_common::{Config, ModelName, ModelSettings, ModelSupplies};
 
 use self::reach::Reach;
 use super::provider::HINT;
@@ -145,6 +145,21 @@ impl Catalog {
         self.providers.iter().map(setup).collect()
     }
 
+    /// What a client has to bring along so that its sessions find the same models elsewhere: keys and all.
+    #[must_use]
+    pub fn supplies(&self) -> ModelSupplies {
+        let reached = |(provider, reach): (&Provider, &Reach)| {
+            let value = |setting: &Option<reach::Setting>| setting.as_ref().map(|setting| setting.value.clone());
+            let (api_key, base_url) = (value(&reach.key), value(&reach.base_url));
+            (provider.name().to_owned(), holdpoint_common::Provider { api_key, base_url })
+        };
+        ModelSupplies {
+            model: self.configured.clone(),
+            providers: self.providers.iter().map(reached).collect(),
+            models: self.settings.clone(),
+        }
+    }
+
     /// How a provider is reached.
     fn access(&self, provider: Provider) -> Result<Access, ModelError> {
         let access = self.providers.get(&provider).and_then(|reach| reach.access(provider));
@@ -259,6 +274,16 @@ mod tests {
             assert!(model.name().starts_with(name), "{}", model.name());
         }
         assert!(!format!("{setups:?}{catalog:?}").contains(KEY));
+    }
+
+    #[test]
+    fn what_a_client_brings_along_finds_the_same_models() {
+        let here = catalog("[providers.anthropic]\napi_key = 'k'", &[("OLLAMA_HOST", "0.0.0.0:4000")]);
+        let there = Catalog::new(&here.supplies().into(), |_| None);
+        assert_eq!(there.default_name().name, here.default_name().name);
+        for (here, there) in here.providers().iter().zip(there.providers()) {
+            assert_eq!((&here.base_url, here.key_from.is_some()), (&there.base_url, there.key_from.is_some()));
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) struct RemoteAttachment {
     ready: VecDeque<Arc<Event>>,
     /// The last event that came.
     after: u64,
+    /// All that had happened before it attached has come.
+    live: bool,
     end: Option<ClientEnd>,
 }
 
@@ -40,7 +42,15 @@ impl RemoteSession {
         };
         let shown = self.publisher().clone();
         shown.send_replace(Arc::clone(&snapshot));
-        Ok(RemoteAttachment { frames, snapshot, shown, ready: VecDeque::new(), after: from.after, end: None })
+        Ok(RemoteAttachment {
+            frames,
+            snapshot,
+            shown,
+            ready: VecDeque::new(),
+            after: from.after,
+            live: false,
+            end: None,
+        })
     }
 }
 
@@ -63,22 +73,34 @@ impl RemoteAttachment {
         self.end.unwrap_or(ClientEnd::Detached)
     }
 
+    /// Whether some of what had happened before it attached is still to be given.
+    pub(crate) async fn has_past(&mut self) -> bool {
+        while self.ready.is_empty() && !self.live && self.end.is_none() {
+            self.receive().await;
+        }
+        !self.ready.is_empty()
+    }
+
     /// Waits until an event has come, or none will.
     async fn fill(&mut self) {
         while self.ready.is_empty() && self.end.is_none() {
-            let taken = match self.frames.next().await {
-                Ok(Some(frame)) => take(&frame, &self.shown),
-                Ok(None) => Err(disconnected("it ended")),
-                Err(error) => Err(failed(error)),
-            };
+            self.receive().await;
+        }
+    }
+
+    /// Waits for a frame, and takes what came along with it.
+    async fn receive(&mut self) {
+        let taken = match self.frames.next().await {
+            Ok(Some(frame)) => take(&frame, &self.shown),
+            Ok(None) => Err(disconnected("it ended")),
+            Err(error) => Err(failed(error)),
+        };
+        self.note(taken);
+        while self.end.is_none()
+            && let Some(frame) = self.frames.ready()
+        {
+            let taken = take(&frame, &self.shown);
             self.note(taken);
-            // What came along with it, but for what a snapshot is not yet ahead of.
-            while self.end.is_none()
-                && let Some(frame) = self.frames.ready()
-            {
-                let taken = take(&frame, &self.shown);
-                self.note(taken);
-            }
         }
     }
 
@@ -89,6 +111,7 @@ impl RemoteAttachment {
                 self.ready.push_back(event);
             }
             Ok(Taken::Nothing) => {}
+            Ok(Taken::Live) => self.live = true,
             Ok(Taken::End(end)) => self.end = Some(end),
             Err(error) => {
                 tracing::debug!(%error, after = self.after, "the stream of events broke");
@@ -101,6 +124,7 @@ impl RemoteAttachment {
 enum Taken {
     Event(Arc<Event>),
     Nothing,
+    Live,
     End(ClientEnd),
 }
 
@@ -111,6 +135,7 @@ fn take(frame: &Frame<'_>, shown: &watch::Sender<Arc<Snapshot>>) -> Result<Taken
             shown.send_replace(read(frame.data)?);
             Taken::Nothing
         }
+        "live" => Taken::Live,
         "end" => Taken::End(read(frame.data)?),
         // Of a later daemon.
         _ => Taken::Nothing,

@@ -66,6 +66,11 @@ async fn send_events(
     writer.put(Some("snapshot"), None, &shown).await?;
     writer.flush().await?;
     let mut batch: Vec<Arc<Event>> = Vec::new();
+    while writer.wait(attachment.next_past(&mut batch, BATCH)).await? > 0 {
+        put_events(writer, &mut batch).await?;
+    }
+    writer.put(Some("live"), None, &()).await?;
+    writer.flush().await?;
     while writer.wait(attachment.next_batch(&mut batch, BATCH)).await? > 0 {
         if snapshots {
             // What is published by now has all that these events have changed.
@@ -75,12 +80,16 @@ async fn send_events(
                 shown = now;
             }
         }
-        for event in batch.drain(..) {
-            writer.put(None, Some(event.seq), &event).await?;
-        }
-        writer.flush().await?;
+        put_events(writer, &mut batch).await?;
     }
     writer.put(Some("end"), None, &attachment.end()).await?;
+    writer.flush().await
+}
+
+async fn put_events(writer: &mut Writer, batch: &mut Vec<Arc<Event>>) -> Result<(), Gone> {
+    for event in batch.drain(..) {
+        writer.put(None, Some(event.seq), &event).await?;
+    }
     writer.flush().await
 }
 

@@ -1,18 +1,24 @@
-//! Follows a session from its prompt to the end of its turn: events to the user, keys to the session.
+//! Follows a session: events to the user, keys to the session.
+
+pub(crate) mod asked;
+mod asking;
+mod human;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
 use holdpoint_common::{Answer, AnsweredBy, AskId, AskRequest, AsksMode, Event, Fact, Outcome, PauseKind};
+use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, SessionError, SessionHandle};
 use holdpoint_tools::shown::prose;
 use tokio::sync::mpsc;
 
-use super::asked;
-use super::asking::{Asking, Entry, Pressed};
-use super::human::Human;
+use self::asking::{Asking, Entry, Pressed};
+pub(crate) use self::human::Human;
+use crate::daemon::Daemon;
 use crate::error::{CliError, FAILED};
+use crate::folders::Folders;
 use crate::signals::Leaving;
 use crate::terminal::{Key, Keys, Terminal};
 use crate::ui::{Style, Ui};
@@ -29,10 +35,34 @@ const DENIED_UNSEEN: i32 = 3;
 /// Interrupted, by a key.
 const INTERRUPTED: i32 = 130;
 
+/// What is followed, and how far.
+pub(crate) struct Followed<'a> {
+    /// The session.
+    pub(crate) session: SessionHandle,
+    /// What is seen of it first.
+    pub(crate) from: AttachFrom,
+    /// The folders of the daemon that has it; it is started again if it ends.
+    pub(crate) daemon: Option<&'a Folders>,
+}
+
+/// How following ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The turn ended.
+    Turn(Outcome),
+    /// The session was closed.
+    Closed,
+    /// The user left it.
+    Left,
+}
+
 /// Follows one session.
-pub(super) struct Follower<'a> {
+pub(crate) struct Follower<'a> {
     session: SessionHandle,
+    daemon: Option<&'a Folders>,
     attachment: Attachment,
+    /// To the end of the turn; else until the user leaves.
+    one_turn: bool,
     /// Where asks are answered by keys.
     terminal: Option<Terminal>,
     leaving: Leaving,
@@ -44,7 +74,7 @@ pub(super) struct Follower<'a> {
     /// The Confirms there were.
     confirms: Vec<AskId>,
     denied_unseen: bool,
-    ended: Option<Outcome>,
+    ended: Option<Ended>,
     /// The ask that is shown, and its keys.
     asking: Option<(Asking, Keys)>,
     pressed: mpsc::Receiver<(Key, Instant)>,
@@ -52,34 +82,39 @@ pub(super) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    pub(super) fn new(
-        session: SessionHandle,
-        attachment: Attachment,
+    /// Attaches.
+    pub(crate) async fn attach(
+        followed: Followed<'a>,
         terminal: Option<Terminal>,
         leaving: Leaving,
         human: Option<Human>,
         ui: &'a mut Ui,
-    ) -> Self {
+    ) -> Result<Self, CliError> {
+        let Followed { session, from, daemon } = followed;
+        let attachment = session.attach(from).await?;
         let (press, pressed) = mpsc::channel(KEYS);
-        Self {
+        Ok(Self {
             session,
+            daemon,
             attachment,
+            one_turn: false,
             terminal,
             leaving,
             human,
             ui,
-            after: 0,
+            after: from.after,
             confirms: Vec::new(),
             denied_unseen: false,
             ended: None,
             asking: None,
             pressed,
             press,
-        }
+        })
     }
 
     /// Prompts, follows the turn to its end, closes the session. Returns the exit code.
-    pub(super) async fn run(mut self, prompt: String) -> Result<i32, CliError> {
+    pub(crate) async fn run(mut self, prompt: String) -> Result<i32, CliError> {
+        self.one_turn = true;
         self.session.prompt(prompt).await?;
         if self.leaving.code().is_some() {
             // The signal came before there was a turn to interrupt.
@@ -90,22 +125,48 @@ impl<'a> Follower<'a> {
         if let Err(error) = followed {
             // Whatever it is, nothing is left running.
             let ended = self.session.interrupt_and_wait().await;
-            tracing::debug!(?ended, "ended without being shown");
+            let closed = self.session.close().await;
+            tracing::debug!(?ended, ?closed, "ended without being shown");
             return self.leaving.code().ok_or(error);
         }
-        self.session.close().await?;
-        self.drain().await?;
+        if self.ended != Some(Ended::Closed) {
+            self.session.close().await?;
+            self.drain().await?;
+        }
         self.ui.flush()?;
         Ok(self.code())
     }
 
-    /// Shows events until the turn has ended.
+    /// Follows the session until it is closed or the user leaves.
+    pub(crate) async fn watch(mut self) -> Result<Ended, CliError> {
+        self.ask()?;
+        let followed = self.follow().await;
+        self.asking = None;
+        followed?;
+        self.ui.end_line()?;
+        self.ui.flush()?;
+        Ok(self.ended.unwrap_or(Ended::Left))
+    }
+
+    /// Shows what has happened so far.
+    pub(crate) async fn past(mut self) -> Result<(), CliError> {
+        let mut batch = Vec::with_capacity(BATCH);
+        while self.leaving.code().is_none() && self.attachment.next_past(&mut batch, BATCH).await > 0 {
+            self.show(&mut batch)?;
+        }
+        self.ui.end_line()?;
+        self.ui.flush()?;
+        Ok(())
+    }
+
+    /// Shows events until it has ended.
     async fn follow(&mut self) -> Result<(), CliError> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut rebuilds = 0;
         while self.ended.is_none() {
             tokio::select! {
                 biased;
+                () = self.leaving.asked(), if !self.one_turn => self.ended = Some(Ended::Left),
                 Some((key, at)) = self.pressed.recv() => self.press(key, at).await?,
                 count = self.attachment.next_batch(&mut batch, BATCH) => {
                     if count == 0 {
@@ -113,9 +174,7 @@ impl<'a> Follower<'a> {
                         if rebuilds > REBUILDS {
                             return Err(CliError::failed("the session has ended"));
                         }
-                        self.attachment = self.session.attach(AttachFrom::after(self.after)).await?;
-                        let told_to = self.attachment.snapshot().seq;
-                        self.human.iter_mut().for_each(|human| human.resume(told_to));
+                        self.attach_again().await?;
                     }
                     self.show(&mut batch)?;
                     self.ask()?;
@@ -123,6 +182,30 @@ impl<'a> Follower<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Goes on where the stream of events ended.
+    async fn attach_again(&mut self) -> Result<(), CliError> {
+        let from = AttachFrom::after(self.after);
+        let attached = match (self.session.attach(from).await, self.daemon) {
+            (Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }), Some(folders)) => {
+                self.ui.line(Style::Warning, "the daemon is gone, and is started again")?;
+                self.ui.flush()?;
+                Daemon::connect_or_start(folders).await?;
+                self.session.attach(from).await
+            }
+            (attached, _) => attached,
+        };
+        self.attachment = match attached {
+            Err(SessionError::Refused(Refused::Closed)) => {
+                self.ended = Some(Ended::Closed);
+                return Ok(());
+            }
+            attached => attached?,
+        };
+        let told_to = self.attachment.snapshot().seq;
+        self.human.iter_mut().for_each(|human| human.resume(told_to));
         Ok(())
     }
 
@@ -162,9 +245,10 @@ impl<'a> Follower<'a> {
                     *by == AnsweredBy::Setting { asks: AsksMode::Deny } && matches!(answer, Answer::Deny { .. });
                 self.denied_unseen |= unseen && self.confirms.contains(ask);
             }
-            Fact::TurnFinished { outcome, .. } => self.ended = Some(*outcome),
+            Fact::TurnFinished { outcome, .. } if self.one_turn => self.ended = Some(Ended::Turn(*outcome)),
             // No turn will come of it.
-            Fact::PromptReturned { .. } => self.ended = Some(Outcome::Interrupted),
+            Fact::PromptReturned { .. } if self.one_turn => self.ended = Some(Ended::Turn(Outcome::Interrupted)),
+            Fact::SessionClosed { .. } => self.ended = self.ended.or(Some(Ended::Closed)),
             _ => {}
         }
     }
@@ -204,6 +288,10 @@ impl<'a> Follower<'a> {
     /// Does what a key means.
     async fn press(&mut self, key: Key, at: Instant) -> Result<(), CliError> {
         let Some((asking, _)) = &mut self.asking else { return Ok(()) };
+        if key == Key::Ctrl('c') && !self.one_turn {
+            self.ended = Some(Ended::Left);
+            return Ok(());
+        }
         match asking.press(key, at) {
             Pressed::Nothing => {}
             Pressed::Typed => {
@@ -237,10 +325,10 @@ impl<'a> Follower<'a> {
 
     fn code(&self) -> i32 {
         match self.ended {
-            Some(Outcome::Done) if self.denied_unseen => DENIED_UNSEEN,
-            Some(Outcome::Done) => 0,
-            Some(Outcome::Interrupted) => self.leaving.code().unwrap_or(INTERRUPTED),
-            Some(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | None => FAILED,
+            Some(Ended::Turn(Outcome::Done)) if self.denied_unseen => DENIED_UNSEEN,
+            Some(Ended::Turn(Outcome::Done)) => 0,
+            Some(Ended::Turn(Outcome::Interrupted) | Ended::Closed) => self.leaving.code().unwrap_or(INTERRUPTED),
+            Some(Ended::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | Ended::Left) | None => FAILED,
         }
     }
 }

@@ -8,11 +8,11 @@ use crate::terminal::Key;
 
 /// A key that answers counts only this long after the ask appeared: nobody reads faster, and what was typed
 /// before was meant for something else.
-pub(super) const GUARD: Duration = Duration::from_millis(300);
+pub(crate) const GUARD: Duration = Duration::from_millis(300);
 
 /// The ask that is shown, and how far the user is with it.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(crate) struct Asking {
     ask: Ask,
     /// When it, or what it wants to know now, appeared.
     appeared: Instant,
@@ -24,7 +24,7 @@ pub(super) struct Asking {
 
 /// What keys are taken for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     /// Each is a choice.
     Choice,
     /// They make up a text.
@@ -38,7 +38,7 @@ pub(super) enum Entry {
 
 /// What a key did.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Pressed {
+pub(crate) enum Pressed {
     /// It means nothing here, or not yet.
     Nothing,
     /// What is typed has changed.
@@ -53,43 +53,43 @@ pub(super) enum Pressed {
 
 impl Asking {
     /// An ask that appears now.
-    pub(super) fn new(ask: Ask, now: Instant) -> Self {
+    pub(crate) fn new(ask: Ask, now: Instant) -> Self {
         let mut asking = Self { ask, appeared: now, answered: false, replies: Vec::new(), entry: Entry::Choice };
         asking.begin();
         asking
     }
 
     /// The ask.
-    pub(super) fn ask(&self) -> &Ask {
+    pub(crate) fn ask(&self) -> &Ask {
         &self.ask
     }
 
     /// The question that is to be replied to now, and which of how many it is.
-    pub(super) fn question(&self) -> Option<(&Question, usize, usize)> {
+    pub(crate) fn question(&self) -> Option<(&Question, usize, usize)> {
         let AskRequest::Question(request) = &self.ask.request else { return None };
         let place = self.replies.len();
         Some((request.questions.get(place)?, place + 1, request.questions.len()))
     }
 
     /// What keys are taken for now.
-    pub(super) fn entry(&self) -> &Entry {
+    pub(crate) fn entry(&self) -> &Entry {
         &self.entry
     }
 
     /// It is on the screen only now.
-    pub(super) fn appear(&mut self, now: Instant) {
+    pub(crate) fn appear(&mut self, now: Instant) {
         self.appeared = now;
     }
 
     /// The answer was refused: keys count again, from the beginning.
-    pub(super) fn reopen(&mut self, now: Instant) {
+    pub(crate) fn reopen(&mut self, now: Instant) {
         (self.answered, self.appeared) = (false, now);
         self.replies.clear();
         self.begin();
     }
 
     /// What a key that was pressed at `at` does.
-    pub(super) fn press(&mut self, key: Key, at: Instant) -> Pressed {
+    pub(crate) fn press(&mut self, key: Key, at: Instant) -> Pressed {
         let chosen = matches!(self.entry, Entry::Words { chosen: true, .. });
         match key {
             Key::Ctrl('c') => return Pressed::Interrupt,

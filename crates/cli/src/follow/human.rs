@@ -5,7 +5,7 @@ use std::io;
 
 use holdpoint_common::{
     Answer, AnsweredBy, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, ItemId, ItemKind, Kept, Outcome,
-    Timestamp, ToolCall, ToolResult, ToolStatus,
+    RestoreCause, Timestamp, ToolCall, ToolResult, ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -19,7 +19,7 @@ const LONG_LINE: usize = 4 * 1024;
 
 /// Shows events.
 #[derive(Default)]
-pub(super) struct Human {
+pub(crate) struct Human {
     /// Asks are shown by whoever reads the keys, not here.
     asks_elsewhere: bool,
     /// Bytes of each open text or thought that have been shown.
@@ -52,12 +52,12 @@ struct Call {
 
 impl Human {
     /// With or without the asks.
-    pub(super) fn new(asks_elsewhere: bool) -> Self {
+    pub(crate) fn new(asks_elsewhere: bool) -> Self {
         Self { asks_elsewhere, ..Self::default() }
     }
 
     /// What comes next up to `seq` was missed because it came faster than it could be written.
-    pub(super) fn resume(&mut self, seq: u64) {
+    pub(crate) fn resume(&mut self, seq: u64) {
         self.replay_to = seq;
         self.skipped.clear();
         self.caught_up.clear();
@@ -72,7 +72,7 @@ impl Human {
     }
 
     /// Shows an event.
-    pub(super) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
+    pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
         match &event.body {
             Body::Delta(delta) => self.delta(event.seq, delta, ui),
             Body::Fact(fact) => self.fact(event.at, fact, ui),
@@ -159,7 +159,11 @@ impl Human {
                 ui.line(Style::Dim, &format!("renamed to {} ({})", prose_line(name), prose_line(&by.to_string())))
             }
             Fact::TurnFinished { .. } => self.ended(at, fact, ui),
-            Fact::SessionRestored { .. } => ui.line(Style::Warning, "the session failed and was rebuilt from its log"),
+            Fact::SessionRestored { cause } => match cause {
+                RestoreCause::Panic => ui.line(Style::Warning, "the session failed and was rebuilt from its log"),
+                RestoreCause::Restart => ui.line(Style::Warning, "the daemon was started anew"),
+                RestoreCause::Unloaded => Ok(()),
+            },
             _ => Ok(()),
         }
     }

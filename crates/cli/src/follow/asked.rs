@@ -10,7 +10,7 @@ use crate::ui::{Style, Ui};
 
 /// Shows an ask, all of it, and how many wait behind it. With keys, what is to be answered follows by
 /// [`show_keys`].
-pub(super) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Result<()> {
+pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Result<()> {
     let tool = prose_line(ask.request.tool_name());
     match &ask.request {
         AskRequest::Pause(pause) => {
@@ -38,7 +38,7 @@ fn behind_bar<'a>(mut lines: impl Iterator<Item = &'a str>, ui: &mut Ui) -> io::
 }
 
 /// Shows what is to be answered now, and the keys for it.
-pub(super) fn show_keys(asking: &Asking, ui: &mut Ui) -> io::Result<()> {
+pub(crate) fn show_keys(asking: &Asking, ui: &mut Ui) -> io::Result<()> {
     match (&asking.ask().request, asking.entry()) {
         (AskRequest::Pause(pause), Entry::Choice) => match pause.kind {
             // Its key stands beside its message.

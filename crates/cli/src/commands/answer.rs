@@ -1,0 +1,179 @@
+//! `holdpoint approve`, `deny`, `continue` and `answer`: what answers an ask.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use clap_complete::engine::ArgValueCompleter;
+use holdpoint_common::{Answer, Ask, AskId, AskRequest, PauseKind, QuestionReply};
+use holdpoint_session::Sessions;
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::follow::asked;
+use crate::runtime::runtime;
+use crate::select::complete_ask;
+use crate::sessions::sessions;
+use crate::ui::{Style, Ui};
+
+/// An ask.
+#[derive(Debug, clap::Args)]
+struct AskArg {
+    /// The ask's id, as `holdpoint inbox` prints it. Of a session, on a terminal: its first ask is shown, and
+    /// you are asked back
+    #[arg(value_name = "ASK", add = ArgValueCompleter::new(complete_ask))]
+    ask: String,
+
+    /// Prints what came of it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Approves what a tool wants to do
+#[derive(Debug, clap::Args)]
+pub(crate) struct Approve {
+    #[command(flatten)]
+    ask: AskArg,
+
+    /// Also approves the same thing for as long as the session lives
+    #[arg(long)]
+    always: bool,
+}
+
+/// Denies what a tool wants to do
+#[derive(Debug, clap::Args)]
+pub(crate) struct Deny {
+    #[command(flatten)]
+    ask: AskArg,
+
+    /// Why: the model reads it at once
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+/// Lets a tool go on that has stopped for you
+#[derive(Debug, clap::Args)]
+pub(crate) struct Continue {
+    #[command(flatten)]
+    ask: AskArg,
+}
+
+/// Answers a question
+#[derive(Debug, clap::Args)]
+pub(crate) struct Words {
+    #[command(flatten)]
+    ask: AskArg,
+
+    /// The answer: an option's number, its label, or your own words. For several questions, one each, in their
+    /// order
+    #[arg(value_name = "ANSWER", required_unless_present = "skip")]
+    answers: Vec<String>,
+
+    /// Declines to answer: the model is told, and goes on
+    #[arg(long, conflicts_with = "answers")]
+    skip: bool,
+}
+
+pub(crate) fn approve(args: &Approve, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    answer("approve", &args.ask, &|_| Ok(Answer::Approve { always: args.always }), folders, ui)
+}
+
+pub(crate) fn deny(args: &Deny, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    answer("deny", &args.ask, &|_| Ok(Answer::Deny { reason: args.reason.clone() }), folders, ui)
+}
+
+pub(crate) fn go_on(args: &Continue, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    answer("continue", &args.ask, &|_| Ok(Answer::Resume), folders, ui)
+}
+
+pub(crate) fn words(args: &Words, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    if args.skip {
+        return answer("answer", &args.ask, &|_| Ok(Answer::Cancel), folders, ui);
+    }
+    answer("answer", &args.ask, &|ask| reply(ask, &args.answers), folders, ui)
+}
+
+fn answer(
+    command: &str,
+    args: &AskArg,
+    make: &dyn Fn(&Ask) -> Result<Answer, CliError>,
+    folders: &Folders,
+    ui: &mut Ui,
+) -> Result<i32, CliError> {
+    runtime()?.block_on(async {
+        let sessions = sessions(folders, command).await?;
+        let (id, answer) = match args.ask.parse::<AskId>() {
+            Ok(id) => {
+                let open = sessions.look(id.session.as_str()).await?;
+                let ask = open.asks.iter().find(|ask| ask.id == id);
+                // Of one that is not open any more, the session says what became of it; no answer fits it.
+                let answer = ask.map_or(Ok(Answer::Resume), make)?;
+                (id, answer)
+            }
+            Err(_) => {
+                let ask = first_of(&args.ask, &sessions).await?;
+                let answer = make(&ask)?;
+                if !agreed(&ask, &answer, ui)? {
+                    ui.line(Style::Dim, "not answered")?;
+                    ui.flush()?;
+                    return Ok(1);
+                }
+                (ask.id, answer)
+            }
+        };
+        let session = sessions.get(id.session.as_str()).await?;
+        let answered = session.answer(&id, answer).await?;
+        if args.json {
+            ui.json(&answered)?;
+        } else {
+            ui.print(if answered.saved { "answered\n" } else { "answered, not saved\n" })?;
+        }
+        Ok(0)
+    })
+}
+
+/// The ask that a session shows.
+async fn first_of(what: &str, sessions: &Sessions) -> Result<Ask, CliError> {
+    let snapshot = sessions.look(what).await?;
+    let Some(ask) = snapshot.asks.first() else {
+        return Err(CliError::failed(format!("session {} asks nothing", snapshot.settings.id))
+            .hint("`holdpoint inbox` lists what waits for an answer"));
+    };
+    if !io::stdin().is_terminal() {
+        return Err(CliError::usage(format!("`{what}` is a session, and nobody is here to see what it asks"))
+            .hint(format!("name the ask: {}", ask.id)));
+    }
+    Ok(ask.clone())
+}
+
+/// Shows an ask, and asks whether this is what is to be answered.
+fn agreed(ask: &Ask, answer: &Answer, ui: &mut Ui) -> Result<bool, CliError> {
+    asked::show(ask, 0, false, ui)?;
+    ui.line(Style::Bold, &format!("{}? [y/N]", answer.word()))?;
+    ui.flush()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+/// The replies to a question, one for each.
+fn reply(ask: &Ask, given: &[String]) -> Result<Answer, CliError> {
+    let request = match &ask.request {
+        AskRequest::Question(request) => request,
+        AskRequest::Pause(pause) => {
+            let command = if pause.kind == PauseKind::Confirm { "approve` or `holdpoint deny" } else { "continue" };
+            return Err(CliError::usage(format!("ask {} is no question", ask.id))
+                .hint(format!("`holdpoint {command}` answers it")));
+        }
+    };
+    if request.questions.len() != given.len() {
+        let what = format!("there are {} questions and {} answers", request.questions.len(), given.len());
+        return Err(CliError::usage(what).hint("give one answer for each, in their order: `holdpoint show` has them"));
+    }
+    let answers = request.questions.iter().zip(given).map(|(question, given)| {
+        let option = given.parse::<usize>().ok().and_then(|number| question.options.get(number.checked_sub(1)?));
+        QuestionReply {
+            id: question.id.clone(),
+            answer: option.map_or_else(|| given.clone(), |option| option.label.clone()),
+        }
+    });
+    Ok(Answer::Reply { answers: answers.collect() })
+}

@@ -1,0 +1,67 @@
+//! `holdpoint hold` and `release`
+
+use holdpoint_common::Hold;
+use holdpoint_tools::shown::prose_line;
+use serde_json::json;
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::runtime::runtime;
+use crate::select::SessionsArg;
+use crate::sessions::sessions;
+use crate::ui::Ui;
+
+/// Stops sessions at their next boundary: at the end of a step, never in the middle of one
+///
+/// An idle session stops at once: prompts wait until it is released.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HoldArgs {
+    #[command(flatten)]
+    what: What,
+}
+
+/// Lets sessions go on that are held
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReleaseArgs {
+    #[command(flatten)]
+    what: What,
+}
+
+#[derive(Debug, clap::Args)]
+struct What {
+    #[command(flatten)]
+    sessions: SessionsArg,
+
+    /// Prints what came of it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn hold(args: &HoldArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    carry_out(&args.what, true, folders, ui)
+}
+
+pub(crate) fn release(args: &ReleaseArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    carry_out(&args.what, false, folders, ui)
+}
+
+fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    runtime()?.block_on(async {
+        let sessions = sessions(folders, if holds { "hold" } else { "release" }).await?;
+        for session in what.sessions.get(&sessions).await? {
+            let now = if holds { session.hold().await? } else { session.release().await? };
+            if what.json {
+                ui.json(&json!({ "session": session.id(), "hold": now }))?;
+                continue;
+            }
+            let name = prose_line(&session.snapshot().settings.name).into_owned();
+            let now = match now {
+                Hold::Off => "goes on".to_owned(),
+                Hold::Requested { .. } => "PAUSING... (at its next boundary)".to_owned(),
+                Hold::Standing { cause, .. } => format!("⏸ PAUSED ({})", prose_line(&cause.to_string())),
+            };
+            ui.print(&format!("{name}: {now}\n"))?;
+        }
+        Ok(0)
+    })
+}

@@ -1,0 +1,71 @@
+//! `holdpoint list`
+
+use holdpoint_common::api::SessionList;
+use holdpoint_common::{Hold, SessionStatus, SessionSummary};
+use holdpoint_tools::shown::prose_line;
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::runtime::runtime;
+use crate::select::Filter;
+use crate::sessions::sessions;
+use crate::table::{age, table};
+use crate::ui::Ui;
+
+/// Lists sessions: live ones first, the newest first
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    filter: Filter,
+
+    /// Only those that are live: saved ones are left out
+    #[arg(long)]
+    live: bool,
+
+    /// Prints them as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let wanted = args.filter.test()?;
+    let mut listed =
+        runtime()?.block_on(async { Ok::<_, CliError>(sessions(folders, "list").await?.list().await?) })?;
+    listed.retain(|session| wanted(session) && (session.live || !args.live));
+    if args.json {
+        ui.json(&SessionList { sessions: listed })?;
+    } else if listed.is_empty() {
+        ui.print("No sessions. `holdpoint new` opens one.\n")?;
+    } else {
+        let rows: Vec<_> = listed.iter().map(row).collect();
+        ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows))?;
+    }
+    Ok(0)
+}
+
+fn row(session: &SessionSummary) -> [String; 7] {
+    [
+        session.id.to_string(),
+        prose_line(&session.name).into_owned(),
+        status(session),
+        age(session.since),
+        prose_line(&session.model).into_owned(),
+        prose_line(&session.workspace).into_owned(),
+        prose_line(&session.title).into_owned(),
+    ]
+}
+
+/// What it does, and why it does not go on.
+pub(crate) fn status(session: &SessionSummary) -> String {
+    let status = match (&session.waits_for, &session.hold, session.status) {
+        (Some(ask), ..) => format!("asks ({})", prose_line(ask.request.tool_name())),
+        (None, Hold::Standing { .. }, _) => "held".to_owned(),
+        (None, Hold::Requested { .. }, _) => "pausing".to_owned(),
+        (None, Hold::Off, SessionStatus::Idle) => match &session.last_turn {
+            Some(last) => format!("idle ({})", last.outcome),
+            None => "idle".to_owned(),
+        },
+        (None, Hold::Off, status) => status.to_string(),
+    };
+    if session.live { status } else { format!("saved, {status}") }
+}

@@ -1,0 +1,62 @@
+//! `holdpoint new`
+
+use holdpoint_common::AsksMode;
+use holdpoint_session::model::{Catalog, DefaultModel};
+use holdpoint_tools::shown::prose_line;
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::open::OpenArgs;
+use crate::runtime::runtime;
+use crate::sessions::{of_daemon, supplies};
+use crate::ui::{Style, Ui};
+use crate::words::words;
+
+/// Opens a session in the background, gives it something to do, and prints its id
+///
+/// It runs whether anybody watches or not. `holdpoint attach` shows what it does, `holdpoint inbox` what
+/// waits for an answer.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to do; `-` reads it from standard input. Without it, the session waits for `holdpoint prompt`
+    #[arg(value_name = "PROMPT | -")]
+    prompt: Option<String>,
+
+    #[command(flatten)]
+    open: OpenArgs,
+
+    /// Prints the session as JSON instead of its id
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let config = folders.config()?;
+    let prompt = args.prompt.as_deref().map(|prompt| words(Some(prompt), &config, "holdpoint new")).transpose()?;
+    let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
+    let DefaultModel { name: model, why } = args.open.model(&catalog);
+    let asks = args.open.asks(&config).map_or(AsksMode::Wait, |(asks, _)| asks);
+    let open = args.open.session(&config, &model, asks)?;
+    runtime()?.block_on(async {
+        let session = of_daemon(folders, "new", supplies(&config, &catalog)).await?.open(open).await?;
+        let snapshot = session.snapshot();
+        let model = prose_line(&snapshot.settings.model).into_owned();
+        ui.line(
+            Style::Dim,
+            &format!("{}, model: {model} ({})", prose_line(&snapshot.settings.name), prose_line(&why)),
+        )?;
+        if !args.json {
+            ui.print(&format!("{}\n", session.id()))?;
+        }
+        if let Some(prompt) = prompt {
+            session.prompt(prompt).await?;
+        }
+        if args.json {
+            // With what the prompt has made of it.
+            let sessions = of_daemon(folders, "new", Default::default()).await?;
+            ui.json(&*sessions.look(session.id().as_str()).await?)?;
+        }
+        ui.flush()?;
+        Ok(0)
+    })
+}

@@ -1,0 +1,45 @@
+//! `holdpoint prompt`
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::runtime::runtime;
+use crate::select::SessionArg;
+use crate::sessions::sessions;
+use crate::ui::Ui;
+use crate::words::words;
+
+/// Gives a session something to do: now, or when what it does is done
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+
+    /// What to do; `-` (or no prompt, in a pipe) reads it from standard input
+    #[arg(value_name = "PROMPT | -")]
+    prompt: Option<String>,
+
+    /// Prints what came of it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let usage = format!("holdpoint prompt {}", args.session.session);
+    let prompt = words(args.prompt.as_deref(), &folders.config()?, &usage)?;
+    let prompted = runtime()?.block_on(async {
+        let session = sessions(folders, "prompt").await?.get(&args.session.session).await?;
+        Ok::<_, CliError>(session.prompt(prompt).await?)
+    })?;
+    if args.json {
+        ui.json(&prompted)?;
+        return Ok(0);
+    }
+    let place = match prompted.position {
+        0 => "its turn has begun".to_owned(),
+        1 => "it is next".to_owned(),
+        place => format!("{} prompts are before it", place - 1),
+    };
+    let saved = if prompted.saved { "" } else { ", not saved" };
+    ui.print(&format!("prompt {}: {place}{saved}\n", prompted.prompt))?;
+    Ok(0)
+}

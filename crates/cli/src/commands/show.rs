@@ -1,0 +1,94 @@
+//! `holdpoint show`
+
+use holdpoint_common::{Snapshot, Usage};
+use holdpoint_tools::shown::prose_line;
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::follow::asked;
+use crate::runtime::runtime;
+use crate::select::SessionArg;
+use crate::sessions::sessions;
+use crate::table::age;
+use crate::ui::Ui;
+
+/// Shows a session as it is: what it does, what it asks, what it has used and changed
+///
+/// A saved session stays saved.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+
+    /// Prints it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let look = async { Ok::<_, CliError>(sessions(folders, "show").await?.look(&args.session.session).await?) };
+    let snapshot = runtime()?.block_on(look)?;
+    if args.json {
+        ui.json(&*snapshot)?;
+        return Ok(0);
+    }
+    let lines: String =
+        lines(&snapshot).iter().map(|(name, what)| format!("{name:9} {}\n", prose_line(what))).collect();
+    ui.print(&lines)?;
+    for ask in &snapshot.asks {
+        ui.print(&format!("\nask {}, open for {}\n", ask.id, age(ask.since)))?;
+        asked::show(ask, 0, false, ui)?;
+        ui.flush()?;
+    }
+    Ok(0)
+}
+
+fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
+    let settings = &snapshot.settings;
+    let mut lines = vec![
+        ("session", format!("{} ({})", settings.name, settings.id)),
+        ("title", snapshot.title.clone()),
+        ("status", format!("{} for {}", snapshot.status, age(snapshot.since))),
+        ("folder", settings.workspace.clone()),
+        ("model", settings.model.clone()),
+        ("asks", settings.asks.to_string()),
+        ("policy", settings.policy.to_string()),
+    ];
+    if let Some(cause) = hold(snapshot) {
+        lines.push(("hold", cause));
+    }
+    if let Some(last) = &snapshot.last_turn {
+        let why = last.error.clone().or_else(|| last.cause.as_ref().map(ToString::to_string));
+        lines.push((
+            "last turn",
+            [Some(last.outcome.to_string()), why].into_iter().flatten().collect::<Vec<_>>().join(": "),
+        ));
+    }
+    lines.extend(snapshot.queue.iter().map(|queued| ("queued", format!("prompt {}: {}", queued.prompt, queued.text))));
+    lines
+        .extend(snapshot.jobs.iter().map(|job| ("job", format!("{} for {}: {}", job.id, age(job.since), job.command))));
+    lines.push(("used", used(&snapshot.usage)));
+    if let Some(context) = &snapshot.context {
+        lines.push(("context", format!("{} of {} tokens", context.tokens, context.limit)));
+    }
+    lines.extend(snapshot.files_modified.iter().map(|file| ("changed", file.clone())));
+    lines.push(("clients", snapshot.clients.to_string()));
+    if !snapshot.saved {
+        lines.push(("saved", "no: the last of it is only in memory".to_owned()));
+    }
+    lines
+}
+
+fn hold(snapshot: &Snapshot) -> Option<String> {
+    match &snapshot.hold {
+        holdpoint_common::Hold::Off => None,
+        holdpoint_common::Hold::Requested { by, .. } => Some(format!("PAUSING... ({by})")),
+        holdpoint_common::Hold::Standing { cause, since } => Some(format!("⏸ PAUSED for {} ({cause})", age(*since))),
+    }
+}
+
+fn used(usage: &Usage) -> String {
+    let about = if usage.estimated { "about " } else { "" };
+    let cost = usage.cost.map(|cost| format!(", cost {:.4}", cost as f64 / 1e6)).unwrap_or_default();
+    format!("{about}{} tokens in ({} cached), {} out{cost}", usage.input, usage.cached, usage.output)
+}

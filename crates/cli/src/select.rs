@@ -1,0 +1,149 @@
+//! Which sessions a command is about: by id, unique beginning of an id, or name; completed by the shell.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use holdpoint_common::SessionSummary;
+use holdpoint_session::{SessionHandle, Sessions};
+
+use crate::daemon::Daemon;
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::runtime::runtime;
+use crate::sessions::who;
+
+/// How long a shell waits for completions.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// One session.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionArg {
+    /// The session: its id, the beginning of it, or its name
+    #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session))]
+    pub(crate) session: String,
+}
+
+/// Some sessions, or all that are live.
+#[derive(Debug, clap::Args)]
+#[group(required = true)]
+pub(crate) struct SessionsArg {
+    /// The sessions: their ids, the beginnings of them, or their names
+    #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session), conflicts_with = "all")]
+    sessions: Vec<String>,
+
+    /// Every live session
+    #[arg(long)]
+    all: bool,
+}
+
+impl SessionsArg {
+    /// The sessions.
+    ///
+    /// # Errors
+    /// One can't be found; nothing was done then.
+    pub(crate) async fn get(&self, sessions: &Sessions) -> Result<Vec<SessionHandle>, CliError> {
+        let mut handles = Vec::new();
+        if self.all {
+            for live in sessions.list().await?.into_iter().filter(|session| session.live) {
+                handles.push(sessions.get(live.id.as_str()).await?);
+            }
+        }
+        for what in &self.sessions {
+            handles.push(sessions.get(what).await?);
+        }
+        Ok(handles)
+    }
+}
+
+/// Which of the sessions there are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Filter {
+    /// Only those that wait for an answer
+    #[arg(long)]
+    waiting: bool,
+
+    /// Only those that are running
+    #[arg(long)]
+    running: bool,
+
+    /// Only those that work in this folder; without DIR, in the current one
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    cwd: Option<PathBuf>,
+}
+
+impl Filter {
+    /// What is to be looked at.
+    ///
+    /// # Errors
+    /// The folder is none.
+    pub(crate) fn test(&self) -> Result<impl Fn(&SessionSummary) -> bool, CliError> {
+        let folder = match &self.cwd {
+            Some(folder) => Some(folder.canonicalize().map_err(|error| {
+                CliError::usage(format!("{}: {error}", folder.display())).hint("--cwd names a folder")
+            })?),
+            None => None,
+        };
+        let (waiting, running) = (self.waiting, self.running);
+        Ok(move |session: &SessionSummary| {
+            let status = match (waiting, running) {
+                (false, false) => true,
+                _ => {
+                    waiting && session.waits_for.is_some()
+                        || running && session.status == holdpoint_common::SessionStatus::Running
+                }
+            };
+            status && folder.as_ref().is_none_or(|folder| folder.as_os_str() == session.workspace.as_str())
+        })
+    }
+}
+
+/// Sessions whose names or ids begin so.
+pub(crate) fn complete_session(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(begun) = begun.to_str() else { return Vec::new() };
+    let listed = with_daemon(|sessions| async move { sessions.list().await.ok() });
+    let candidates = listed.into_iter().flatten().flat_map(|session| {
+        let help = format!("{} {} {}", session.id, session.status, session.title);
+        let name = CompletionCandidate::new(session.name).help(Some(help.clone().into()));
+        [name, CompletionCandidate::new(session.id.to_string()).help(Some(help.into()))]
+    });
+    candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun)).collect()
+}
+
+/// Open asks whose ids begin so.
+pub(crate) fn complete_ask(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(begun) = begun.to_str() else { return Vec::new() };
+    let asks = with_daemon(|sessions| async move { sessions.inbox().await.ok() });
+    let candidates = asks.into_iter().flatten().map(|asked| {
+        let help = format!("{}: {}", asked.name, asked.ask.request.tool_name());
+        CompletionCandidate::new(asked.ask.id.to_string()).help(Some(help.into()))
+    });
+    candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun)).collect()
+}
+
+/// Asks the daemon, if one runs: completing starts none.
+fn with_daemon<T, F: Future<Output = Option<T>>>(ask: impl FnOnce(Sessions) -> F) -> Option<T> {
+    let folders = Folders::find(state_dir()).ok()?;
+    runtime().ok()?.block_on(async {
+        let asked = async {
+            let daemon = Daemon::find(&folders).await.ok()??;
+            ask(Sessions::remote(daemon.socket, &who("completions"))).await
+        };
+        tokio::time::timeout(PATIENCE, asked).await.ok()?
+    })
+}
+
+/// What the line that is completed says of it.
+fn state_dir() -> Option<PathBuf> {
+    let mut words = std::env::args_os().skip_while(|word| word != "--").skip(1);
+    while let Some(word) = words.next() {
+        if word == "--state-dir" {
+            return words.next().map(PathBuf::from);
+        }
+        if let Some(dir) = word.to_str().and_then(|word| word.strip_prefix("--state-dir=")) {
+            return Some(dir.into());
+        }
+    }
+    None
+}

@@ -1,0 +1,43 @@
+//! The daemon's sessions, as commands use them.
+
+use holdpoint_common::{Config, Supplies, Who};
+use holdpoint_session::Sessions;
+use holdpoint_session::model::Catalog;
+
+use crate::daemon::Daemon;
+use crate::error::CliError;
+use crate::folders::Folders;
+
+/// The sessions of the daemon, which is started if none runs, for the command of this name.
+///
+/// # Errors
+/// The configuration is wrong, or the daemon can't be reached or started.
+pub(crate) async fn sessions(folders: &Folders, command: &str) -> Result<Sessions, CliError> {
+    let config = folders.config()?;
+    let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
+    of_daemon(folders, command, supplies(&config, &catalog)).await
+}
+
+/// The same, where it is known what they are supplied with.
+pub(crate) async fn of_daemon(folders: &Folders, command: &str, supplies: Supplies) -> Result<Sessions, CliError> {
+    let daemon = Daemon::connect_or_start(folders).await?;
+    Ok(Sessions::remote(daemon.socket, &who(command)).with_supplies(supplies))
+}
+
+/// What a session that is opened here has: this process's environment, and how models are reached.
+pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    Supplies {
+        // The session lets through to tools what its list allows.
+        env: std::env::vars_os().filter_map(text).collect(),
+        models: Some(catalog.supplies()),
+        system_prompt: config.system_prompt.clone(),
+    }
+}
+
+/// This process, as others see it.
+pub(crate) fn who(command: &str) -> Who {
+    Who { name: command.to_owned(), pid: Some(std::process::id()) }
+}

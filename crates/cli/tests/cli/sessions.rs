@@ -1,0 +1,209 @@
+//! Sessions that outlive the command that opened them: opened, listed, asked, answered, held, left, and come back to.
+
+use serde_json::Value;
+
+use crate::world::{Ran, World};
+
+impl World {
+    /// What a command prints as JSON.
+    #[track_caller]
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.run(args).code(0).out).unwrap()
+    }
+
+    /// Opens a session that plays a script, and returns its id.
+    #[track_caller]
+    fn open(&self, args: &[&str], script: &str) -> String {
+        self.run(&[&["new"], args, &[script]].concat()).code(0).out.trim().to_owned()
+    }
+
+    /// The id of the only open ask.
+    #[track_caller]
+    fn ask(&self, session: &str) -> String {
+        self.run(&["wait", session, "--for", "ask", "--timeout", "30s"]).code(0);
+        let inbox = self.json(&["inbox", "--json"]);
+        assert_eq!(inbox["asks"].as_array().unwrap().len(), 1, "{inbox}");
+        inbox["asks"][0]["ask"]["id"].as_str().unwrap().to_owned()
+    }
+
+    #[track_caller]
+    fn idle(&self, session: &str) {
+        self.run(&["wait", session, "--for", "idle", "--timeout", "30s"]).code(0);
+    }
+}
+
+#[test]
+fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
+    let world = World::new();
+    let id = world.open(&["--name", "one"], "say Hello.");
+    world.idle("one");
+    let list = world.json(&["ls", "--json"]);
+    let one = &list["sessions"][0];
+    assert_eq!(
+        (one["id"].as_str(), one["name"].as_str(), one["live"].as_bool()),
+        (Some(&*id), Some("one"), Some(true))
+    );
+    assert_eq!(one["lastTurn"]["outcome"], "done");
+    let shown = world.run(&["show", &id[..4]]).code(0).out;
+    assert!(shown.contains("session   one") && shown.contains("last turn done"), "{shown}");
+    assert!(world.run(&["logs", "one"]).code(0).out.contains("Hello."));
+    world.run(&["rm", "one"]).code(1);
+    world.run(&["rename", "one", "uno"]).code(0);
+    world.run(&["show", "one"]).code(1);
+    world.run(&["close", "uno"]).code(0);
+    let text = world.run(&["list"]).code(0).out;
+    assert!(text.contains("uno") && text.contains("saved, idle (done)"), "{text}");
+    // What was said is still there, and showing it opens nothing.
+    assert!(world.run(&["show", "uno"]).code(0).out.contains("last turn done"));
+    assert_eq!(world.json(&["list", "--json"])["sessions"][0]["live"], false);
+    world.run(&["rm", "--older-than", "1d"]).code(0);
+    world.run(&["rm", "uno"]).code(0);
+    assert!(world.run(&["list"]).code(0).out.starts_with("No sessions."));
+}
+
+#[test]
+fn m_b9_the_list_is_filtered() {
+    let world = World::new();
+    std::fs::create_dir(world.work("sub")).unwrap();
+    world.open(&["--name", "asks"], "shell: touch made");
+    world.ask("asks");
+    world.open(&["--name", "other", "--cwd", "sub"], "say Done.");
+    world.idle("other");
+    let names = |args: &[&str]| {
+        let list = world.json(&[&["list", "--json"], args].concat());
+        list["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[]), ["other", "asks"]);
+    assert_eq!(names(&["--waiting"]), ["asks"]);
+    assert_eq!(names(&["--cwd"]), ["asks"]);
+    assert_eq!(names(&["--cwd", "sub"]), ["other"]);
+    assert_eq!(names(&["--running"]), Vec::<String>::new());
+    world.run(&["list", "--cwd", "nowhere"]).code(2);
+}
+
+#[test]
+fn m_a5_an_ask_is_answered_by_its_id_and_once() {
+    let world = World::new();
+    let id = world.open(&[], "shell: touch made");
+    let ask = world.ask(&id);
+    let wrong = world.run(&["continue", &ask]).code(1);
+    assert!(wrong.err.contains("approve or deny") && wrong.err.contains("hint: "), "{wrong:#?}");
+    // Of a session it is asked back, and here is nobody to be asked.
+    assert!(world.run(&["approve", &id]).code(2).err.contains(&ask));
+    world.run(&["approve", &ask]).code(0);
+    let again = world.run(&["deny", &ask]).code(1);
+    assert!(again.err.contains("already answered, by approve (pid "), "{again:#?}");
+    world.idle(&id);
+    assert!(world.work("made").exists());
+    world.run(&["approve", "nobody.7"]).code(1);
+}
+
+#[test]
+fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words() {
+    let world = World::new();
+    let id = world.open(&[], "shell: touch made");
+    let ask = world.ask(&id);
+    world.run(&["deny", &ask, "--reason", "not today"]).code(0);
+    world.idle(&id);
+    assert!(!world.work("made").exists());
+    assert!(world.run(&["logs", &id]).code(0).err.contains("denied: not today"));
+    let question = r#"call ask_user {"questions":[{"id":"a","header":"Colour","question":"Which?","options":[{"label":"red","description":""},{"label":"blue","description":""}]},{"id":"b","header":"Size","question":"How big?"}]}"#;
+    world.run(&["prompt", &id, question]).code(0);
+    let ask = world.ask(&id);
+    world.run(&["answer", &ask, "2"]).code(2);
+    world.run(&["answer", &ask, "2", "very"]).code(0);
+    world.idle(&id);
+    let log = world.run(&["logs", &id]).code(0).err;
+    assert!(log.contains("answered: blue, very"), "{log}");
+}
+
+#[test]
+fn m_d3_holds_stand_until_they_are_released() {
+    let world = World::new();
+    for name in ["one", "two"] {
+        world.run(&["new", "--name", name]).code(0);
+    }
+    let held = world.run(&["pause", "--all"]).code(0).out;
+    assert_eq!(held.matches("⏸ PAUSED").count(), 2, "{held}");
+    world.run(&["prompt", "one", "shell: true"]).code(0);
+    let shown = world.run(&["show", "one"]).code(0).out;
+    assert!(shown.contains("⏸ PAUSED") && shown.contains("queued"), "{shown}");
+    world.run(&["play", "--all"]).code(0);
+    world.idle("one");
+    assert!(world.run(&["show", "one"]).code(0).out.contains("last turn done"));
+    world.run(&["hold"]).code(2);
+}
+
+#[test]
+fn m_c3_an_interrupt_prints_its_receipt() {
+    let world = World::new();
+    let id = world.open(&["--policy", "all", "--name", "busy"], "shell: sleep 1000 & echo up; wait");
+    // Its output is in the log of what happens, as it happens.
+    let mut logs = world.command(&["logs", "-f", "--json", &id]).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(logs.stdout.take().unwrap()));
+    assert!(lines.any(|line| line.unwrap().contains("up\\n")));
+    let ran = world.run(&["interrupt", "busy"]).code(0);
+    assert!(ran.out.contains("Agent interrupted: 1 tool stopped, "), "{ran:#?}");
+    // Nothing lives but who follows it.
+    let living = world.census.living();
+    assert!(matches!(&living[..], [(_, what)] if what.contains(" logs -f ")), "{living:?}");
+    assert!(world.run(&["interrupt", "busy"]).code(0).out.contains("nothing was running"));
+    world.run(&["close", "busy"]).code(0);
+    // Who follows it is told of its end, and leaves.
+    assert!(logs.wait().unwrap().success());
+}
+
+#[test]
+fn m_b7_m_a11_a_daemon_that_is_killed_loses_nothing() {
+    let world = World::new();
+    let id = world.open(&["--name", "one"], "shell: touch made");
+    let ask = world.ask("one");
+    let pid = world.json(&["status", "--json"])["pid"].to_string();
+    assert!(std::process::Command::new("kill").args(["-s", "KILL", &pid]).status().unwrap().success());
+    // The next command starts another one, and the ask stands again.
+    assert_eq!(world.ask(&id), ask);
+    assert!(!world.work("made").exists());
+    world.run(&["approve", &ask]).code(0);
+    world.idle("one");
+    assert!(world.work("made").exists());
+}
+
+#[test]
+fn m_b10_ctrl_c_in_attach_and_logs_detaches() {
+    for command in [&["attach"][..], &["logs", "-f"]] {
+        let world = World::new();
+        let id = world.open(&["--policy", "all"], "shell: echo up; read line < go; echo $line");
+        let fifo = std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap();
+        assert!(fifo.success());
+        let mut child = world.command(&[command, &["--json", &id]].concat()).spawn().unwrap();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        assert!(lines.any(|line| line.unwrap().contains("turnStarted")));
+        let pid = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        // It went on.
+        let shown: Ran = world.run(&["show", &id]).code(0);
+        assert!(shown.out.contains("status    running"), "{shown:#?}");
+        world.run(&["interrupt", &id]).code(0);
+    }
+}
+
+#[test]
+fn a_shell_completes_sessions_and_asks() {
+    let world = World::new();
+    let id = world.open(&["--name", "one"], "shell: touch made");
+    let ask = world.ask("one");
+    let complete = |words: &[&str]| {
+        let mut command = world.command(&[&["--", "holdpoint"], words].concat());
+        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        Ran::of(command).code(0).out
+    };
+    assert!(complete(&["show", "o"]).contains("one"));
+    assert!(complete(&["approve", &ask[..4]]).contains(&ask));
+    assert!(complete(&["show", &id[..3]]).contains(&id));
+}
