@@ -76,27 +76,39 @@ const SECRETS: [(&str, &str); 12] = [
 fn t_h1_no_secret_is_in_what_the_program_writes_at_its_most_talkative() {
     // Ollama is sent no key from the environment.
     for (wire, key) in [(Wire::OpenAi, 0), (Wire::Anthropic, 1), (Wire::Gemini, 2), (Wire::Ollama, 3)] {
-        let (world, server) = (World::new(), ModelServer::start());
-        let (provider, secret) = (wire.provider(), SECRETS[key].1);
-        let set = if wire == Wire::Ollama { format!("api_key = '{secret}'\n") } else { String::new() };
-        let url = server.url(wire);
-        let reach = format!("[providers.{provider}]\nbase_url = '{url}'\n{set}");
-        world.config(&format!("[limits]\nmodel_retry_ms = 1\n{reach}"));
-        let echo = format!(r#"{{"error":{{"type":"overloaded_error","message":"your key {secret} is not welcome"}}}}"#);
-        server.reply(Reply::calls([("shell", r#"{"command":"env"}"#)]));
-        server.reply(Reply::status(500, &[("x-echo", secret)], &echo)).reply(Reply::stream().event(&echo).end());
-        server.reply(Reply::stream().say("half").event(&echo).end()).reply(Reply::status(401, &[], &echo));
-        let mut command = world.command(&["run", "--asks", "approve", "--model", &format!("{provider}/x"), "go"]);
-        command.envs(SECRETS).env("HOLDPOINT_LOG", "trace");
-        let ran = Ran::of(command).code(1);
-        assert_eq!(server.requests().len(), 5, "{provider}: {ran:#?}");
-        assert!(ran.err.contains(" TRACE "), "{provider}: nothing was logged: {ran:#?}");
-        let sent = server.request(0).headers.iter().any(|(_, value)| value.contains(secret));
-        assert!(sent, "{provider}: the key is in the request");
-        for (name, secret) in SECRETS {
-            let told: Vec<_> = ran.err.lines().chain(ran.out.lines()).filter(|line| line.contains(secret)).collect();
-            assert!(told.is_empty(), "{provider}: {name}: {told:#?}");
+        for how in [&["run", "--in-process"][..], &["run"]] {
+            no_secret_is_written(wire, SECRETS[key].1, how);
         }
-        server.assert_no_violations();
     }
+}
+
+fn no_secret_is_written(wire: Wire, secret: &str, how: &[&str]) {
+    let (world, server) = (World::new(), ModelServer::start());
+    let provider = wire.provider();
+    let set = if wire == Wire::Ollama { format!("api_key = '{secret}'\n") } else { String::new() };
+    let url = server.url(wire);
+    let reach = format!("[providers.{provider}]\nbase_url = '{url}'\n{set}");
+    world.config(&format!("[limits]\nmodel_retry_ms = 1\n{reach}"));
+    let echo = format!(r#"{{"error":{{"type":"overloaded_error","message":"your key {secret} is not welcome"}}}}"#);
+    server.reply(Reply::calls([("shell", r#"{"command":"env"}"#)]));
+    server.reply(Reply::status(500, &[("x-echo", secret)], &echo)).reply(Reply::stream().event(&echo).end());
+    server.reply(Reply::stream().say("half").event(&echo).end()).reply(Reply::status(401, &[], &echo));
+    let model = format!("{provider}/x");
+    let args = [how, &["--asks", "approve", "--model", &model, "go"]].concat();
+    let mut command = world.command(&args);
+    command.envs(SECRETS).env("HOLDPOINT_LOG", "trace");
+    let ran = Ran::of(command).code(1);
+    assert_eq!(server.requests().len(), 5, "{provider}: {ran:#?}");
+    // The daemon has a log of its own, which it has written when it is gone.
+    world.run(&["daemon", "stop"]).code(0);
+    let log = std::fs::read_to_string(world.path("data/holdpoint/logs/daemon.log")).unwrap_or_default();
+    let log = if how.contains(&"--in-process") { &ran.err } else { &log };
+    assert!(log.contains("TRACE"), "{provider} {how:?}: nothing was logged: {ran:#?}");
+    let sent = server.request(0).headers.iter().any(|(_, value)| value.contains(secret));
+    assert!(sent, "{provider}: the key is in the request");
+    for (name, secret) in SECRETS {
+        let told = ran.err.lines().chain(ran.out.lines()).chain(log.lines()).filter(|line| line.contains(secret));
+        assert_eq!(told.collect::<Vec<_>>(), Vec::<&str>::new(), "{provider} {how:?}: {name}");
+    }
+    server.assert_no_violations();
 }
