@@ -110,7 +110,7 @@ fn invariant_2_only_the_actor_changes_a_sessions_state() {
             // What a crash has cut, ended in the log of a session that has no actor.
             "manager/restore.rs: state.apply(&event);",
             // From a log.
-            "state.rs: rest.iter().for_each(|fact| state.apply(fact));",
+            "state.rs: facts.iter().for_each(|fact| self.apply(fact));",
         ]
     );
 }

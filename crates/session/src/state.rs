@@ -169,8 +169,13 @@ impl State {
     pub fn fold(facts: &[Arc<Event>]) -> Option<Self> {
         let (first, rest) = facts.split_first()?;
         let mut state = Self::open(first)?;
-        rest.iter().for_each(|fact| state.apply(fact));
+        state.follow(rest);
         Some(state)
+    }
+
+    /// Takes in the facts of a log that come next.
+    pub fn follow(&mut self, facts: &[Arc<Event>]) {
+        facts.iter().for_each(|fact| self.apply(fact));
     }
 
     /// What the session was opened with, under the name it has now.

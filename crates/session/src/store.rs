@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use holdpoint_common::{Event, Fact, SessionId, SessionSummary, Timestamp};
+use holdpoint_common::{Delta, Event, Fact, SessionId, SessionSummary, Timestamp};
 use thiserror::Error;
 
 pub use memory::Memory;
@@ -148,6 +148,19 @@ pub enum StoreError {
         /// What happened.
         message: String,
     },
+}
+
+/// Numbers whose facts are read at a time, where a whole log is read.
+const PAGE: u64 = 16_384;
+
+/// The numbers of a whole log, as far as it goes by now, in pages: it may be larger than one wants to have at once.
+pub(crate) async fn pages(log: &dyn SessionLog) -> Result<impl Iterator<Item = Range<u64>> + use<>, StoreError> {
+    let newest = log.read(0..u64::MAX, Some(1)).await?;
+    let end = newest.last().map_or(0, |event| match event.delta() {
+        Some(Delta::Gap { to, .. }) => to + 1,
+        _ => event.seq + 1,
+    });
+    Ok((0..end.div_ceil(PAGE)).map(move |page| page * PAGE..end.min((page + 1) * PAGE)))
 }
 
 /// Whether these facts end the answer that a draft is of.

@@ -33,6 +33,8 @@ mod models;
 #[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
+mod stored;
+#[cfg(target_os = "linux")]
 mod support;
 #[cfg(target_os = "linux")]
 mod table;
@@ -47,6 +49,7 @@ fn main() {
     match args.first().map(String::as_str) {
         Some(program::USAGE_OF) => return program::usage_of(&args[1..]),
         Some(many::SESSIONS) => return many::sessions(),
+        Some(stored::STORED) => return stored::stored(&args[1..]),
         _ => {}
     }
     // What `cargo bench` itself passes is no filter.
@@ -60,4 +63,5 @@ fn main() {
     models::measure(&table);
     program::measure(&table);
     many::measure(&table);
+    stored::measure(&table);
 }

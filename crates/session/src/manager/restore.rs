@@ -8,7 +8,7 @@ use crate::actor::now;
 use crate::error::SessionError;
 use crate::outfit::Base;
 use crate::state::{Input, Moment, Phase, Refused, State, decide};
-use crate::store::{SavedSession, SessionLog, SessionStore, StoreError};
+use crate::store::{SavedSession, SessionLog, SessionStore, StoreError, pages};
 
 /// Ends in the log what can't go on: of every session that was not at rest when this program ended.
 pub(super) async fn all(base: &Arc<Base>) {
@@ -74,7 +74,16 @@ pub(super) async fn find(log: &dyn SessionLog) -> Result<Found, SessionError> {
 
 /// The state that a log's facts come to.
 pub(super) async fn fold(log: &dyn SessionLog) -> Result<State, SessionError> {
-    State::fold(&log.read(0..u64::MAX, None).await?).ok_or_else(damaged)
+    let mut state: Option<State> = None;
+    for page in pages(log).await? {
+        let page = log.read(page, None).await?;
+        match (&mut state, page.is_empty()) {
+            (Some(state), _) => state.follow(&page),
+            (None, false) => state = Some(State::fold(&page).ok_or_else(damaged)?),
+            (None, true) => {}
+        }
+    }
+    state.ok_or_else(damaged)
 }
 
 /// Why there is no actor of a session that the manager does not know: it was closed, it is only saved, or it never was.

@@ -7,10 +7,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::{FORMAT, Footer, Header, Sum, VERSION};
-use crate::store::{SessionStore, StoreError};
-
-/// Numbers whose facts are read at a time.
-const PAGE: u64 = 8_192;
+use crate::store::{SessionStore, StoreError, pages};
 
 /// Why a session was not written out.
 #[derive(Debug, Error)]
@@ -34,14 +31,11 @@ pub async fn export(
     out: &mut (dyn Write + Send),
 ) -> Result<(), ExportError> {
     let log = store.open(session).await?;
-    // It may go on meanwhile: what is there by now is what is written.
-    let newest = log.read(0..u64::MAX, Some(1)).await?;
-    let end = newest.last().map_or(0, |fact| fact.seq + 1);
     let mut sum = Sum::default();
     let header = Header { format: FORMAT.to_owned(), version: VERSION, id: session.clone() };
     sum.add(&write(out, &header)?);
-    for from in (0..end).step_by(usize::try_from(PAGE).unwrap_or(usize::MAX)) {
-        for event in log.read(from..end.min(from + PAGE), None).await? {
+    for page in pages(&*log).await? {
+        for event in log.read(page, None).await? {
             sum.add(&write(out, &*event)?);
         }
     }

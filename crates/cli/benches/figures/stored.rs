@@ -1,0 +1,144 @@
+//! The store: what lies in it is listed and opened.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use holdpoint_common::{
+    AsksMode, AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PolicyMode, PolicyRules,
+    PromptId, SessionId, SessionSettings, SessionSummary, Timestamp, TurnId, Usage, Who,
+};
+use holdpoint_session::Engine;
+use holdpoint_session::model::Catalog;
+use holdpoint_session::state::State;
+use holdpoint_session::store::{SessionStore, Sqlite};
+use tempfile::TempDir;
+
+use crate::table::{Amount, Table};
+
+/// Lists and opens in a fresh process, and says what that took.
+pub(crate) const STORED: &str = "--stored";
+
+/// Facts of the long session, and how many bytes of text each fifth of them has.
+const FACTS: u64 = 100_000;
+const SIZES: [(&str, usize); 2] = [("100,000 events", 400), ("500 MiB in 100,000 events", 26_000)];
+
+const ROUNDS: usize = 5;
+
+pub(crate) fn measure(table: &Table) {
+    if !table.wants("stored", &["sessions listed", "events listed", "events opened"]) {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    (0..10).for_each(|n| make(folder.path(), &format!("short{n}"), 100, 400));
+    let [listed, ..] = median(folder.path(), "");
+    table.figure("store opened again, 10 sessions listed", Amount::Time(listed), Amount::ms(200));
+    for (what, bytes) in SIZES {
+        let folder = TempDir::new().unwrap();
+        make(folder.path(), "long", FACTS, bytes);
+        let [listed, opened, resident] = median(folder.path(), "long");
+        let most = if bytes < 1_000 { Amount::ms(1_000) } else { Amount::ms(3_000) };
+        table.figure(&format!("{what} in one session: listed"), Amount::Time(listed), Amount::ms(300));
+        table.figure(&format!("{what} in one session: opened"), Amount::Time(opened), most);
+        let resident = u64::try_from(resident.as_nanos()).unwrap_or(u64::MAX);
+        table.figure(&format!("{what} in one session: memory then"), Amount::Bytes(resident), Amount::mib(512));
+    }
+}
+
+/// The median of what fresh processes take to list all, to open the one, and of their memory (in bytes, as nanoseconds).
+fn median(folder: &Path, session: &str) -> [Duration; 3] {
+    let rounds: Vec<[u64; 3]> = (0..ROUNDS)
+        .map(|_| {
+            let this = std::env::current_exe().unwrap();
+            let output = Command::new(this).arg(STORED).arg(folder).arg(session).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let numbers = String::from_utf8(output.stdout).unwrap();
+            let numbers: Vec<u64> = numbers.split_whitespace().map(|number| number.parse().unwrap()).collect();
+            numbers.try_into().unwrap()
+        })
+        .collect();
+    [0, 1, 2].map(|which| {
+        let mut values: Vec<u64> = rounds.iter().map(|round| round[which]).collect();
+        values.sort_unstable();
+        Duration::from_nanos(values[ROUNDS / 2])
+    })
+}
+
+/// Prints nanoseconds from an unopened store to the list, nanoseconds to open the session, and bytes of memory.
+pub(crate) fn stored(args: &[String]) {
+    let [folder, session] = args else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let begun = Instant::now();
+        let store = Sqlite::open(folder.as_ref()).unwrap();
+        let engine = Engine::builder(Catalog::default()).store(store).start().unwrap();
+        let sessions = engine.sessions(Who::named("figures"));
+        assert!(!sessions.list().await.unwrap().is_empty());
+        let listed = begun.elapsed();
+        let begun = Instant::now();
+        if !session.is_empty() {
+            sessions.get(session).await.unwrap();
+        }
+        let opened = begun.elapsed();
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let most = line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024;
+        println!("{} {} {most}", listed.as_nanos(), opened.as_nanos());
+    });
+}
+
+/// Makes a session of that many facts: turns of five, whose answers have that many bytes.
+fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
+    let id: SessionId = name.parse().unwrap();
+    let settings = SessionSettings {
+        id: id.clone(),
+        name: name.to_owned(),
+        workspace: folder.display().to_string(),
+        model: "rehearsal".to_owned(),
+        asks: AsksMode::Wait,
+        policy: PolicyMode::Ask,
+        rules: PolicyRules::default(),
+        max_steps: 0,
+    };
+    let text = "some words ".repeat(bytes / 11);
+    let fact = |n: u64| {
+        let turn = n / 5 + 1;
+        match n % 5 {
+            0 => Fact::PromptAccepted { prompt: PromptId(turn), text: "go".to_owned(), by: Who::named("figures") },
+            1 => Fact::TurnStarted { turn: TurnId(turn), prompt: PromptId(turn) },
+            2 => Fact::StepStarted,
+            3 => {
+                let block = Block {
+                    item: ItemId(turn),
+                    kind: BlockKind::Text,
+                    text: text.clone(),
+                    signature: None,
+                    calls_before: 0,
+                };
+                Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls: vec![], partial: false })
+            }
+            _ => {
+                let usage = Usage::default();
+                Fact::TurnFinished { outcome: Outcome::Done, error: None, cause: None, receipt: None, usage }
+            }
+        }
+    };
+    let event = |seq, fact| {
+        Arc::new(Event { seq, at: Timestamp(1_790_000_000_000 + seq), turn: None, step: None, body: Body::Fact(fact) })
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let store = Sqlite::open(folder).unwrap();
+        let log = store.create(&id).await.unwrap();
+        let first = event(1, Fact::SessionOpened { settings });
+        let state = State::open(&first).unwrap();
+        let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, true)) };
+        log.append(0, vec![first], summary.clone()).await.unwrap();
+        for from in (0..facts).step_by(1_000) {
+            let page = (from..facts.min(from + 1_000)).map(|n| event(n + 2, fact(n))).collect();
+            log.append(from + 1, page, summary.clone()).await.unwrap();
+        }
+    });
+}
