@@ -85,7 +85,9 @@ impl SessionActor {
 
 impl StreamHandler<FromLane> for SessionActor {
     fn handle(&mut self, FromLane { turn, told }: FromLane, ctx: &mut Self::Context) {
-        if self.state.turn().is_none_or(|open| open.id != turn) {
+        // A stream that is cancelled may still bring what has come: of a turn that stays open, for one, when its runner
+        // was abandoned.
+        if self.runner.as_ref().is_none_or(|runner| runner.turn != turn) {
             return;
         }
         match told {
