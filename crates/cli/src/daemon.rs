@@ -60,14 +60,14 @@ pub(crate) struct Options {
 pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&DaemonStatus)) -> Result<(), CliError> {
     let config = folders.config()?;
     folders.make()?;
-    let (claim, listener) = match claim(folders, options)? {
+    let (claim, listeners) = match claim(folders, options)? {
         Some(claimed) => claimed,
         None => return Ok(()),
     };
     // Dropped last, so that all of it is written.
     let log = log::start(&folders.logs())?;
     let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
-    let asked = ending::watch(claim.socket().clone()).map_err(|error| failed("signals can't be watched", &error))?;
+    let asked = ending::watch(claim.sockets().clone()).map_err(|error| failed("signals can't be watched", &error))?;
     let store = Sqlite::open(folders.data())
         .map_err(|error| failed(&format!("the sessions in {} can't be opened", folders.data().display()), &error))?;
     // The daemon's own environment counts for nothing.
@@ -77,7 +77,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let runtime = runtime()?;
 
     let about = About {
-        socket: claim.socket().path().to_owned(),
+        sockets: folders.sockets()?,
         data: folders.data().to_owned(),
         log: log.path.clone(),
         log_lost: log.lost.clone(),
@@ -85,7 +85,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     };
     let host = Data::new(Host::new(&engine, store, config.limits, about));
     runtime.block_on(async {
-        let server = server::start(listener, &host).map_err(|error| failed("no server", &error))?;
+        let server = server::start(listeners, &host).map_err(|error| failed("no server", &error))?;
         let serving = server.handle();
         let served = tokio::spawn(server);
         let status = status::of(&host).await;
@@ -94,13 +94,13 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         let cause = tokio::select! {
             asked = asked => asked.unwrap_or("its signals are no longer watched"),
             () = idle(&host) => {
-                ending::limit(claim.socket().clone());
+                ending::limit(claim.sockets().clone());
                 "idle"
             }
         };
         tracing::info!(cause, "stopping");
         // Who looks for a daemon from now on finds none, and starts the next one, which waits for the lock.
-        claim.socket().remove();
+        claim.sockets().remove();
         serving.stop(false).await;
         if let Ok(Err(error)) = served.await {
             tracing::error!(%error, "the server failed");
@@ -123,7 +123,7 @@ async fn idle(host: &Host) {
 }
 
 /// The claim, or nothing if another daemon has it and serves.
-fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, UnixListener)>, CliError> {
+fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, Vec<UnixListener>)>, CliError> {
     let by = Instant::now() + start::PATIENCE;
     loop {
         let held = match Claim::take(folders) {

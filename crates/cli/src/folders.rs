@@ -20,6 +20,8 @@ pub(crate) struct Folders {
     config: PathBuf,
     data: PathBuf,
     runtime: PathBuf,
+    /// Where there is a second socket: with the data, if the first is elsewhere.
+    second: Option<PathBuf>,
     /// What all of them are below, if the user said so.
     state_dir: Option<PathBuf>,
 }
@@ -31,16 +33,17 @@ impl Folders {
             let dir =
                 std::path::absolute(&dir).map_err(|error| CliError::usage(format!("{}: {error}", dir.display())))?;
             let [config, data, runtime] = ["config", "data", "run"].map(|name| dir.join(name));
-            return Ok(Self { config, data, runtime, state_dir: Some(dir) });
+            return Ok(Self { config, data, runtime, second: None, state_dir: Some(dir) });
         }
         let user =
             Xdg::new().map_err(|_| CliError::usage("there is no home folder").hint("set HOME, or use --state-dir"))?;
         let data = user.data_dir().join("holdpoint");
-        let runtime = match user.runtime_dir() {
-            Some(dir) => dir.join("holdpoint"),
-            None => data.join("run"),
+        let beside = data.join("run");
+        let (runtime, second) = match user.runtime_dir() {
+            Some(dir) => (dir.join("holdpoint"), Some(beside)),
+            None => (beside, None),
         };
-        Ok(Self { config: user.config_dir().join("holdpoint"), data, runtime, state_dir: None })
+        Ok(Self { config: user.config_dir().join("holdpoint"), data, runtime, second, state_dir: None })
     }
 
     /// Makes the folders of the state, for nobody but this user.
@@ -48,7 +51,7 @@ impl Folders {
     /// # Errors
     /// One can't be made, is somebody else's, or is open to others.
     pub(crate) fn make(&self) -> Result<(), CliError> {
-        for folder in [&self.data, &self.runtime, &self.logs()] {
+        for folder in [&self.data, &self.runtime, &self.logs()].into_iter().chain(&self.second) {
             private::make(folder)?;
         }
         Ok(())
@@ -74,21 +77,23 @@ impl Folders {
         self.state_dir.as_deref()
     }
 
-    /// The daemon's socket.
+    /// The daemon's sockets. Where the first is in a folder that the system removes when its user has left, or gives to
+    /// some of their processes only (a service, cron), there is a second one with the data.
     ///
     /// # Errors
-    /// Its path is longer than the system takes.
-    pub(crate) fn socket(&self) -> Result<PathBuf, CliError> {
-        let path = self.runtime.join("holdpoint.sock");
-        let length = path.as_os_str().len();
-        if length <= SOCKET_PATH {
-            return Ok(path);
+    /// The path of the first is longer than the system takes. A second one that is too long is left out.
+    pub(crate) fn sockets(&self) -> Result<Vec<PathBuf>, CliError> {
+        let [first, second] = [Some(&self.runtime), self.second.as_ref()].map(|dir| Some(dir?.join("holdpoint.sock")));
+        let length = |path: &PathBuf| path.as_os_str().len();
+        if let Some(path) = first.as_ref().filter(|path| length(path) > SOCKET_PATH) {
+            let what = format!(
+                "the socket's path has {} bytes, and the system takes {SOCKET_PATH} at most: {}",
+                length(path),
+                path.display()
+            );
+            return Err(CliError::usage(what).hint("name a shorter place by --state-dir or XDG_RUNTIME_DIR"));
         }
-        let what = format!(
-            "the socket's path has {length} bytes, and the system takes {SOCKET_PATH} at most: {}",
-            path.display()
-        );
-        Err(CliError::usage(what).hint("name a shorter place by --state-dir or XDG_RUNTIME_DIR"))
+        Ok(first.into_iter().chain(second.filter(|path| length(path) <= SOCKET_PATH)).collect())
     }
 
     /// The user's configuration; the defaults if there is no file.

@@ -25,6 +25,8 @@ mod calls;
 #[cfg(target_os = "linux")]
 mod cuts;
 #[cfg(target_os = "linux")]
+mod daemon;
+#[cfg(target_os = "linux")]
 mod floors;
 #[cfg(target_os = "linux")]
 mod many;
@@ -62,6 +64,7 @@ fn main() {
     calls::measure(&table);
     models::measure(&table);
     program::measure(&table);
+    daemon::measure(&table);
     many::measure(&table);
     stored::measure(&table);
 }

@@ -21,14 +21,18 @@ const LOCK: &str = "daemon.lock";
 /// The claim to be the one daemon: held for life, given up when dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// Closed last: whoever gets the lock finds no socket of ours.
-    _lock: File,
-    socket: SocketFile,
+    /// Closed when the sockets are removed: whoever gets it finds none of ours.
+    lock: File,
+    sockets: Sockets,
 }
 
-/// Our socket in the file system.
+/// Our sockets in the file system.
 #[derive(Debug, Clone)]
-pub(super) struct SocketFile {
+pub(super) struct Sockets(Vec<SocketFile>);
+
+/// One of them.
+#[derive(Debug, Clone)]
+struct SocketFile {
     path: PathBuf,
     /// Device and inode.
     file: (u64, u64),
@@ -49,69 +53,76 @@ pub(super) enum ClaimError {
 }
 
 impl Claim {
-    /// Takes the claim and listens. The folders are there.
-    pub(super) fn take(folders: &Folders) -> Result<(Self, UnixListener), ClaimError> {
-        let path = folders.socket()?;
-        let mut lock = lock(&folders.data().join(LOCK))?;
-        remove_stale(&path)?;
-        let failed = |error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
-        // The mode of a socket is given by the umask alone. Nothing else runs in this process yet.
-        let before = umask(Mode::from_raw_mode(0o177));
-        let bound = UnixListener::bind(&path);
-        umask(before);
-        let listener = bound.map_err(failed)?;
-        let found = fs::symlink_metadata(&path).map_err(failed)?;
-        let socket = SocketFile { path: path.clone(), file: (found.dev(), found.ino()) };
-        // For people, and for those who look for the daemon elsewhere.
-        let told = lock.set_len(0).and_then(|()| write!(lock, "{}\n{}\n", std::process::id(), path.display()));
-        told.map_err(failed)?;
-        Ok((Self { _lock: lock, socket }, listener))
+    /// Takes the claim and listens on every socket. The folders are there.
+    pub(super) fn take(folders: &Folders) -> Result<(Self, Vec<UnixListener>), ClaimError> {
+        let paths = folders.sockets()?;
+        let path = folders.data().join(LOCK);
+        // What listens already is removed again if the next can't.
+        let mut claim = Self { lock: lock(&path)?, sockets: Sockets(Vec::new()) };
+        let mut listeners = Vec::new();
+        for path in paths {
+            let (socket, listener) = listen(path)?;
+            claim.sockets.0.push(socket);
+            listeners.push(listener);
+        }
+        claim.sign().map_err(|error| failed(&path, error))?;
+        Ok((claim, listeners))
     }
 
-    /// The socket, for those who leave without dropping this.
-    pub(super) fn socket(&self) -> &SocketFile {
-        &self.socket
+    /// Writes into the lock whose it is, for people.
+    fn sign(&mut self) -> io::Result<()> {
+        self.lock.set_len(0)?;
+        self.lock.write_all(format!("{}\n", std::process::id()).as_bytes())
+    }
+
+    /// The sockets, for those who leave without dropping this.
+    pub(super) fn sockets(&self) -> &Sockets {
+        &self.sockets
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.socket.remove();
+        self.sockets.remove();
     }
 }
 
-impl SocketFile {
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Removes it, if what is there is still ours.
+impl Sockets {
+    /// Removes each of them, if what is there is still ours.
     pub(super) fn remove(&self) {
-        let ours = fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file);
-        if ours && let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(socket = %self.path.display(), %error, "the socket could not be removed");
+        for SocketFile { path, file } in &self.0 {
+            let ours = fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == *file);
+            if ours && let Err(error) = fs::remove_file(path) {
+                tracing::warn!(socket = %path.display(), %error, "the socket could not be removed");
+            }
         }
     }
 }
 
-/// Where the daemon of these folders may listen: where it would if we started it, and where the one that holds the lock
-/// says. They differ where `XDG_RUNTIME_DIR` does: from a service, for example.
-pub(super) fn sockets(folders: &Folders) -> Result<Vec<PathBuf>, CliError> {
-    let mut sockets = vec![folders.socket()?];
-    let told = fs::read_to_string(folders.data().join(LOCK)).unwrap_or_default();
-    let told = told.lines().nth(1).map(PathBuf::from);
-    sockets.extend(told.filter(|told| *told != sockets[0]));
-    Ok(sockets)
+fn failed(path: &Path, error: io::Error) -> CliError {
+    CliError::failed(format!("{}: {error}", path.display()))
 }
 
-/// Whether somebody listens at one of them.
+/// Listens at this path.
+fn listen(path: PathBuf) -> Result<(SocketFile, UnixListener), CliError> {
+    remove_stale(&path)?;
+    // The mode of a socket is given by the umask alone. Nothing else runs in this process yet.
+    let before = umask(Mode::from_raw_mode(0o177));
+    let bound = UnixListener::bind(&path);
+    umask(before);
+    let listener = bound.map_err(|error| failed(&path, error))?;
+    let found = fs::symlink_metadata(&path).map_err(|error| failed(&path, error))?;
+    Ok((SocketFile { file: (found.dev(), found.ino()), path }, listener))
+}
+
+/// Whether somebody listens at one of the sockets.
 pub(super) fn is_served(folders: &Folders) -> Result<bool, CliError> {
-    Ok(sockets(folders)?.iter().any(|socket| UnixStream::connect(socket).is_ok()))
+    Ok(folders.sockets()?.iter().any(|socket| UnixStream::connect(socket).is_ok()))
 }
 
 /// Locks the file for as long as it is open.
 fn lock(path: &Path) -> Result<File, ClaimError> {
-    let failed = |error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
+    let failed = |error| failed(path, error);
     loop {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
@@ -137,7 +148,7 @@ fn holder(path: &Path) -> Option<u32> {
 /// Removes a socket that nobody listens on any more. Anything else stays, and is an error.
 fn remove_stale(path: &Path) -> Result<(), CliError> {
     let shown = path.display();
-    let failed = |error: io::Error| CliError::failed(format!("{shown}: {error}"));
+    let failed = |error| failed(path, error);
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found.file_type(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

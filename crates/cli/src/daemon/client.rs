@@ -7,7 +7,7 @@ use std::time::Duration;
 use holdpoint_common::api::{API_VERSION, DaemonStatus};
 use holdpoint_session::remote::http::{self, HttpError, Method, StatusCode};
 
-use super::{claim, start};
+use super::start;
 use crate::error::CliError;
 use crate::folders::Folders;
 
@@ -36,7 +36,7 @@ impl Daemon {
     /// One is there, but can't be reached or does not answer.
     pub(crate) async fn find(folders: &Folders) -> Result<Option<Self>, CliError> {
         let silent = |what: String| CliError::failed(what).hint("`holdpoint daemon restart` starts another one");
-        for socket in claim::sockets(folders)? {
+        for socket in folders.sockets()? {
             return match tokio::time::timeout(PATIENCE, ask(&socket)).await {
                 Ok(Ok(status)) => Ok(Some(Self { status: status?, socket })),
                 Ok(Err(error)) if is_nobody(&error) => continue,

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 
-use super::claim::SocketFile;
+use super::claim::Sockets;
 use super::host::Host;
 
 /// By when it is gone, whatever is stuck: a little less than the 10 s that people are told.
@@ -21,7 +21,7 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 /// Watches for signals from now on, on a thread of its own: the first TERM or INT tells that it is time to stop, and
 /// from then on the time runs; a second one leaves at once. A hang-up means nothing to a daemon; it is caught and not
 /// ignored, because what is ignored stays so in the processes of tools.
-pub(super) fn watch(socket: SocketFile) -> io::Result<oneshot::Receiver<&'static str>> {
+pub(super) fn watch(sockets: Sockets) -> io::Result<oneshot::Receiver<&'static str>> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let (stop, asked) = oneshot::channel();
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
@@ -35,8 +35,8 @@ pub(super) fn watch(socket: SocketFile) -> io::Result<oneshot::Receiver<&'static
                 SIGTERM => "TERM",
                 _ => "INT",
             };
-            let Some(stop) = stop.take() else { leave(&socket, "told to stop twice") };
-            limit(socket.clone());
+            let Some(stop) = stop.take() else { leave(&sockets, "told to stop twice") };
+            limit(sockets.clone());
             // If nobody waits for it, it is stopping already.
             let _ = stop.send(name);
         }
@@ -46,10 +46,10 @@ pub(super) fn watch(socket: SocketFile) -> io::Result<oneshot::Receiver<&'static
 
 /// From now on the time runs: what is not gone by then is left as it is. Tools' processes are ended by their
 /// supervisors, and what was acknowledged is saved.
-pub(super) fn limit(socket: SocketFile) {
+pub(super) fn limit(sockets: Sockets) {
     let limited = std::thread::Builder::new().name("holdpoint-limit".to_owned()).spawn(move || {
         std::thread::sleep(LIMIT);
-        leave(&socket, "something did not come back in time");
+        leave(&sockets, "something did not come back in time");
     });
     if let Err(error) = limited {
         tracing::warn!(%error, "no thread to leave in time");
@@ -72,9 +72,9 @@ pub(super) async fn idle_for(host: &Host, patience: Duration) {
 }
 
 /// Leaves at once.
-fn leave(socket: &SocketFile, why: &str) -> ! {
+fn leave(sockets: &Sockets, why: &str) -> ! {
     tracing::warn!(why, "leaving at once");
-    socket.remove();
+    sockets.remove();
     std::thread::sleep(LAST_WORDS);
     std::process::exit(1)
 }

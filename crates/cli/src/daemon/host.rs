@@ -25,7 +25,8 @@ pub(super) struct Host {
 
 /// What a daemon says of itself, and what does not change.
 pub(super) struct About {
-    pub(super) socket: PathBuf,
+    /// Where it listens; the first is the usual one.
+    pub(super) sockets: Vec<PathBuf>,
     pub(super) data: PathBuf,
     pub(super) log: PathBuf,
     /// Lines of the log that were left out.

@@ -12,9 +12,9 @@ use super::connection;
 use super::host::Host;
 use super::{api, peer};
 
-/// Begins to serve: whoever has connected already waits in the listener's queue. To be called inside of a tokio
+/// Begins to serve: whoever has connected already waits in a listener's queue. To be called inside of a tokio
 /// runtime; the worker has a thread and a runtime of its own.
-pub(super) fn start(listener: UnixListener, host: &Data<Host>) -> io::Result<Server> {
+pub(super) fn start(listeners: Vec<UnixListener>, host: &Data<Host>) -> io::Result<Server> {
     let connections = host.connections.clone();
     let host = Data::clone(host);
     let app = move || {
@@ -25,5 +25,6 @@ pub(super) fn start(listener: UnixListener, host: &Data<Host>) -> io::Result<Ser
     // Who closes its end is gone: nobody reads an answer then, and a stream would notice it at its next event only.
     let server = server.h1_allow_half_closed(false).max_connections(connection::MOST + connection::REFUSED);
     let server = server.on_connect(move |io, extensions| connections.note(io, extensions));
-    Ok(server.listen_uds(listener)?.run())
+    let server = listeners.into_iter().try_fold(server, HttpServer::listen_uds)?;
+    Ok(server.run())
 }

@@ -45,7 +45,7 @@ const ENVIRONMENT: [&str; 7] = [
 /// # Errors
 /// Whatever keeps it from serving, in its own words.
 pub(super) fn start(folders: &Folders) -> Result<(), CliError> {
-    folders.socket()?;
+    folders.sockets()?;
     folders.make()?;
     let _turn = turn(&folders.data().join(LOCK))?;
     if claim::is_served(folders)? {

@@ -10,12 +10,12 @@ use super::host::{About, Host};
 pub(super) async fn of(host: &Host) -> DaemonStatus {
     // An engine that has stopped has nothing to do: so has a daemon that is about to end.
     let load = host.load.load().await.unwrap_or_default();
-    let About { socket, data, log, log_lost, idle_stop } = &host.about;
+    let About { sockets, data, log, log_lost, idle_stop } = &host.about;
     DaemonStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         api: API_VERSION,
         pid: std::process::id(),
-        socket: socket.display().to_string(),
+        socket: sockets.first().map(|socket| socket.display().to_string()).unwrap_or_default(),
         data: data.display().to_string(),
         since: host.since,
         idle_stop_s: idle_stop.map(|after| after.as_secs()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, geteuid};
 use tokio::net::UnixStream;
 
-use super::{claim, ending};
+use super::ending;
 use crate::error::CliError;
 use crate::folders::Folders;
 
@@ -42,7 +42,7 @@ pub(crate) async fn stop(folders: &Folders) -> Result<Option<u32>, CliError> {
 
 /// Who listens on the daemon's socket.
 async fn listener(folders: &Folders) -> Result<Option<Pid>, CliError> {
-    for socket in claim::sockets(folders)? {
+    for socket in folders.sockets()? {
         let failed = |error: io::Error| CliError::failed(format!("{}: {error}", socket.display()));
         let peer = match UnixStream::connect(&socket).await {
             Ok(stream) => stream.peer_cred().map_err(failed)?,

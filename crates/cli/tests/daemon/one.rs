@@ -66,3 +66,18 @@ fn another_runtime_folder_leads_to_the_same_daemon() {
     assert!(elsewhere(&["daemon", "stop"]).contains(&format!("pid {pid}")));
     assert_eq!(house.holder(), None);
 }
+
+#[tokio::test]
+async fn t_n7_after_a_logout_it_is_still_found() {
+    let house = House::new();
+    let pid = house.start();
+    let session = house.sessions().open(house.session().name("kept")).await.unwrap();
+    // As the system does when its user has left.
+    std::fs::remove_dir_all(house.0.path("run")).unwrap();
+    assert_eq!(house.pid(), pid);
+    assert_eq!(house.start(), pid);
+    assert_eq!(house.status()["sessions"]["live"], 1);
+    house.run(&["daemon", "stop"]).code(0);
+    assert_eq!(house.holder(), None);
+    drop(session);
+}

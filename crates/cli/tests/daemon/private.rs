@@ -71,7 +71,8 @@ fn t_h4_a_folder_that_others_get_into_is_refused() {
     let house = House::new();
     house.start();
     house.run(&["daemon", "stop"]).code(0);
-    for folder in [house.data(), house.data().join("logs"), house.socket().parent().unwrap().to_owned()] {
+    let runtime = house.socket().parent().unwrap().to_owned();
+    for folder in [house.data(), house.data().join("logs"), house.data().join("run"), runtime] {
         for wider in [0o750, 0o705, 0o701, 0o777] {
             set_mode(&folder, wider);
             for args in [&["daemon"][..], &["daemon", "start"]] {
