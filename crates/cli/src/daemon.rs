@@ -65,11 +65,13 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         None => return Ok(()),
     };
     // Dropped last, so that all of it is written.
-    let log = log::start(&folders.logs())?;
+    let log = log::start(&folders.logs(), config.log.as_deref())?;
     let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
     let asked = ending::watch(claim.sockets().clone()).map_err(|error| failed("signals can't be watched", &error))?;
-    let store = Sqlite::open(folders.data())
-        .map_err(|error| failed(&format!("the sessions in {} can't be opened", folders.data().display()), &error))?;
+    let store = Sqlite::open(folders.data()).map_err(|error| {
+        failed(&format!("the sessions in {} can't be opened", folders.data().display()), &error)
+            .hint("it is left as it is: look at it, or name another place by --state-dir")
+    })?;
     // The daemon's own environment counts for nothing.
     let catalog = Catalog::new(&config, |_| None);
     let engine = Engine::builder(catalog).limits(config.limits.clone()).store(store.clone());

@@ -15,6 +15,9 @@ use crate::error::CliError;
 /// What is logged where nobody says otherwise.
 const LEVELS: &str = "warn,holdpoint=info,holdpoint_session=info,holdpoint_tools=info";
 
+/// What is never logged in more detail, whatever is asked for.
+const SILENT: &str = "rig=info";
+
 /// Bytes of one file.
 const FILE_SIZE: u64 = 8 * 1024 * 1024;
 
@@ -33,9 +36,14 @@ pub(super) struct Log {
     _writer: WorkerGuard,
 }
 
-/// Begins to log into this folder.
-pub(super) fn start(folder: &Path) -> Result<Log, CliError> {
-    let levels = crate::log::levels()?.unwrap_or_else(|| EnvFilter::new(LEVELS));
+/// Begins to log into this folder: what `HOLDPOINT_LOG` says, else what the configuration does.
+pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliError> {
+    let levels = match crate::log::levels()? {
+        Some(levels) => levels,
+        None => levels(configured.unwrap_or(LEVELS))?,
+    };
+    // rig writes down whole answers of models: their words and what tools are called with are never logged.
+    let levels = levels.add_directive(SILENT.parse().map_err(CliError::failed)?);
     let path = folder.join("daemon.log");
     let rolling =
         Rolling::open(&path, FILE_SIZE).map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?;
@@ -50,6 +58,13 @@ pub(super) fn start(folder: &Path) -> Result<Log, CliError> {
         before(panic);
     }));
     Ok(Log { path, lost, _writer: guard })
+}
+
+fn levels(text: &str) -> Result<EnvFilter, CliError> {
+    EnvFilter::try_new(text).map_err(|error| {
+        CliError::usage(format!("`log = \"{text}\"` in the configuration: {error}"))
+            .hint("for example log = \"holdpoint_session=debug\"")
+    })
 }
 
 /// A file that makes room when it is full. Each write is one line: what it says of others is made visible and its

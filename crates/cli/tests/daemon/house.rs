@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{PATIENCE, Ran, World, program};
+use crate::world::{PATIENCE, Ran, World, program, wait};
 
 pub(crate) struct House(pub World);
 
@@ -42,6 +42,21 @@ impl House {
 
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         self.0.run(args)
+    }
+
+    /// Neither way does a daemon start, and this is told.
+    #[track_caller]
+    pub(crate) fn refuses(&self, code: i32, told: &[&str]) {
+        for args in [&["daemon"][..], &["daemon", "start"]] {
+            let mut child = self.0.command(args).spawn().unwrap();
+            let status = wait(&mut child, PATIENCE);
+            let mut said = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            assert_eq!(status.code(), Some(code), "{args:?}: {said}");
+            for words in told.iter().chain(&["error: ", "hint: "]) {
+                assert!(said.contains(words), "{args:?}, {words}: {said}");
+            }
+        }
     }
 
     /// Starts the daemon; its process id.

@@ -4,6 +4,7 @@
 
 mod ending;
 mod house;
+mod logs;
 mod one;
 mod private;
 mod socket;

@@ -75,18 +75,14 @@ fn t_h4_a_folder_that_others_get_into_is_refused() {
     for folder in [house.data(), house.data().join("logs"), house.data().join("run"), runtime] {
         for wider in [0o750, 0o705, 0o701, 0o777] {
             set_mode(&folder, wider);
-            for args in [&["daemon"][..], &["daemon", "start"]] {
-                let ran = house.run(args).code(2);
-                assert!(ran.err.contains(&format!("mode 0{wider:o}")) && ran.err.contains("chmod 700"), "{ran:#?}");
-            }
+            house.refuses(2, &[&format!("mode 0{wider:o}"), "chmod 700"]);
             assert_eq!(mode(&folder), Some(wider), "it is left as it is");
         }
         set_mode(&folder, 0o700);
     }
     if geteuid().is_root() {
         chown(house.data(), Some(NOBODY), None).unwrap();
-        let ran = house.run(&["daemon", "start"]).code(2);
-        assert!(ran.err.contains("belongs to somebody else"), "{ran:#?}");
+        house.refuses(2, &["belongs to somebody else"]);
     }
 }
 

@@ -36,14 +36,8 @@ fn t_n7_it_has_nothing_of_whoever_started_it() {
 #[test]
 fn what_keeps_it_from_starting_is_told_by_the_command() {
     let house = House::new();
-    let expect = |what: &str, code: i32| {
-        for args in [&["daemon"][..], &["daemon", "start"]] {
-            let ran = house.run(args).code(code);
-            assert!(ran.err.contains(what) && ran.err.starts_with("error: "), "{what}: {ran:#?}");
-        }
-    };
     let config = house.0.config("[limits]\nmax_session = 1\n");
-    expect("did you mean `limits.max_sessions`?", 2);
+    house.refuses(2, &["did you mean `limits.max_sessions`?"]);
     fs::remove_file(config).unwrap();
     house.start();
     house.run(&["daemon", "stop"]).code(0);
@@ -51,7 +45,7 @@ fn what_keeps_it_from_starting_is_told_by_the_command() {
         let _ = fs::remove_file(house.data().join(file));
     }
     fs::create_dir(house.data().join("sessions.db")).unwrap();
-    expect("can't be opened", 1);
+    house.refuses(1, &["can't be opened"]);
     fs::remove_dir(house.data().join("sessions.db")).unwrap();
     house.start();
 }
@@ -67,6 +61,11 @@ fn the_levels_of_its_log_come_from_who_starts_it() {
         assert_eq!(log.contains(" INFO holdpoint::daemon: serving"), info, "{levels:?}: {log}");
     }
     let house = House::new();
+    house.0.config("log = 'holdpoint=warn'\n");
+    house.start();
+    assert!(!house.last_words().contains(" INFO "), "and if they say nothing, from the configuration");
+    house.0.config("log = 'a=b=c'\n");
+    house.refuses(2, &["a=b=c"]);
     let mut start = house.0.command(&["daemon", "start"]);
     start.env("HOLDPOINT_LOG", "a=b=c");
     assert!(Ran::of(start).code(2).err.contains("HOLDPOINT_LOG"));

@@ -32,8 +32,17 @@ fn it_tells_what_there_is_to_know() {
     }
 }
 
+/// What pretends to be a daemon, until it is dropped: whoever stops the daemon of a world would stop this test.
+struct Pretence(std::path::PathBuf);
+
+impl Drop for Pretence {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).unwrap();
+    }
+}
+
 /// Something that says it is a daemon of this version of the API.
-fn pretend(house: &House, api: u32) {
+fn pretend(house: &House, api: u32) -> Pretence {
     let folder = house.socket().parent().unwrap().to_owned();
     std::fs::create_dir_all(&folder).unwrap();
     let listener = UnixListener::bind(house.socket()).unwrap();
@@ -50,13 +59,14 @@ fn pretend(house: &House, api: u32) {
             let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         }
     });
+    Pretence(house.socket())
 }
 
 #[test]
 fn a_daemon_of_another_version_is_told_of_and_status_works() {
     for (api, hint) in [(0, "holdpoint daemon restart"), (99, "newer holdpoint")] {
         let house = House::new();
-        pretend(&house, api);
+        let _pretence = pretend(&house, api);
         let ran = house.run(&["daemon", "start"]).code(1);
         assert!(ran.err.contains("7.8.9") && ran.err.contains("pid 42") && ran.err.contains(hint), "{ran:#?}");
         assert!(house.run(&["status"]).code(0).out.contains("holdpoint 7.8.9"));

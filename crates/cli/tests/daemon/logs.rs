@@ -1,0 +1,85 @@
+//! The daemon's log: who did what, and no secret.
+
+use holdpoint_common::{Answer, Fact, PolicyMode};
+use holdpoint_session::{AttachFrom, Attachment};
+use holdpoint_tests::model_server::{ModelServer, Reply};
+
+use crate::house::House;
+use crate::world::Ran;
+
+/// Until the turn has ended.
+async fn finished(events: &mut Attachment) {
+    while !matches!(events.next().await.expect("the turn ends").fact(), Some(Fact::TurnFinished { .. })) {}
+}
+
+#[tokio::test]
+async fn t_f13_each_attach_and_answer_is_logged_with_who_it_was() {
+    let house = House::new();
+    house.start();
+    let session = house.sessions().open(house.session().policy(PolicyMode::Ask)).await.unwrap();
+    let mut events = session.attach(AttachFrom::start()).await.unwrap();
+    session.prompt("shell: touch made").await.unwrap();
+    while events.shown().is_none() {
+        events.next().await.expect("a Confirm");
+    }
+    let ask = events.shown().unwrap().id.clone();
+    session.answer(&ask, Answer::Resume).await.expect_err("a Confirm is not gone on with");
+    session.answer(&ask, Answer::Approve { always: false }).await.unwrap();
+    session.answer(&ask, Answer::Approve { always: false }).await.expect_err("it is answered");
+    finished(&mut events).await;
+    drop(events);
+    session.close().await.unwrap();
+    session.attach(AttachFrom::start()).await.err().expect("it is closed");
+    let log = house.last_words();
+    let who = format!("pid {}", std::process::id());
+    for (act, times) in [("attach accepted", 1), ("attach refused", 1), ("answer accepted", 1), ("answer refused", 2)] {
+        let lines: Vec<_> = log.lines().filter(|line| line.contains("daemon::api") && line.contains(act)).collect();
+        assert_eq!(lines.len(), times, "{act}: {log}");
+        for line in lines {
+            assert!(line.starts_with("20") && line.contains(&who) && line.contains("test"), "{line}");
+        }
+    }
+}
+
+/// Keys by their shapes; none of them is one.
+const PLANTED: [&str; 12] = [
+    "sk-proj-Zx8QmT4vN1pL7rWc2YbK9sDf6HgJ3aEu0oIiXq5V",
+    "sk-ant-api03-Qw7ErTy2UiOp9AsDfGh4JkLzXcVbNm1QwErTy6U",
+    "ghp_9Xk2LmNp4QrStUvWxYz1AbCdEfGh3IjKlM5n",
+    "github_pat_11ABCDEFG0aZbYcXdWeVfU_hT9gS8iR7jQ6kP5lO4mN3nM2oL1pK0q",
+    "glpat-Zy9Xw8Vu7Ts6Rq5Po4Nm",
+    "AKIAQ7RZT3XWVU5PKLMN",
+    "AIzaSyB4c5D6e7F8g9H0iJ1kL2mN3oP4qR5sT6u",
+    "xoxb-210987654321-109876543210-QwErTyUiOpAsDfGhJkLzXcVb",
+    "npm_Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2",
+    "sk_live_51Zx9Cv8Bn7Mm6Aa5Ss4Dd3Ff2Gg1Hh",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI5ODc2NTQzMjEwIn0.Tq3Yx7Zr5Pn1Vk9Lb2Wm8Cd4Fg6Hj0",
+    "hunter2Correct9HorseBattery",
+];
+
+#[tokio::test]
+async fn t_h1_no_secret_reaches_the_log_at_its_most_talkative() {
+    let house = House::new();
+    let server = ModelServer::start();
+    let key = PLANTED[0];
+    house.0.config(&format!("[providers.openai]\nbase_url = '{}'\napi_key = '{key}'\n", server.base_url()));
+    let mut start = house.0.command(&["daemon", "start"]);
+    start.env("HOLDPOINT_LOG", "trace").env("OPENAI_API_KEY", key);
+    Ran::of(start).code(0);
+    // A password is one by where it stands.
+    let all = PLANTED[..11].join(" ");
+    let echo = format!(r#"{{"command":"echo {all}"}}"#);
+    server.reply(Reply::calls([("shell", echo.as_str())])).reply(Reply::status(500, &[("x-echo", key)], &all));
+    server.reply(Reply::status(401, &[], &all));
+    let session = house.sessions().open(house.session().model("openai/scripted").name("secrets")).await.unwrap();
+    let mut events = session.attach(AttachFrom::start()).await.unwrap();
+    session.prompt(format!("use https://me:{}@host/?key={key} and {all}", PLANTED[11])).await.unwrap();
+    finished(&mut events).await;
+    house.run(&["status", "--json"]).code(0);
+    let log = house.last_words();
+    assert!(log.contains(" TRACE ") && log.len() > 10_000, "it talks");
+    for planted in PLANTED {
+        let told: Vec<_> = log.lines().filter(|line| line.contains(planted)).collect();
+        assert!(told.is_empty(), "{planted}: {told:#?}");
+    }
+}
