@@ -4,6 +4,7 @@
 
 mod ending;
 mod house;
+mod killed;
 mod logs;
 mod one;
 mod private;
