@@ -6,6 +6,7 @@ mod ending;
 mod house;
 mod killed;
 mod logs;
+mod notify;
 mod one;
 mod private;
 mod socket;
