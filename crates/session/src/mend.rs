@@ -39,7 +39,8 @@ impl Mend {
             }
             self.last = event.seq;
             let Some(fact) = event.fact() else { continue };
-            for (item, kind, so_far) in finished(fact).filter(|(item, ..)| !pieces.contains(item)) {
+            // Blocks come one after the other, so what is missing is missing of the last ones.
+            for (item, kind, so_far) in finished(fact).rev().filter(|(item, ..)| !pieces.contains(item)) {
                 // Without a number to spare, no piece of the item is missing.
                 let Some(gap) = free.last_mut() else { continue };
                 gap.end -= 1;
@@ -73,7 +74,7 @@ fn piece_of(event: &Event) -> Option<ItemId> {
 }
 
 /// The items that a fact carries the whole of, with the whole.
-fn finished(fact: &Fact) -> impl Iterator<Item = (ItemId, ItemKind, Kept)> {
+fn finished(fact: &Fact) -> impl DoubleEndedIterator<Item = (ItemId, ItemKind, Kept)> {
     let (blocks, result) = match fact {
         Fact::AssistantMessage(message) => (message.blocks.as_slice(), None),
         Fact::ToolFinished(result) => (&[][..], Some(result)),
@@ -82,4 +83,31 @@ fn finished(fact: &Fact) -> impl Iterator<Item = (ItemId, ItemKind, Kept)> {
     let text = |text: &String| Kept { head: text.clone(), ..Kept::default() };
     let blocks = blocks.iter().map(move |block| (block.item, block.kind.into(), text(&block.text)));
     blocks.chain(result.map(|result| (result.call.item(), ItemKind::Output, result.output.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_common::{AssistantMessage, Block, BlockKind, Timestamp};
+
+    use super::*;
+
+    /// A number is spare for each piece that is gone, and those are of the last blocks.
+    #[test]
+    fn what_is_missing_is_missing_of_the_last_block() {
+        let block = |item, text: &str| Block {
+            item: ItemId(item),
+            kind: BlockKind::Text,
+            text: text.to_owned(),
+            signature: None,
+            calls_before: 0,
+        };
+        let blocks = vec![block(3, "known"), block(4, "cut")];
+        let body = Body::Fact(Fact::AssistantMessage(AssistantMessage { blocks, ..AssistantMessage::default() }));
+        let mut events = vec![Arc::new(Event { seq: 12, at: Timestamp(0), turn: None, step: None, body })];
+        Mend::after(10).mend(&mut events);
+        let so_far = Kept { head: "cut".to_owned(), ..Kept::default() };
+        let mended = Delta::ItemSoFar { item: ItemId(4), kind: ItemKind::Text, so_far };
+        assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [11, 12]);
+        assert_eq!(events[0].delta(), Some(&mended));
+    }
 }
