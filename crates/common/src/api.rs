@@ -20,6 +20,7 @@
 //! | `GET events` | | a stream of [`SessionNews`] |
 //! | `POST import` | JSON lines, as exported | [`Snapshot`] |
 //! | `POST stop` | | nothing |
+//! | `GET openapi.json` | | all this, in OpenAPI 3.1 |
 //!
 //! `{what}` is a session's id, a unique beginning of one, or a name; `{id}` is an id. What goes wrong is an
 //! [`ErrorBody`] with the status that fits it.

@@ -15,6 +15,7 @@ mod reply;
 mod route;
 mod sessions;
 mod stream;
+mod transfer;
 mod turns;
 
 use actix_web::HttpRequest;
@@ -41,6 +42,8 @@ fn resources() -> Vec<Resource> {
             .delete("Deletes a session that is not live.", sessions::delete),
         Resource::at("/sessions/{what}/open")
             .post("Opens a saved session, with what the client brings along for it.", sessions::reopen),
+        Resource::at("/sessions/{what}/log").get("Writes a session out.", transfer::export),
+        Resource::at("/import").post("Takes a session in that was written out.", transfer::import),
         Resource::at("/sessions/{id}/events").get("Attaches to a session. Closing it detaches.", events::attach),
         Resource::at("/sessions/{id}/asks").get("A session's open asks.", asks::of_session),
         Resource::at("/sessions/{id}/prompts").post("Gives a session something to do.", turns::prompt),

@@ -1,5 +1,6 @@
 //! A world with a daemon in it, which is ended with it, also when a test fails.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::time::Instant;
 
 use holdpoint_common::{PolicyMode, Supplies, Who};
 use holdpoint_session::{OpenSession, Sessions};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -86,7 +88,13 @@ impl House {
 
     /// The process that holds the claim to be the daemon, if one does.
     pub(crate) fn holder(&self) -> Option<Pid> {
-        self.0.daemon()
+        let path = self.data().join("daemon.lock");
+        let file = File::open(&path).ok()?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return None;
+        }
+        let told = std::fs::read_to_string(path).unwrap();
+        told.lines().next().and_then(|pid| Pid::from_raw(pid.parse().unwrap()))
     }
 
     /// The processes of this program that belong to this world.
@@ -99,6 +107,26 @@ impl House {
         };
         let entries = std::fs::read_dir("/proc").unwrap();
         entries.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).filter(of_ours).collect()
+    }
+
+    /// Bytes of memory that the daemon has.
+    pub(crate) fn resident(&self) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.holder().expect("a daemon runs").as_raw_nonzero()))
+                .unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    /// How many sockets the daemon has open.
+    pub(crate) fn sockets(&self) -> usize {
+        let pid = self.holder().expect("a daemon runs").as_raw_nonzero();
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let is_socket = |file: &std::fs::DirEntry| {
+            // It may be closed meanwhile.
+            std::fs::read_link(file.path()).is_ok_and(|file| file.to_string_lossy().starts_with("socket:"))
+        };
+        files.filter(|file| is_socket(file.as_ref().unwrap())).count()
     }
 
     /// Sends a signal to the daemon.
@@ -121,6 +149,15 @@ impl House {
         shell.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(program()).args(args);
         shell.current_dir(self.0.path("work")).env_clear().envs(self.0.env());
         shell
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if let Some(pid) = self.holder() {
+            // It may have ended meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 }
 

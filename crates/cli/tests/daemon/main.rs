@@ -2,11 +2,15 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
+mod answering;
+mod attaching;
+mod client;
+mod description;
 mod ending;
+mod hostile;
 mod house;
-mod killed;
+mod leaving;
 mod logs;
-mod notify;
 mod one;
 mod private;
 mod socket;

@@ -1,0 +1,287 @@
+//! Streams of events: from wherever a client left, whole for whoever reads, ended for who does not.
+
+use std::collections::BTreeMap;
+
+use holdpoint_common::api::ClientEnd;
+use holdpoint_common::{Delta, Event, Fact, ItemId, ItemKind, Kept, SessionStatus, Snapshot};
+use serde_json::json;
+
+use crate::client::{Api, Stream};
+use crate::house::House;
+use crate::world::rounds;
+
+fn house() -> (House, Api) {
+    let house = House::new();
+    house.start();
+    let api = Api::new(&house);
+    (house, api)
+}
+
+/// What a client has come to know, over all the times it was attached.
+#[derive(Default)]
+struct Known {
+    last: u64,
+    facts: Vec<String>,
+    items: BTreeMap<ItemId, Kept>,
+    /// Items that were finished, and how many of them had come in pieces before.
+    finished: (usize, usize),
+}
+
+impl Known {
+    /// Takes an event in, and checks what streams promise.
+    #[track_caller]
+    fn take(&mut self, event: &Event) {
+        assert!(event.seq > self.last, "{} after {}", event.seq, self.last);
+        self.last = event.seq;
+        match event.delta() {
+            Some(Delta::Text { item, text } | Delta::Thought { item, text }) => {
+                self.items.entry(*item).or_default().head.push_str(text);
+            }
+            Some(Delta::Output { item, text }) => self.items.entry(*item).or_default().push(text),
+            Some(Delta::ItemSoFar { item, kind, so_far }) => {
+                assert!(matches!(kind, ItemKind::Text | ItemKind::Thought | ItemKind::Output));
+                self.items.insert(*item, so_far.clone());
+            }
+            _ => {}
+        }
+        let Some(fact) = event.fact() else { return };
+        self.facts.push(serde_json::to_string(event).unwrap());
+        match fact {
+            Fact::AssistantMessage(message) => {
+                for block in &message.blocks {
+                    let folded = self.items.remove(&block.item);
+                    self.finish(folded, &Kept { head: block.text.clone(), ..Kept::default() });
+                }
+            }
+            Fact::ToolFinished(result) => {
+                let folded = self.items.remove(&result.call.item()).map(Kept::finish);
+                self.finish(folded, &result.output);
+            }
+            _ => {}
+        }
+    }
+
+    #[track_caller]
+    fn finish(&mut self, folded: Option<Kept>, whole: &Kept) {
+        self.finished.0 += 1;
+        if let Some(folded) = folded {
+            self.finished.1 += 1;
+            assert_eq!(&folded, whole);
+        }
+    }
+}
+
+/// Reads so many events of a stream into what is known, or to the end of a turn.
+fn read(stream: &mut Stream, known: &mut Known, most: usize) {
+    for _ in 0..most {
+        let Some(frame) = stream.next() else { return };
+        let Some(event) = frame.event() else { continue };
+        assert_eq!(frame.id, Some(event.seq));
+        known.take(&event);
+        if matches!(event.fact(), Some(Fact::TurnFinished { .. } | Fact::HoldChanged { .. })) {
+            return;
+        }
+    }
+}
+
+/// Reads to the end of a turn, coming back as often as it is too slow.
+fn follow(api: &Api, session: &str, known: &mut Known) {
+    let ended = |known: &Known| known.facts.last().is_some_and(|fact| fact.contains("\"turnFinished\""));
+    let before = known.facts.len();
+    while known.facts.len() == before || !ended(known) {
+        let mut stream = api.attach(session, &format!("?after={}", known.last));
+        read(&mut stream, known, usize::MAX);
+    }
+}
+
+/// Reads until a turn has ended.
+fn read_turn(stream: &mut Stream, known: &mut Known) {
+    loop {
+        let event = stream.until_event(|_| true);
+        known.take(&event);
+        if matches!(event.fact(), Some(Fact::TurnFinished { .. })) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn m_b4_a_stream_begins_with_a_snapshot_and_continues_where_it_was_left() {
+    let (_house, api) = house();
+    let session = api.open("all");
+    api.prompt(&session, "say one two three\nshell: echo four");
+    api.settled(&session);
+    let mut all = Known::default();
+    let mut stream = api.attach(&session, "");
+    let first = stream.next().unwrap();
+    assert_eq!((first.kind.as_str(), first.id), ("snapshot", None));
+    let snapshot: Snapshot = first.read();
+    assert_eq!((snapshot.status, snapshot.clients), (SessionStatus::Idle, 1));
+    read_turn(&mut stream, &mut all);
+    // By the query, by the header that browsers send, and by the header against the query.
+    let middle = serde_json::from_str::<Event>(&all.facts[all.facts.len() / 2]).unwrap().seq;
+    let path = format!("sessions/{session}/events");
+    let header = format!("last-event-id: {middle}\r\n");
+    for mut stream in [
+        api.attach(&session, &format!("?after={middle}")),
+        api.stream(&path, &header),
+        api.stream(&format!("{path}?after=0"), &header),
+    ] {
+        let mut rest = Known { last: middle, ..Known::default() };
+        read_turn(&mut stream, &mut rest);
+        assert_eq!(rest.facts, all.facts[all.facts.len() - rest.facts.len()..]);
+        assert_eq!(rest.facts.len(), all.facts.len() - all.facts.len() / 2 - 1);
+    }
+    let mut newest = Known::default();
+    read_turn(&mut api.attach(&session, "?limit=2"), &mut newest);
+    assert_eq!(newest.facts, all.facts[all.facts.len() - 2..]);
+    for (path, headers) in [("?after=x", ""), ("?limit=-1", ""), ("?after=1&after=2", ""), ("", "last-event-id: x\r\n")]
+    {
+        let mut line = api.line();
+        line.send(&api.request("GET", &format!("sessions/{session}/events{path}"), headers, b"")).unwrap();
+        assert_eq!(line.answer().unwrap().error(400).code, "malformed", "{path}{headers}");
+    }
+}
+
+#[test]
+fn a_snapshot_comes_before_the_events_that_changed_it() {
+    let (_house, api) = house();
+    let session = api.open("ask");
+    let mut stream = api.attach(&session, "?snapshots=true");
+    api.prompt(&session, "shell: touch made\nsay done");
+    let mut shown: Snapshot = stream.next().unwrap().read();
+    let mut snapshots = 0;
+    loop {
+        let frame = stream.next().unwrap();
+        let Some(event) = frame.event() else {
+            if frame.kind == "snapshot" {
+                shown = frame.read();
+                snapshots += 1;
+            }
+            continue;
+        };
+        match (event.fact(), event.delta()) {
+            (Some(Fact::AskRaised { ask }), _) => {
+                assert_eq!(shown.asks.first(), Some(ask));
+                api.answer(&ask.id.to_string(), &json!({ "type": "approve" })).ok();
+            }
+            (Some(Fact::AskAnswered { ask, .. }), _) => assert!(shown.asks.iter().all(|open| open.id != *ask)),
+            (Some(Fact::PromptAccepted { .. }), _) => assert!(shown.status != SessionStatus::Idle),
+            (Some(Fact::TurnFinished { outcome, .. }), _) => {
+                assert_eq!(shown.last_turn.as_ref().unwrap().outcome, *outcome);
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert!(snapshots > 3, "{snapshots}");
+}
+
+#[test]
+fn m_b4_closing_a_session_ends_its_streams_with_the_reason() {
+    let (_house, api) = house();
+    let session = api.open("all");
+    let mut stream = api.attach(&session, "");
+    api.post(&format!("sessions/{session}/close"), &json!(null)).ok();
+    let end: ClientEnd = stream.until(|frame| frame.kind == "end").read();
+    assert_eq!(end, ClientEnd::Ended);
+    assert!(stream.next().is_none());
+}
+
+#[test]
+fn m_b9_all_sessions_can_be_watched() {
+    let (_house, api) = house();
+    let mut news = api.stream("events", "");
+    let session = api.open("ask");
+    let of_it = |frame: &crate::client::Frame| frame.kind == "session" && frame.data.contains(&session);
+    api.prompt(&session, "shell: touch made");
+    news.until(|frame| of_it(frame) && frame.data.contains("\"waitsFor\":{"));
+    let ask = api.asks(&session, 1).remove(0);
+    api.answer(&ask, &json!({ "type": "deny" })).ok();
+    news.until(|frame| of_it(frame) && frame.data.contains("\"outcome\":\"done\""));
+    api.post(&format!("sessions/{session}/close"), &json!(null)).ok();
+    news.until(|frame| of_it(frame) && frame.data.contains("\"live\":false"));
+    api.delete(&format!("sessions/{session}")).ok();
+    news.until(|frame| frame.kind == "deleted" && frame.data.contains(&session));
+}
+
+#[test]
+fn t_s8_clients_that_come_and_go_at_random_miss_nothing() {
+    const CLIENTS: usize = 20;
+    let (_house, api) = house();
+    let session = api.open("all");
+    let (attaches, turns) = (rounds(20, 500), rounds(3, 40));
+    let mut all = Known::default();
+    let clients = std::thread::scope(|scope| {
+        let client = |_| {
+            scope.spawn(|| {
+                let mut known = Known::default();
+                let mut attached = 0;
+                while !known.facts.last().is_some_and(|fact| fact.contains("\"holdChanged\"")) {
+                    let mut stream = api.attach(&session, &format!("?after={}", known.last));
+                    let most = if attached < attaches { fastrand::usize(1..200) } else { usize::MAX };
+                    read(&mut stream, &mut known, most);
+                    attached += 1;
+                }
+                known
+            })
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+        for _ in 0..turns {
+            api.prompt(&session, "flood 1000 20\nshell: seq 20000\nthink@2000 a b c d e f\nflood 300 300");
+            api.settled(&session);
+        }
+        read_all(&api, &session, &mut all, turns);
+        clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
+    });
+    for known in clients {
+        assert_eq!(known.facts, all.facts);
+        assert!(known.finished.1 > 0, "items came in pieces");
+    }
+}
+
+/// All facts of a session, and then one more by which everyone knows that it was the last: here, a hold.
+fn read_all(api: &Api, session: &str, all: &mut Known, turns: usize) {
+    let mut stream = api.attach(session, "");
+    for _ in 0..turns {
+        read_turn(&mut stream, all);
+    }
+    api.post(&format!("sessions/{session}/hold"), &json!(null)).ok();
+    all.take(&stream.until_event(|event| matches!(event.fact(), Some(Fact::HoldChanged { .. }))));
+}
+
+#[test]
+fn t_s1_a_client_that_never_reads_disturbs_nobody_and_is_told_where_to_go_on() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let bytes = rounds(32, 1024) * 1024 * 1024;
+    let script = format!("shell: head -c {bytes} /dev/zero | tr '\\0' 'x' | fold -w 1000");
+    let flood = |known: &mut Known| {
+        known.last = api.look(&session).seq;
+        api.prompt(&session, &script);
+        follow(&api, &session, known);
+    };
+    // What everyone takes: the buffer, and what the allocator keeps.
+    flood(&mut Known::default());
+    let before = house.resident();
+    let mut deaf = api.attach(&session, "?limit=0");
+    let start: Snapshot = deaf.next().unwrap().read();
+    let mut known = Known::default();
+    flood(&mut known);
+    let grown = house.resident().saturating_sub(before);
+    assert!(grown <= 16 * 1024 * 1024, "{grown} bytes for one that does not read");
+    assert!(known.finished.1 > 0);
+    // Now it reads: everything up to where it was left behind, and the number to come back with.
+    let mut late = Known { last: start.seq, ..Known::default() };
+    let end = loop {
+        let frame = deaf.next().expect("a stream ends with its reason");
+        match frame.event() {
+            Some(event) => late.take(&event),
+            None if frame.kind == "end" => break frame.read::<ClientEnd>(),
+            None => assert_eq!(frame.kind, "live"),
+        }
+    };
+    assert_eq!(end, ClientEnd::Lagged { after: late.last });
+    follow(&api, &session, &mut late);
+    assert_eq!(late.facts, known.facts);
+}
