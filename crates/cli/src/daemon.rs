@@ -95,6 +95,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         ready(&status);
         let cause = tokio::select! {
             asked = asked => asked.unwrap_or("its signals are no longer watched"),
+            () = ending::lost(&host, claim.sockets()) => "nobody can find it",
             () = idle(&host) => {
                 ending::limit(claim.sockets().clone());
                 "idle"

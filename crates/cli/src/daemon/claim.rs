@@ -90,12 +90,23 @@ impl Drop for Claim {
 impl Sockets {
     /// Removes each of them, if what is there is still ours.
     pub(super) fn remove(&self) {
-        for SocketFile { path, file } in &self.0 {
-            let ours = fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == *file);
-            if ours && let Err(error) = fs::remove_file(path) {
-                tracing::warn!(socket = %path.display(), %error, "the socket could not be removed");
+        for socket in self.0.iter().filter(|socket| socket.is_there()) {
+            if let Err(error) = fs::remove_file(&socket.path) {
+                tracing::warn!(socket = %socket.path.display(), %error, "the socket could not be removed");
             }
         }
+    }
+
+    /// Whether one of them can still be found.
+    pub(super) fn any_left(&self) -> bool {
+        self.0.iter().any(SocketFile::is_there)
+    }
+}
+
+impl SocketFile {
+    /// What is at its path is it.
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file)
     }
 }
 

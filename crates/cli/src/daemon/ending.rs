@@ -15,6 +15,9 @@ use super::host::Host;
 /// By when it is gone, whatever is stuck: a little less than the 10 s that people are told.
 pub(super) const LIMIT: Duration = Duration::from_secs(9);
 
+/// How often it looks whether it can still be found.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// How long the log's thread may take to write the last words.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
@@ -69,6 +72,15 @@ pub(super) async fn idle_for(host: &Host, patience: Duration) {
             false => tokio::time::sleep(left).await,
         }
     }
+}
+
+/// Ends when nobody can find the daemon any more, its sockets being gone with their folders, and it has nothing to do.
+pub(super) async fn lost(host: &Host, sockets: &Sockets) {
+    while sockets.any_left() {
+        tokio::time::sleep(LOOK).await;
+    }
+    tracing::warn!("the sockets are gone: nobody can find this daemon any more");
+    idle_for(host, LOOK).await;
 }
 
 /// Leaves at once.

@@ -119,3 +119,18 @@ fn it_stops_when_idle_but_not_while_somebody_is_there() {
     assert_eq!(wait(&mut daemon, PATIENCE).code(), Some(0));
     assert!(house.log().contains("cause=\"idle\""), "{}", house.log());
 }
+
+#[test]
+fn it_stops_when_nobody_can_find_it_any_more() {
+    let house = House::new();
+    let pid = house.start();
+    assert_eq!(house.programs(), [pid]);
+    for folder in ["run", "data"] {
+        std::fs::remove_dir_all(house.0.path(folder)).unwrap();
+    }
+    let by = Instant::now() + PATIENCE;
+    while !house.programs().is_empty() {
+        assert!(Instant::now() < by, "it is still there");
+        std::thread::yield_now();
+    }
+}
