@@ -9,6 +9,7 @@ mod description;
 mod ending;
 mod hostile;
 mod house;
+mod killed;
 mod leaving;
 mod logs;
 mod one;
