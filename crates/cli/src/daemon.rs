@@ -8,6 +8,7 @@
 //! | `status` | what it says of itself |
 //! | `ending` | what ends it, and by when |
 //! | `log` | its log: bounded, private, without secrets |
+//! | `notify` | tells the user, by a command of theirs, that a session waits |
 //! | `client`, `start`, `stop` | how a command finds it, starts it if there is none, and stops it |
 
 mod api;
@@ -17,6 +18,7 @@ mod connection;
 mod ending;
 mod host;
 mod log;
+mod notify;
 mod peer;
 mod server;
 mod start;
@@ -27,6 +29,7 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use actix_web::web::Data;
+use holdpoint_common::Who;
 use holdpoint_common::api::DaemonStatus;
 use holdpoint_session::Engine;
 use holdpoint_session::model::Catalog;
@@ -90,6 +93,9 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         let server = server::start(listeners, &host).map_err(|error| failed("no server", &error))?;
         let serving = server.handle();
         let served = tokio::spawn(server);
+        if let Some(command) = config.notify.command {
+            tokio::spawn(notify::of_asks(engine.sessions(Who::named("notify")), command, host.since));
+        }
         let status = status::of(&host).await;
         tracing::info!(version = status.version, pid = status.pid, socket = status.socket, "serving");
         ready(&status);

@@ -125,6 +125,15 @@ pub enum AskRequest {
 }
 
 impl AskRequest {
+    /// What it is about, in one line of the asking tool's words.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Pause(pause) => &pause.message,
+            Self::Question(request) => request.questions.first().map_or("", |question| &question.question),
+        }
+    }
+
     /// The tool that asks.
     #[must_use]
     pub fn tool_name(&self) -> &str {

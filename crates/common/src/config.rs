@@ -44,8 +44,21 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     /// What is known of single models, by `PROVIDER/NAME`.
     pub models: BTreeMap<String, ModelSettings>,
+    /// How you are told that a session waits for you.
+    pub notify: Notify,
     /// Bounds of the runtime and its sessions.
     pub limits: Limits,
+}
+
+/// How the user is told that a session waits.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Notify {
+    /// A shell command that the daemon runs once for each ask, at most for a minute. `HOLDPOINT_ASK` is the ask's id,
+    /// `HOLDPOINT_SESSION` and `HOLDPOINT_NAME` the session's id and name, `HOLDPOINT_TOOL` the tool, `HOLDPOINT_MESSAGE`
+    /// what it wants, in one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// How a provider of models is reached. What is not set here is read from the environment.

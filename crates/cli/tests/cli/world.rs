@@ -1,6 +1,6 @@
 //! A world of its own for each test: an empty home, an empty folder to work in, a cleared environment.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{Event, Fact};
 use holdpoint_tools::testing::Census;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a test waits for an event before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -81,6 +83,17 @@ impl World {
         command
     }
 
+    /// The process that holds the claim to be the daemon, if one does.
+    pub(crate) fn daemon(&self) -> Option<Pid> {
+        let path = self.path("data/holdpoint/daemon.lock");
+        let file = File::open(&path).ok()?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return None;
+        }
+        let told = fs::read_to_string(path).unwrap();
+        told.lines().next().and_then(|pid| Pid::from_raw(pid.parse().unwrap()))
+    }
+
     /// Runs the program to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(self.command(args))
@@ -99,12 +112,12 @@ impl World {
     }
 }
 
-/// The daemon that the program has started, if it has, ends with the world.
+/// The daemon that the program has started, if it has, ends with the world, also when a test fails.
 impl Drop for World {
     fn drop(&mut self) {
-        if self.path("run/holdpoint/holdpoint.sock").exists() {
-            // A test that fails is told of that, not of this.
-            let _ = self.command(&["daemon", "stop"]).output();
+        if let Some(pid) = self.daemon() {
+            // It may have ended meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
         }
     }
 }

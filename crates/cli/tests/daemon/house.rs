@@ -1,6 +1,5 @@
 //! A world with a daemon in it, which is ended with it, also when a test fails.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -9,7 +8,6 @@ use std::time::Instant;
 
 use holdpoint_common::{PolicyMode, Supplies, Who};
 use holdpoint_session::{OpenSession, Sessions};
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -88,13 +86,7 @@ impl House {
 
     /// The process that holds the claim to be the daemon, if one does.
     pub(crate) fn holder(&self) -> Option<Pid> {
-        let path = self.data().join("daemon.lock");
-        let file = File::open(&path).ok()?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            return None;
-        }
-        let told = std::fs::read_to_string(path).unwrap();
-        told.lines().next().and_then(|pid| Pid::from_raw(pid.parse().unwrap()))
+        self.0.daemon()
     }
 
     /// The processes of this program that belong to this world.
@@ -149,15 +141,6 @@ impl House {
         shell.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(program()).args(args);
         shell.current_dir(self.0.path("work")).env_clear().envs(self.0.env());
         shell
-    }
-}
-
-impl Drop for House {
-    fn drop(&mut self) {
-        if let Some(pid) = self.holder() {
-            // It may have ended meanwhile.
-            let _ = kill_process(pid, Signal::KILL);
-        }
     }
 }
 

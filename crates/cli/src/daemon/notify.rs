@@ -1,0 +1,82 @@
+//! Tells the user that a session waits: by a command of theirs, once for each ask.
+
+use std::collections::HashMap;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::{AskId, SessionId, SessionSummary, Timestamp};
+use holdpoint_session::Sessions;
+use tokio::process::Command;
+use tokio::sync::Semaphore;
+
+/// How long the command may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Commands that run at once; the others wait.
+const AT_ONCE: usize = 4;
+
+/// Runs `command` for every ask that is raised from `since` on, until the engine stops: when it is the one its session
+/// shows.
+pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestamp) {
+    let mut watch = match sessions.watch().await {
+        Ok(watch) => watch,
+        Err(error) => return tracing::error!(%error, "nobody is told of asks"),
+    };
+    let mut told: HashMap<SessionId, AskId> = HashMap::new();
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let command: Arc<str> = command.into();
+    while let Some(news) = watch.next().await {
+        let session = match news {
+            SessionNews::Session(session) => *session,
+            SessionNews::Deleted(id) => {
+                told.remove(&id);
+                continue;
+            }
+        };
+        let Some(ask) = &session.waits_for else { continue };
+        // One that stands again after a restart was told of before it.
+        if ask.since < since || told.get(&session.id) == Some(&ask.id) {
+            continue;
+        }
+        told.insert(session.id.clone(), ask.id.clone());
+        let (command, places) = (Arc::clone(&command), Arc::clone(&places));
+        tokio::spawn(async move {
+            // Never closed.
+            let _place = places.acquire().await;
+            match run(&command, &session).await {
+                Ok(Some(status)) if status.success() => {}
+                Ok(Some(status)) => tracing::warn!(%status, session = %session.id, "the command of `notify` failed"),
+                Ok(None) => {
+                    tracing::warn!(session = %session.id, "the command of `notify` took too long and was ended")
+                }
+                Err(error) => tracing::warn!(%error, session = %session.id, "the command of `notify` can't be run"),
+            }
+        });
+    }
+}
+
+/// Runs it; nothing if it took too long.
+async fn run(command: &str, session: &SessionSummary) -> std::io::Result<Option<ExitStatus>> {
+    let Some(ask) = &session.waits_for else { return Ok(None) };
+    let mut command = {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]);
+        shell
+    };
+    command
+        .env("HOLDPOINT_ASK", ask.id.to_string())
+        .env("HOLDPOINT_SESSION", session.id.as_str())
+        .env("HOLDPOINT_NAME", &session.name)
+        .env("HOLDPOINT_TOOL", ask.request.tool_name())
+        .env("HOLDPOINT_MESSAGE", ask.request.message().lines().next().unwrap_or_default())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let mut child = command.spawn()?;
+    match tokio::time::timeout(PATIENCE, child.wait()).await {
+        Ok(status) => status.map(Some),
+        Err(_) => Ok(None),
+    }
+}

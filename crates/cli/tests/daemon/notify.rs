@@ -1,0 +1,49 @@
+//! The user's own command, which tells them that a session waits.
+
+use std::time::Instant;
+
+use holdpoint_common::{Answer, PolicyMode};
+use rustix::process::Signal;
+
+use crate::house::House;
+use crate::world::PATIENCE;
+
+/// What the command has told, once it has told so much.
+fn told(house: &House, lines: usize) -> Vec<String> {
+    let by = Instant::now() + PATIENCE;
+    loop {
+        let told = std::fs::read_to_string(house.0.path("home/told")).unwrap_or_default();
+        if told.lines().count() >= lines && told.ends_with('\n') {
+            return told.lines().map(str::to_owned).collect();
+        }
+        assert!(Instant::now() < by, "{told}");
+        std::thread::yield_now();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_ask_is_told_of_once() {
+    let house = House::new();
+    let line = "$HOLDPOINT_ASK $HOLDPOINT_SESSION $HOLDPOINT_NAME $HOLDPOINT_TOOL $HOLDPOINT_MESSAGE";
+    house.0.config(&format!("[notify]\ncommand = 'echo \"{line}\" >> ~/told'\n"));
+    house.start();
+    let open = house.session().policy(PolicyMode::Ask).name("one");
+    let session = house.sessions().open(open).await.unwrap();
+    session.prompt("shell: touch a\nshell: touch b").await.unwrap();
+    let first = told(&house, 1)[0].clone();
+    let ask = house.sessions().inbox().await.unwrap()[0].ask.id.clone();
+    assert_eq!(first, format!("{ask} {} one shell Run this command?", session.id()));
+    // The one behind it is told of when it is the one to answer.
+    session.answer(&ask, Answer::Deny { reason: None }).await.unwrap();
+    let second = told(&house, 2)[1].clone();
+    assert!(second != first && second.contains(session.id().as_str()), "{second}");
+    // It stands again after a restart, and was told of; another session's is not.
+    house.signal(Signal::KILL);
+    house.wait_gone();
+    house.start();
+    house.sessions().get(session.id().as_str()).await.unwrap();
+    let other = house.sessions().open(house.session().policy(PolicyMode::Ask).name("two")).await.unwrap();
+    other.prompt("shell: touch c").await.unwrap();
+    let lines = told(&house, 3);
+    assert!(lines.len() == 3 && lines[2].contains(" two shell "), "{lines:?}");
+}
