@@ -8,7 +8,7 @@ use clap_complete::CompleteEnv;
 
 use crate::commands::{
     answer, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, models, new, policy,
-    prompt, rename, rm, run, show, status, wait,
+    prompt, rename, rm, run, show, status, transfer, wait,
 };
 use crate::error::{CliError, exit};
 use crate::folders::Folders;
@@ -50,6 +50,8 @@ enum Command {
     Close(close::Args),
     Rename(rename::Args),
     Rm(rm::Args),
+    Export(transfer::Export),
+    Import(transfer::Import),
     Status(status::Args),
     Daemon(daemon::Args),
     Models(models::Args),
@@ -105,6 +107,8 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
         Some(Command::Interrupt(args)) => interrupt::carry_out(&args, &folders, ui),
         Some(Command::Close(args)) => close::carry_out(&args, &folders, ui),
         Some(Command::Rename(args)) => rename::carry_out(&args, &folders, ui),
+        Some(Command::Export(args)) => transfer::export(&args, &folders, ui),
+        Some(Command::Import(args)) => transfer::import(&args, &folders, ui),
         Some(Command::Rm(args)) => rm::carry_out(&args, &folders, ui),
         Some(Command::Status(args)) => status::carry_out(&args, &folders, ui),
         Some(Command::Daemon(args)) => daemon::carry_out(&args, &folders, ui),

@@ -20,4 +20,5 @@ pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod status;
+pub(crate) mod transfer;
 pub(crate) mod wait;

@@ -35,7 +35,7 @@ enum Side {
 }
 
 struct Stream {
-    writer: BufWriter<Box<dyn Write>>,
+    writer: BufWriter<Box<dyn Write + Send>>,
     is_terminal: bool,
     /// Colour and weight may be used.
     styled: bool,
@@ -93,6 +93,11 @@ impl Ui {
     /// Writes our own text to standard output, and makes sure that it got there.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
         self.write(text.as_bytes())
+    }
+
+    /// Standard output, for what writes by itself.
+    pub(crate) fn out(&mut self) -> &mut (dyn Write + Send) {
+        &mut self.out.writer
     }
 
     /// Writes our own bytes to standard output, and makes sure that they got there.
@@ -220,9 +225,9 @@ impl Ui {
 }
 
 impl Stream {
-    fn new(of: &(impl AsFd + IsTerminal), fallback: Box<dyn Write>, plain: bool) -> Self {
+    fn new(of: &(impl AsFd + IsTerminal), fallback: Box<dyn Write + Send>, plain: bool) -> Self {
         // Without the line buffer that the standard library has in between.
-        let own = of.as_fd().try_clone_to_owned().map(|fd| Box::new(File::from(fd)) as Box<dyn Write>);
+        let own = of.as_fd().try_clone_to_owned().map(|fd| Box::new(File::from(fd)) as Box<dyn Write + Send>);
         let is_terminal = of.is_terminal();
         Self {
             writer: BufWriter::with_capacity(BUFFER, own.unwrap_or(fallback)),

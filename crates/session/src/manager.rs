@@ -23,12 +23,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use self::catalogs::Catalogs;
 pub(crate) use self::load::GetLoad;
 use self::roster::Roster;
-pub(crate) use self::roster::{GetWatched, Watched};
+pub(crate) use self::roster::{GetWatched, Imported, Watched};
 use crate::actor::{self, SessionActor};
 use crate::error::SessionError;
 use crate::open::OpenSession;
 use crate::outfit::{Base, Outfit};
 use crate::state::Refused;
+use crate::store::SessionStore;
 
 pub(crate) use delete::DeleteSession;
 pub(crate) use names::fresh_id;
@@ -155,6 +156,19 @@ pub(crate) struct Find {
 #[rtype(result = "Result<Arc<Snapshot>, SessionError>")]
 pub(crate) struct Look {
     pub(crate) what: String,
+}
+
+/// Where the logs of sessions are kept.
+#[derive(Message)]
+#[rtype(result = "Arc<dyn SessionStore>")]
+pub(crate) struct GetStore;
+
+impl Handler<GetStore> for Manager {
+    type Result = MessageResult<GetStore>;
+
+    fn handle(&mut self, _: GetStore, _: &mut Self::Context) -> Self::Result {
+        MessageResult(Arc::clone(&self.base.store))
+    }
 }
 
 /// Every session.

@@ -1,5 +1,6 @@
 //! All sessions, as a client sees them.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -13,6 +14,7 @@ use crate::manager::Manager;
 use crate::open::OpenSession;
 #[cfg(feature = "remote")]
 use crate::remote::{RemoteSessions, RemoteWatch};
+use crate::transfer::{ExportError, ImportError};
 
 /// All sessions of an engine, for one client. Cheap to clone.
 ///
@@ -131,6 +133,31 @@ impl Sessions {
             Place::Local(sessions) => sessions.look(what).await,
             #[cfg(feature = "remote")]
             Place::Remote(sessions) => sessions.look(what).await,
+        }
+    }
+
+    /// Writes a session out as text, as far as it is saved: what [`transfer`](crate::transfer) says.
+    ///
+    /// # Errors
+    /// [`ExportError`] if there is no such session, it can't be read, or `out` fails: what was written then has no last
+    /// line.
+    pub async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.export(what, out).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.export(what, out).await,
+        }
+    }
+
+    /// Takes a session in that was written out: under its own id if no other has it, else under a fresh one.
+    ///
+    /// # Errors
+    /// [`ImportError`], with the number of the line, if the text is not as it was written; or if it can't be saved.
+    pub async fn import(&self, text: Vec<u8>) -> Result<SessionId, ImportError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.import(text).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.import(text).await,
         }
     }
 

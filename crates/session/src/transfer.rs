@@ -29,6 +29,17 @@ struct Header {
     id: SessionId,
 }
 
+/// Bytes that the last line has at most.
+#[cfg(feature = "remote")]
+pub(crate) const LAST_LINE: usize = 256;
+
+/// Whether a text that ends like this has its last line.
+#[cfg(feature = "remote")]
+pub(crate) fn is_whole(end: &[u8]) -> bool {
+    let last = end.strip_suffix(b"\n").and_then(|lines| lines.rsplit(|byte| *byte == b'\n').next());
+    last.is_some_and(|line| serde_json::from_slice::<Footer>(line).is_ok())
+}
+
 /// The last line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -207,3 +207,24 @@ fn a_shell_completes_sessions_and_asks() {
     assert!(complete(&["approve", &ask[..4]]).contains(&ask));
     assert!(complete(&["show", &id[..3]]).contains(&id));
 }
+
+#[test]
+fn a_session_is_written_out_and_taken_in_elsewhere() {
+    let (here, there) = (World::new(), World::new());
+    let id = here.open(&["--name", "one"], "say Hello.");
+    here.idle("one");
+    let text = here.run(&["export", "one"]).code(0).out;
+    let file = there.work("one.jsonl");
+    here.run(&["export", "one", "-o", file.to_str().unwrap()]).code(0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    // What is there is not written over.
+    here.run(&["export", "one", "-o", file.to_str().unwrap()]).code(1);
+    assert_eq!(there.run(&["import", "one.jsonl"]).code(0).out.trim(), id);
+    assert!(there.run(&["logs", "one"]).code(0).out.contains("Hello."));
+    // A second time it is another session; one that was cut is none.
+    let again = there.run(&["import", "one.jsonl"]).code(0).out;
+    assert_ne!(again.trim(), id);
+    std::fs::write(&file, &text[..text.len() - 20]).unwrap();
+    assert!(there.run(&["import", "one.jsonl"]).code(1).err.contains("line "));
+    assert_eq!(there.json(&["list", "--json"])["sessions"].as_array().unwrap().len(), 2);
+}

@@ -1,5 +1,6 @@
 //! All sessions of an engine in this process.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -8,8 +9,10 @@ use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
 
 use super::{Caller, LocalSession};
 use crate::error::SessionError;
-use crate::manager::{DeleteSession, Find, List, Look, Manager, Open, Touch};
+use crate::manager::{DeleteSession, Find, GetStore, Imported, List, Look, Manager, Open, Touch};
 use crate::open::OpenSession;
+use crate::store::SessionStore;
+use crate::transfer::{self, ExportError, ImportError};
 
 /// All sessions of an engine in this process, for one client.
 #[derive(Clone)]
@@ -52,6 +55,22 @@ impl LocalSessions {
 
     pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
         self.0.manager.send(Look { what: what.to_owned() }).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    pub(crate) async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+        let id = self.look(what).await?.settings.id.clone();
+        transfer::export(&*self.store().await?, &id, out).await
+    }
+
+    pub(crate) async fn import(&self, text: Vec<u8>) -> Result<SessionId, ImportError> {
+        let id = transfer::import(&*self.store().await?, &mut text.as_slice()).await?;
+        // Who watches is told of it.
+        self.0.manager.send(Imported).await.map_err(|_| SessionError::Stopped)?;
+        Ok(id)
+    }
+
+    async fn store(&self) -> Result<Arc<dyn SessionStore>, SessionError> {
+        self.0.manager.send(GetStore).await.map_err(|_| SessionError::Stopped)
     }
 
     pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {

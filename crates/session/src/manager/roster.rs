@@ -18,6 +18,19 @@ impl Roster {
     }
 }
 
+/// The store has a session that it had not.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Imported;
+
+impl Handler<Imported> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, _: Imported, _: &mut Self::Context) {
+        self.roster.changed();
+    }
+}
+
 /// What there is to watch.
 pub(crate) struct Watched {
     /// Changes with which sessions there are, and which of them are live.

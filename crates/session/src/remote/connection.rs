@@ -85,7 +85,7 @@ pub(super) fn piece(text: &str) -> impl std::fmt::Display {
 }
 
 /// What was answered; where that is nothing, `()` and options read it.
-async fn answer<T: DeserializeOwned>(response: Response) -> Result<T, SessionError> {
+pub(super) async fn answer<T: DeserializeOwned>(response: Response) -> Result<T, SessionError> {
     let body = response.whole(ANSWER).await.map_err(failed)?;
     let body = if body.is_empty() { b"null".as_slice() } else { &body };
     serde_json::from_slice(body).map_err(|error| strange(&error))

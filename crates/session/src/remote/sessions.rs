@@ -1,16 +1,18 @@
 //! All sessions of a daemon.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdpoint_common::api::{Inbox, InboxAsk, OpenRequest, SessionList};
-use holdpoint_common::{SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
 
 use super::RemoteSession;
-use super::connection::{Connection, piece};
+use super::connection::{Connection, answer, failed, piece};
 use super::http::Method;
 use crate::error::SessionError;
 use crate::open::OpenSession;
+use crate::transfer::{self, ExportError, ImportError, LAST_LINE};
 
 /// All sessions of a daemon, for one client.
 #[derive(Clone)]
@@ -60,6 +62,24 @@ impl RemoteSessions {
 
     pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
         self.0.get(&format!("/v1/sessions/{}", piece(what))).await
+    }
+
+    pub(crate) async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+        let mut text = self.0.stream(&format!("/v1/sessions/{}/log", piece(what))).await?;
+        let mut end = Vec::new();
+        while let Some(chunk) = text.chunk().await.map_err(failed)? {
+            out.write_all(&chunk)?;
+            end.extend_from_slice(&chunk[chunk.len().saturating_sub(LAST_LINE)..]);
+            end.drain(..end.len().saturating_sub(LAST_LINE));
+        }
+        out.flush()?;
+        if transfer::is_whole(&end) { Ok(()) } else { Err(ExportError::Part) }
+    }
+
+    pub(crate) async fn import(&self, text: Vec<u8>) -> Result<SessionId, ImportError> {
+        let taken = self.0.request(Method::POST, "/v1/import", Some(text)).await?;
+        let snapshot: Arc<Snapshot> = answer(taken).await?;
+        Ok(snapshot.settings.id.clone())
     }
 
     pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {

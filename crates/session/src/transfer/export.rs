@@ -7,6 +7,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::{FORMAT, Footer, Header, Sum, VERSION};
+use crate::error::SessionError;
 use crate::store::{SessionStore, StoreError, pages};
 
 /// Why a session was not written out.
@@ -16,6 +17,12 @@ pub enum ExportError {
     /// The session can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no such session, or its engine can't be reached.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// What came of it has no last line.
+    #[error("the session came only in part; the daemon's log says why")]
+    Part,
     /// The text can't be written.
     #[error("the session can't be written out: {0}")]
     Io(#[from] io::Error),

@@ -34,6 +34,9 @@ pub enum ImportError {
     /// The session is saved, but was open when it was written out, and can't be brought to rest.
     #[error("{0}")]
     Mend(SessionError),
+    /// The engine would not, or can't be reached.
+    #[error(transparent)]
+    Session(#[from] SessionError),
 }
 
 /// Takes a session in, under its own id if no other has it, else under a fresh one. Returns the id. What was open when

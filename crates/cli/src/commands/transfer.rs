@@ -1,0 +1,88 @@
+//! `holdpoint export` and `import`
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read};
+use std::path::PathBuf;
+
+use holdpoint_session::transfer::{ExportError, ImportError};
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::runtime::runtime;
+use crate::select::SessionArg;
+use crate::sessions::sessions;
+use crate::ui::Ui;
+
+/// Writes a session out as JSON lines: all that is saved of it, live or not
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    session: SessionArg,
+
+    /// Writes it to this file, which must not be there yet, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Takes a session in that was written out, here or elsewhere, and prints its id
+///
+/// It has its own id, unless there is one of that id already. Nothing of it runs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Import {
+    /// The file; `-` reads standard input
+    #[arg(value_name = "FILE | -")]
+    file: PathBuf,
+}
+
+pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let mut file = match &args.output {
+        Some(path) => {
+            let file = File::create_new(path).map_err(|error| {
+                CliError::failed(format!("{}: {error}", path.display()))
+                    .hint("--output names a file that is not there yet")
+            })?;
+            Some(BufWriter::new(file))
+        }
+        None => None,
+    };
+    let exported = runtime()?.block_on(async {
+        let sessions = sessions(folders, "export").await?;
+        match &mut file {
+            Some(file) => Ok::<_, CliError>(sessions.export(&args.session.session, file).await),
+            None => Ok(sessions.export(&args.session.session, ui.out()).await),
+        }
+    });
+    match (exported?, &args.output) {
+        (Ok(()), _) => Ok(0),
+        (Err(error), output) => {
+            if let Some(path) = output {
+                // It is ours, and not whole.
+                let _ = std::fs::remove_file(path);
+            }
+            Err(match error {
+                ExportError::Session(error) => error.into(),
+                ExportError::Io(error) => error.into(),
+                error => CliError::failed(error),
+            })
+        }
+    }
+}
+
+pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let unreadable = |error: io::Error| CliError::usage(format!("{}: {error}", args.file.display()));
+    let mut text = Vec::new();
+    match args.file.to_str() {
+        Some("-") => io::stdin().lock().read_to_end(&mut text).map_err(unreadable)?,
+        _ => File::open(&args.file).and_then(|mut file| file.read_to_end(&mut text)).map_err(unreadable)?,
+    };
+    let imported = runtime()?.block_on(async {
+        let sessions = sessions(folders, "import").await?;
+        Ok::<_, CliError>(sessions.import(text).await)
+    });
+    let id = imported?.map_err(|error| match error {
+        ImportError::Session(error) => error.into(),
+        error => CliError::failed(error),
+    })?;
+    ui.print(&format!("{id}\n"))?;
+    Ok(0)
+}
