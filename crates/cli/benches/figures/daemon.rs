@@ -1,6 +1,7 @@
 //! The daemon: how fast a command reaches it, how fast it is there, what it takes when it has nothing to do.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,13 +14,13 @@ use crate::table::{Amount, Samples, Table};
 const IDLE: Duration = Duration::from_secs(10);
 
 /// A state folder with at most one daemon, which ends with it.
-struct Place(TempDir);
+pub(crate) struct Place(TempDir);
 
 pub(crate) fn measure(table: &Table) {
     if !table.wants("daemon", &["status of a running daemon", "first command", "idle daemon"]) {
         return;
     }
-    let place = Place(TempDir::new().unwrap());
+    let place = Place::new();
     // The store is there from now on.
     place.succeed(&["daemon", "start"]);
     let status = Samples::of(100, || place.timed(&["status"]));
@@ -49,13 +50,25 @@ pub(crate) fn measure(table: &Table) {
 }
 
 impl Place {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.0.path().join("run/holdpoint.sock")
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_holdpoint"));
         command.arg("--state-dir").arg(self.0.path()).args(args).stdin(Stdio::null()).stderr(Stdio::null());
         command
     }
 
-    fn succeed(&self, args: &[&str]) {
+    pub(crate) fn succeed(&self, args: &[&str]) {
         let status = self.command(args).stdout(Stdio::null()).status().unwrap();
         assert!(status.success(), "{args:?} ended with {status}");
     }
@@ -66,10 +79,17 @@ impl Place {
         since.elapsed()
     }
 
-    fn pid(&self) -> u64 {
+    pub(crate) fn pid(&self) -> u64 {
         let output = self.command(&["status", "--json"]).output().unwrap();
         let status: Value = serde_json::from_slice(&output.stdout).unwrap();
         status["pid"].as_u64().unwrap()
+    }
+
+    /// The most bytes of memory that the daemon had at once.
+    pub(crate) fn peak(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 }
 
@@ -81,7 +101,7 @@ impl Drop for Place {
 }
 
 /// How long all threads of a process have run on a core.
-fn busy(pid: u64) -> Duration {
+pub(crate) fn busy(pid: u64) -> Duration {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let ran = |thread: fs::DirEntry| {
         let stat = fs::read_to_string(thread.path().join("schedstat")).unwrap();

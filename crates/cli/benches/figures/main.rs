@@ -19,6 +19,8 @@
 fn main() {}
 
 #[cfg(target_os = "linux")]
+mod api;
+#[cfg(target_os = "linux")]
 mod asks;
 #[cfg(target_os = "linux")]
 mod calls;
@@ -65,6 +67,7 @@ fn main() {
     models::measure(&table);
     program::measure(&table);
     daemon::measure(&table);
+    api::measure(&table);
     many::measure(&table);
     stored::measure(&table);
 }

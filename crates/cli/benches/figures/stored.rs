@@ -90,7 +90,7 @@ pub(crate) fn stored(args: &[String]) {
 }
 
 /// Makes a session of that many facts: turns of five, whose answers have that many bytes.
-fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
+pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
     let id: SessionId = name.parse().unwrap();
     let settings = SessionSettings {
         id: id.clone(),

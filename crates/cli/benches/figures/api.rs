@@ -1,0 +1,202 @@
+//! The daemon's API: what an attached client waits for, and what streams cost the daemon.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use holdpoint_common::{Answer, Delta, Fact, ModelSupplies, PolicyMode, Provider, Supplies, Who};
+use holdpoint_session::{AttachFrom, Attachment, OpenSession, SessionHandle, Sessions};
+use holdpoint_tests::model_server::{ModelServer, Reply};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::daemon::{Place, busy};
+use crate::stored;
+use crate::support::{MODEL, until};
+use crate::table::{Amount, Samples, Table};
+
+const ROUNDS: usize = 200;
+const DELTAS: usize = 200_000;
+
+/// Sessions that stream at once, pieces of each in a second, and for how long.
+const STREAMS: usize = 10;
+const RATE: usize = 50;
+const SECONDS: usize = 10;
+
+/// Facts of the session that is replayed: two messages in five.
+const FACTS: u64 = 25_000;
+
+/// A daemon, and a client of it.
+struct World {
+    place: Place,
+    server: ModelServer,
+    runtime: Runtime,
+    sessions: Sessions,
+    folder: TempDir,
+}
+
+pub(crate) fn measure(table: &Table) {
+    if table.wants("api", &["attach to first event", "ask raised to seen", "answer to call begun"]) {
+        let world = World::new();
+        let attached = world.attach();
+        table.figure("attach to first event", attached.median(), Amount::ms(2));
+        table.note("   … p99", attached.p99());
+        let (seen, begun) = world.asks();
+        table.figure("ask raised to seen by an attached client (± 0.5 ms)", seen.median(), Amount::ms(1));
+        table.note("answer sent to its call begun, as the client sees it", begun.median());
+        table.note("   … p99", begun.p99());
+    }
+    if table.wants("streams", &["deltas to one API client"]) {
+        World::new().flood(table);
+    }
+    if table.wants("trickle", &["sessions at 50 deltas a second"]) {
+        World::new().trickle(table);
+    }
+    if table.wants("replay", &["replay of 10,000 messages"]) {
+        World::new().replay(table);
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let (place, server) = (Place::new(), ModelServer::start());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        place.succeed(&["daemon", "start"]);
+        let openai = Provider { api_key: Some("key".to_owned()), base_url: Some(server.base_url()) };
+        let models = ModelSupplies { providers: [("openai".to_owned(), openai)].into(), ..ModelSupplies::default() };
+        let env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
+        let supplies = Supplies { env, models: Some(models), ..Supplies::default() };
+        let sessions = Sessions::remote(place.socket(), &Who::named("figures")).with_supplies(supplies);
+        Self { place, server, runtime, sessions, folder: TempDir::new().unwrap() }
+    }
+
+    async fn open(&self, model: &str, policy: PolicyMode) -> SessionHandle {
+        self.sessions.open(OpenSession::in_folder(self.folder.path()).model(model).policy(policy)).await.unwrap()
+    }
+
+    async fn watched(&self, model: &str) -> (SessionHandle, Attachment) {
+        let session = self.open(model, PolicyMode::Ask).await;
+        let client = session.attach(AttachFrom::now()).await.unwrap();
+        (session, client)
+    }
+
+    fn attach(&self) -> Samples {
+        let session = self.runtime.block_on(self.open("rehearsal", PolicyMode::Ask));
+        Samples::of(ROUNDS, || {
+            self.runtime.block_on(async {
+                let since = Instant::now();
+                let mut client = session.attach(AttachFrom::start()).await.unwrap();
+                client.next().await.unwrap();
+                since.elapsed()
+            })
+        })
+    }
+
+    /// From when asks were raised to when they were seen, and from their answers to when their calls began.
+    fn asks(&self) -> (Samples, Samples) {
+        self.runtime.block_on(async {
+            let (session, mut client) = self.watched("rehearsal").await;
+            session.prompt("shell: touch probe\n---\n".repeat(ROUNDS)).await.unwrap();
+            let (mut seen, mut begun) = (Vec::new(), Vec::new());
+            for _ in 0..ROUNDS {
+                let raised = until(&mut client, |event| {
+                    matches!(event.fact(), Some(Fact::AskRaised { .. })).then_some(event.at)
+                });
+                let raised = raised.await;
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+                // Events have whole milliseconds: on average half of one is lost.
+                seen.push(now.saturating_sub(Duration::from_micros(raised.0 * 1_000 + 500)));
+                let since = Instant::now();
+                client.answer(Answer::Approve { always: false }).await.unwrap();
+                until(&mut client, |event| matches!(event.fact(), Some(Fact::ToolStarted { .. })).then_some(())).await;
+                begun.push(since.elapsed());
+            }
+            (Samples::new(seen), Samples::new(begun))
+        })
+    }
+
+    fn flood(&self, table: &Table) {
+        self.server.reply(Reply::flood(DELTAS));
+        let before = busy(self.place.pid());
+        let (events, bytes) = self.runtime.block_on(async {
+            let (session, mut client) = self.watched(MODEL).await;
+            session.prompt("go").await.unwrap();
+            let (mut events, mut bytes, mut batch) = (0, 0, Vec::new());
+            loop {
+                assert!(client.next_batch(&mut batch, 256).await > 0, "it lagged: {:?}", client.end());
+                for event in batch.drain(..) {
+                    match (event.delta(), event.fact()) {
+                        (Some(Delta::Text { text, .. }), _) => {
+                            events += 1;
+                            bytes += text.len() as u64;
+                        }
+                        (_, Some(Fact::TurnFinished { .. })) => return (events, bytes),
+                        _ => {}
+                    }
+                }
+            }
+        });
+        assert_eq!(bytes, (DELTAS * "tok ".len()) as u64);
+        let used = busy(self.place.pid()) - before;
+        table.figure("200,000 deltas to one API client, daemon's CPU", Amount::Time(used), Amount::ms(2_000));
+        table.figure("   … daemon's memory (peak)", Amount::Bytes(self.place.peak()), Amount::mib(40));
+        table.note("   … events they came in (µs for one)", Amount::us(events));
+    }
+
+    fn trickle(&self, table: &Table) {
+        let script = format!("say@{RATE} {}", "word ".repeat(RATE * SECONDS));
+        let mut clients = Vec::new();
+        self.runtime.block_on(async {
+            for _ in 0..STREAMS {
+                clients.push(self.watched("rehearsal").await);
+            }
+        });
+        let before = busy(self.place.pid());
+        let deltas: usize = self.runtime.block_on(async {
+            for (session, _) in &clients {
+                session.prompt(&script).await.unwrap();
+            }
+            let mut deltas = 0;
+            for (_, client) in &mut clients {
+                let mut mine = 0;
+                until(client, |event| {
+                    mine += usize::from(event.delta().is_some());
+                    matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(())
+                })
+                .await;
+                deltas += mine;
+            }
+            deltas
+        });
+        assert!(deltas >= STREAMS * RATE * SECONDS, "{deltas}");
+        let used = busy(self.place.pid()) - before;
+        let each = used / u32::try_from(deltas).unwrap();
+        table.figure("10 sessions at 50 deltas a second, daemon's CPU for each", Amount::Time(each), Amount::us(30));
+    }
+
+    fn replay(&self, table: &Table) {
+        self.place.succeed(&["daemon", "stop"]);
+        stored::make(&self.place.data(), "long", FACTS, 400);
+        self.place.succeed(&["daemon", "start"]);
+        let session = self.runtime.block_on(self.sessions.get("long")).unwrap();
+        let both = || busy(self.place.pid()) + busy(std::process::id().into());
+        let took: Vec<_> = (0..5)
+            .map(|_| {
+                let before = both();
+                let since = Instant::now();
+                self.runtime.block_on(async {
+                    let mut client = session.attach(AttachFrom::start()).await.unwrap();
+                    let (mut messages, mut batch) = (0, Vec::new());
+                    while messages < FACTS * 2 / 5 {
+                        assert!(client.next_batch(&mut batch, 256).await > 0, "{:?}", client.end());
+                        let is_message =
+                            |fact: &Fact| matches!(fact, Fact::PromptAccepted { .. } | Fact::AssistantMessage(_));
+                        messages += batch.drain(..).filter(|event| event.fact().is_some_and(is_message)).count() as u64;
+                    }
+                });
+                (both() - before, since.elapsed())
+            })
+            .collect();
+        let (used, wall): (Vec<_>, Vec<_>) = took.into_iter().unzip();
+        table.figure("replay of 10,000 messages, CPU of both", Samples::new(used).median(), Amount::ms(60));
+        table.note("   … wall", Samples::new(wall).median());
+    }
+}
