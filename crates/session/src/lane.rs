@@ -1,14 +1,14 @@
 //! The lane: the one ordered, bounded way from a turn's runner and its tools to the session's actor.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use holdpoint_common::limits::OUTPUT_DELTA;
-use holdpoint_common::{CallId, Delta, Event, Kept};
+use holdpoint_common::{CallId, Delta, Kept};
 use holdpoint_tools::{Sink, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::state::{Gate, Report};
+use crate::state::{Conversation, Gate, Report};
 
 /// Messages of one turn that wait for the actor. Who sends one more, waits.
 pub(crate) const LANE: usize = 256;
@@ -31,7 +31,7 @@ pub(crate) type GateKey = u64;
 /// What a runner is told at a gate.
 pub(crate) enum Passage {
     /// Begin the step. With the conversation as it stands.
-    Step(Arc<Vec<Arc<Event>>>),
+    Step(Conversation),
     /// Begin the call.
     Call,
     /// The user said no to the call; the reason is for the model.

@@ -7,6 +7,7 @@
 //! computed from them.
 
 mod apply;
+mod conversation;
 mod decide;
 mod decision;
 mod input;
@@ -20,6 +21,7 @@ use holdpoint_common::{
     Timestamp, ToolCall, TurnId, Usage, Who,
 };
 
+pub use conversation::{Conversation, KEPT};
 pub use decide::decide;
 pub use decision::{Decision, Effect, GateReply, Refused, Reply};
 pub use input::{Clearance, Confirm, Gate, Input, Moment, Report};
@@ -51,8 +53,8 @@ pub struct State {
     next_turn: TurnId,
     next_prompt: PromptId,
     next_item: ItemId,
-    /// The conversation: the prompts that were started, answers and results. Shared with the runner.
-    history: Arc<Vec<Arc<Event>>>,
+    /// The prompts that were started, answers and results. Shared with the runner.
+    history: Conversation,
     usage: Usage,
     context: Option<ContextFill>,
     last_turn: Option<LastTurn>,
@@ -155,7 +157,7 @@ impl State {
             next_turn: TurnId(1),
             next_prompt: PromptId(1),
             next_item: ItemId(1),
-            history: Arc::default(),
+            history: Conversation::default(),
             usage: Usage::default(),
             context: None,
             last_turn: None,
@@ -229,10 +231,10 @@ impl State {
         &self.hold
     }
 
-    /// The conversation so far.
+    /// The conversation so far, as much of it as may be sent.
     #[must_use]
-    pub fn history(&self) -> Arc<Vec<Arc<Event>>> {
-        Arc::clone(&self.history)
+    pub fn history(&self) -> Conversation {
+        self.history.clone()
     }
 
     /// Every file a call has read or written, as it was then.

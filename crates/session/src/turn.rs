@@ -16,7 +16,7 @@ use std::sync::Arc;
 use actix::WeakRecipient;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    ContextFill, EndedProcesses, Event, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, TurnId, Usage,
+    ContextFill, EndedProcesses, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, TurnId, Usage,
 };
 use holdpoint_tools::{Background, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
@@ -28,7 +28,7 @@ use crate::lane::{Lane, Passage};
 use crate::model::ModelError;
 use crate::outfit::Outfit;
 use crate::project;
-use crate::state::{Gate, Report};
+use crate::state::{Conversation, Gate, Report};
 use answer::Answered;
 use order::Order;
 use retry::Tries;
@@ -191,7 +191,7 @@ impl Runner {
     }
 
     /// One step; `Some` if it was the last.
-    async fn step(&mut self, history: Arc<Vec<Arc<Event>>>, toolbox: &mut Toolbox) -> Option<End> {
+    async fn step(&mut self, history: Conversation, toolbox: &mut Toolbox) -> Option<End> {
         let request = match self.request(history).await {
             Ok(request) => request,
             Err(error) => {

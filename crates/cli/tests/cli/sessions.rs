@@ -228,3 +228,46 @@ fn a_session_is_written_out_and_taken_in_elsewhere() {
     assert!(there.run(&["import", "one.jsonl"]).code(1).err.contains("line "));
     assert_eq!(there.json(&["list", "--json"])["sessions"].as_array().unwrap().len(), 2);
 }
+
+/// What tools and models say reaches no terminal as more than text, whichever command shows it.
+#[test]
+fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
+    let world = World::new();
+    let escapes = [
+        "\u{1b}]52;c;aGk=\u{7}",
+        "\u{1b}]8;;http://evil\u{1b}\\link",
+        "\u{1b}]0;title\u{7}",
+        "\u{1b}]2;title\u{1b}\\",
+        "\u{1b}]9;note\u{7}",
+        "\u{1b}]777;notify;a;b\u{7}",
+        "\u{1b}]1337;File=:AA==\u{7}",
+        "\u{1b}P1$r0m\u{1b}\\",
+        "\u{1b}_app\u{1b}\\",
+        "\u{9b}31m",
+        "\u{9d}0;c1\u{9c}",
+        "\u{1b}[2J\u{1b}[H",
+    ];
+    std::fs::write(world.work("said"), escapes.concat()).unwrap();
+    let name = format!("n{}", escapes[2]);
+    let script = format!("say {}\nthink {}\nshell: cat said; touch made{}", escapes.concat(), escapes[0], escapes[2]);
+    let id = world.open(&["--asks", "wait"], &script);
+    world.run(&["rename", &id, &name]);
+    let ask = world.ask(&id);
+    let mut shown = String::new();
+    for args in [&["inbox"][..], &["show", &id], &["list"], &["logs", &id]] {
+        let ran = world.run(args).code(0);
+        shown.extend([ran.out, ran.err]);
+    }
+    world.run(&["approve", &ask]).code(0);
+    world.idle(&id);
+    for args in [&["logs", &id][..], &["show", &id], &["list"], &["close", &id]] {
+        let ran = world.run(args).code(0);
+        shown.extend([ran.out, ran.err]);
+    }
+    let ran = world.play(&["--policy", "all"], &format!("shell: cat said\nsay {}\nsay next line", escapes.concat()));
+    shown.extend([ran.out.clone(), ran.err]);
+    assert!(shown.contains("\\u{1b}]52;c;aGk="), "{shown}");
+    let raw: Vec<_> = shown.chars().filter(|character| character.is_control() && *character != '\n').collect();
+    assert!(raw.is_empty(), "{raw:?} in {shown:?}");
+    assert!(ran.out.contains("next line\n"), "{:?}", ran.out);
+}

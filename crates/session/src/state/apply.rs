@@ -166,7 +166,7 @@ impl State {
     }
 
     fn remember(&mut self, event: &Arc<Event>) {
-        Arc::make_mut(&mut self.history).push(Arc::clone(event));
+        self.history.push(event);
     }
 
     /// The next turn's name.

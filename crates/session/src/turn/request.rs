@@ -2,34 +2,36 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Delta, Event};
+use holdpoint_common::Delta;
 
 use super::Runner;
 use crate::context::{self, Bounds, Counter, LeftOut};
 use crate::history;
 use crate::lane::Lane;
 use crate::model::ModelRequest;
+use crate::state::Conversation;
 
 impl Runner {
     /// The next request.
     ///
     /// # Errors
     /// Why there is none: what can't be left out of it is too large.
-    pub(super) async fn request(&mut self, history: Arc<Vec<Arc<Event>>>) -> Result<ModelRequest, String> {
+    pub(super) async fn request(&mut self, history: Conversation) -> Result<ModelRequest, String> {
         let request = ModelRequest {
             system: Arc::clone(&self.system),
-            messages: history::apart(&history),
+            messages: history::apart(history.events()),
             tools: Arc::clone(&self.specs),
         };
         // Let go, so that the actor can add to it without a copy.
+        let forgotten = history.forgotten();
         drop(history);
-        let mut request = self.fit(request).await?;
+        let mut request = self.fit(request, forgotten).await?;
         history::join(&mut request.messages);
         Ok(request)
     }
 
-    /// Leaves out of a request what the model's context has no room for, and tells it.
-    async fn fit(&mut self, mut request: ModelRequest) -> Result<ModelRequest, String> {
+    /// Leaves out of a request what the model's context has no room for, and tells it. So many facts are not even in it.
+    async fn fit(&mut self, mut request: ModelRequest, forgotten: u64) -> Result<ModelRequest, String> {
         let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
         if !self.outfit.model.has_context() || bounds.hold(&request) {
             return Ok(request);
@@ -45,6 +47,7 @@ impl Runner {
         self.counter = Some(counter);
         let left_out = left_out.map_err(|error| error.to_string())?.unwrap_or_default();
         let LeftOut { messages, results, tokens } = left_out;
+        let messages = messages + forgotten;
         if (messages, results) != std::mem::replace(&mut self.left_out, (messages, results)) {
             let told = Delta::HistoryCut { messages, results, tokens, limit: bounds.tokens };
             // If the actor is gone, the token is cancelled.

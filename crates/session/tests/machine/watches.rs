@@ -684,7 +684,7 @@ pub(super) fn strict(messages: &[Message]) -> Result<(), String> {
 
 /// What a provider would be sent if `state` were left at that.
 fn valid(state: &State) -> Result<(), String> {
-    strict(&history::messages(&state.history()))
+    strict(&history::messages(state.history().events()))
 }
 
 impl Watch for Conversation {
@@ -720,7 +720,7 @@ impl Watch for Conversation {
         let calls: BTreeSet<_> =
             state.turn().iter().flat_map(|turn| turn.calls.iter().map(|(call, _)| call.id)).collect();
         ensure!(calls == self.open, "open are {:?}, the state has {calls:?}", self.open);
-        let grew = seen.before.history().len() != state.history().len();
+        let grew = seen.before.history().events().len() != state.history().events().len();
         if seen.orderly && self.open.is_empty() && grew {
             let answered = matches!(seen.input, Input::Report { .. });
             valid(state).map_err(|why| format!("{why} (after a report: {answered})"))?;
@@ -821,7 +821,7 @@ fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) ->
     ensure!(held || kept.is_some() || after.is_at_rest(), "not held, and not at rest");
     let over = |turn: &Turn| turn.calls.iter().filter(|call| kept.is_none() || !stands(call)).count();
     let open = before.turn().map(over).unwrap_or_default();
-    ensure!(after.history().len() == before.history().len() + open, "a call has no result");
+    ensure!(after.history().events().len() == before.history().events().len() + open, "a call has no result");
     if let Some(turn) = before.turn().filter(|_| kept.is_none()) {
         ensure!(snapshot.last_turn.is_some_and(|last| last.turn == turn.id), "{} did not end", turn.id);
     }
@@ -955,7 +955,7 @@ fn m_c4_an_answer_of_thoughts_alone_is_not_sent() {
         report(1, finished(Outcome::Interrupted)),
         prompt("two"),
     ]);
-    assert_eq!(history::messages(&bench.state.history()), [Message::User("one\n\ntwo".to_owned())]);
+    assert_eq!(history::messages(bench.state.history().events()), [Message::User("one\n\ntwo".to_owned())]);
 }
 
 /// A turn that is cut before it has an answer leaves its prompt; a provider is sent both prompts as one.
@@ -967,7 +967,7 @@ fn m_c4_the_prompt_of_a_turn_cut_early_goes_with_the_next() {
         report(1, finished(Outcome::Interrupted)),
         prompt("two"),
     ]);
-    assert_eq!(history::messages(&bench.state.history()), [Message::User("one\n\ntwo".to_owned())]);
+    assert_eq!(history::messages(bench.state.history().events()), [Message::User("one\n\ntwo".to_owned())]);
 }
 
 #[test]
