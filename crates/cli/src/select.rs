@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use holdpoint_common::SessionSummary;
-use holdpoint_session::{SessionHandle, Sessions};
+use holdpoint_session::{AttachFrom, SessionHandle, Sessions};
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
@@ -23,6 +23,37 @@ pub(crate) struct SessionArg {
     /// The session: its id, the beginning of it, or its name
     #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session))]
     pub(crate) session: String,
+}
+
+/// What of one session's events is looked at, and how it is written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StreamArgs {
+    #[command(flatten)]
+    session: SessionArg,
+
+    /// Shows only what came after the event of this number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    after: u64,
+
+    /// Of the past, shows at most so many facts: the newest
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+
+    /// Writes every event to standard output instead, one line of JSON each
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl StreamArgs {
+    /// Which session.
+    pub(crate) fn session(&self) -> &str {
+        &self.session.session
+    }
+
+    /// From where on.
+    pub(crate) fn from(&self) -> AttachFrom {
+        AttachFrom { after: self.after, limit: self.limit }
+    }
 }
 
 /// Some sessions, or all that are live.
