@@ -1,7 +1,6 @@
 //! Follows a session: events to the user, keys to the session.
 
 pub(crate) mod asked;
-mod asking;
 mod human;
 
 use std::io;
@@ -14,8 +13,8 @@ use holdpoint_session::{AttachFrom, Attachment, ClientEnd, SessionError, Session
 use holdpoint_tools::shown::prose;
 use tokio::sync::mpsc;
 
-use self::asking::{Asking, Entry, Pressed};
 pub(crate) use self::human::Human;
+use crate::asking::{Asking, Entry, Pressed};
 use crate::daemon::Daemon;
 use crate::error::{CliError, FAILED};
 use crate::folders::Folders;

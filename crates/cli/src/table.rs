@@ -36,7 +36,8 @@ pub(crate) fn age(since: Timestamp) -> String {
     span(Timestamp::from(SystemTime::now()).since(since))
 }
 
-fn span(span: Duration) -> String {
+/// How long it is, in its largest unit.
+pub(crate) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
         0..60 => format!("{seconds}s"),
