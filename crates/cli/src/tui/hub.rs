@@ -121,7 +121,7 @@ impl Hub {
     }
 
     /// Puts the cursor on the first row that waits for an answer.
-    pub(crate) fn to_inbox(&mut self) {
+    pub(crate) fn show_inbox(&mut self) {
         self.filter.clear();
         self.cursor = 0;
     }

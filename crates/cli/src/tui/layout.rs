@@ -217,11 +217,11 @@ impl Layouts {
 
 /// Whether an empty line stands between the two.
 fn needs_gap(before: &Entry, entry: &Entry) -> bool {
-    match (&before.kind, &entry.kind) {
-        (Kind::Tool(_), Kind::Tool(_)) | (_, Kind::Note { .. }) => false,
-        (Kind::Note { .. }, Kind::Tool(_)) => false,
-        _ => true,
-    }
+    let joins = matches!(
+        (&before.kind, &entry.kind),
+        (_, Kind::Note { .. }) | (Kind::Tool(_) | Kind::Note { .. }, Kind::Tool(_))
+    );
+    !joins
 }
 
 fn lines_of(entry: &Entry, look: Look, growing: &mut Growing, lines: &mut Vec<Line<'static>>) {
@@ -275,7 +275,8 @@ fn lines_of_tool(tool: &Tool, look: Look, lines: &mut Vec<Line<'static>>) {
     // Some results begin with the very word.
     let word = if said.starts_with(word.trim_end_matches(": ")) { "" } else { word };
     let mut spans = vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
-    if !look.open && !(said.is_empty() && word.is_empty()) {
+    let tells = !said.is_empty() || !word.is_empty();
+    if !look.open && tells {
         spans.push(Span::styled(format!("  └ {word}{said}"), Tone::Dim.style()));
     }
     if !look.open {

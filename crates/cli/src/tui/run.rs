@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use holdpoint_common::{Fact, Timestamp};
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
 use tokio::sync::mpsc;
 
 use super::keys::Input;
@@ -122,13 +123,13 @@ impl Loop {
                     Command::Notify { text } => self.terminal.say(&format!("\x07\x1b]9;{text}\x07"))?,
                     Command::Redraw => {
                         self.terminal.enter_again()?;
-                        screen.clear()?;
+                        redraw(&mut screen)?;
                     }
                     Command::Suspend => {
                         drop(input.take());
                         self.terminal.suspend()?;
                         input = Some(self.listen()?);
-                        screen.clear()?;
+                        redraw(&mut screen)?;
                     }
                     Command::Edit { text } => {
                         drop(input.take());
@@ -136,7 +137,7 @@ impl Loop {
                         let edited = editor::edit(&text);
                         self.terminal.enter()?;
                         input = Some(self.listen()?);
-                        screen.clear()?;
+                        redraw(&mut screen)?;
                         let message = match edited {
                             Ok(text) => Message::Edited(text),
                             Err(error) => Message::Failed(format!("the editor can't be used: {error}")),
@@ -184,6 +185,13 @@ impl Loop {
             let _ = gone.try_send(Heard::Gone);
         })
     }
+}
+
+/// All of the next frame is drawn, whatever the terminal shows now. (`clear` would ask the terminal for its cursor, and
+/// read the answer from among the keys.)
+fn redraw(screen: &mut Screen) -> io::Result<()> {
+    let size = screen.size()?;
+    screen.resize(Rect::new(0, 0, size.width, size.height))
 }
 
 /// Whether this is to be seen at once.

@@ -234,7 +234,7 @@ fn act(state: &mut State, action: Action) -> Vec<Command> {
         Action::Quit => ask_to_leave(state, true),
         Action::Sessions => ask_to_leave(state, false),
         Action::Inbox => {
-            state.hub.to_inbox();
+            state.hub.show_inbox();
             leave(state, false)
         }
         Action::New => {
