@@ -273,10 +273,15 @@ fn session_of_ten_thousand_messages() {
         scene.said(number, &format!("Message *number* {number}."));
     }
     shows("ten-thousand", &mut scene);
-    scene.press("pgup pgup");
-    shows("ten-thousand-scrolled", &mut scene);
-    scene.said(20_000, "One more.");
-    shows("ten-thousand-scrolled", &mut scene);
+    for (width, height) in [(80, 24), (40, 12)] {
+        scene.press("ctrl+end");
+        scene.screen(width, height);
+        scene.press("pgup pgup");
+        let before = scene.screen(width, height);
+        insta::assert_snapshot!(format!("ten-thousand-scrolled-{width}x{height}"), before);
+        scene.said(20_000, "One more.");
+        assert_eq!(scene.screen(width, height), before);
+    }
     scene.press("ctrl+home");
     shows("ten-thousand-first", &mut scene);
 }
