@@ -70,4 +70,4 @@ pub use config::{Config, ConfigError, ModelName, Notify, Provider, Screen};
 pub use limits::{LimitError, Limits};
 pub use model::{ModelSettings, Price};
 pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
-pub use supplies::{ModelSupplies, Supplies};
+pub use supplies::{ModelSupplies, Proxies, Supplies};
