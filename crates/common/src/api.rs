@@ -8,6 +8,7 @@
 //! | `POST sessions/{what}/open` | [`Supplies`] | [`Snapshot`] |
 //! | `GET`, `DELETE sessions/{what}` | | [`Snapshot`]; nothing |
 //! | `POST sessions/{id}/prompts` | [`PromptRequest`] | [`Prompted`] |
+//! | `POST sessions/{id}/run` | [`RunRequest`] | [`RunStarted`] |
 //! | `POST sessions/{id}/interrupt` | [`InterruptRequest`] | [`InterruptReply`] |
 //! | `POST sessions/{id}/{hold,release}` | | [`Hold`](crate::Hold) |
 //! | `POST sessions/{id}/toggle` | [`ToggleRequest`] | [`Hold`](crate::Hold) |
@@ -36,6 +37,7 @@ use crate::event::Event;
 use crate::hold::HoldShown;
 use crate::id::{AskId, PromptId, SessionId, TurnId};
 use crate::policy::{PolicyMode, PolicyRules};
+use crate::run::{HoldAt, RunLimits};
 use crate::session::{SessionSummary, Snapshot};
 use crate::supplies::Supplies;
 use crate::time::Timestamp;
@@ -97,6 +99,42 @@ pub struct Prompted {
     pub saved: bool,
 }
 
+/// Begins a run: a goal, worked through in iterations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRequest {
+    /// What is to be reached.
+    pub goal: String,
+    /// The first tasks. The model adds others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<String>,
+    /// What it may take before it is held.
+    #[serde(default)]
+    pub limits: RunLimits,
+    /// Where a hold stands.
+    #[serde(default)]
+    pub hold_at: HoldAt,
+}
+
+impl RunRequest {
+    /// A run towards this goal, within the usual limits.
+    #[must_use]
+    pub fn towards(goal: impl Into<String>) -> Self {
+        Self { goal: goal.into(), tasks: Vec::new(), limits: RunLimits::default(), hold_at: HoldAt::default() }
+    }
+}
+
+/// A run began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunStarted {
+    /// The turn of its first iteration; nothing if the session is held, and the run begins when it is released.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// It is saved.
+    pub saved: bool,
+}
+
 /// An answer counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -125,6 +163,9 @@ pub struct InterruptReply {
     /// The turn that is cut; nothing if there was no such turn, and nothing changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
+    /// No turn was open, but a run: it is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub run: bool,
     /// The turn's end comes after this number in the session's events.
     #[serde(default)]
     pub after: u64,

@@ -12,6 +12,7 @@ use crate::ask::AsksMode;
 use crate::limits::{LimitError, Limits};
 use crate::model::ModelSettings;
 use crate::policy::{PolicyMode, PolicyRules};
+use crate::run::HoldAt;
 
 /// The user's configuration. Every key may be left out.
 ///
@@ -33,6 +34,8 @@ pub struct Config {
     pub asks: Option<AsksMode>,
     /// The most steps (model requests) one turn may take; 0 for no limit.
     pub max_steps: u32,
+    /// Where a hold of a run stands: `iteration`, at the end of the one it is in, or `step`.
+    pub hold_at: HoldAt,
     /// What models are told about themselves, instead of what is built in. A workspace's `AGENTS.md` is added to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
@@ -48,26 +51,6 @@ pub struct Config {
     pub notify: Notify,
     /// Bounds of the runtime and its sessions.
     pub limits: Limits,
-    /// The screen.
-    pub tui: Screen,
-}
-
-/// How the screen looks and what its keys are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Screen {
-    /// Whether tool calls, their output and thoughts are shown from the beginning; a key shows and hides them.
-    pub show_intermediate_steps: bool,
-    /// Whether the terminal rings when something waits for an answer and it is not the one that is looked at.
-    pub bell: bool,
-    /// Other keys than usual, by what they do: `hold = "ctrl+x h"`. The help has every name.
-    pub keys: BTreeMap<String, String>,
-}
-
-impl Default for Screen {
-    fn default() -> Self {
-        Self { show_intermediate_steps: true, bell: true, keys: BTreeMap::new() }
-    }
 }
 
 /// How the user is told that a session waits.

@@ -10,12 +10,14 @@ use crate::answer::{Answer, AnsweredBy, AskCloseCause};
 use crate::ask::Ask;
 use crate::client::Who;
 use crate::hold::Hold;
-use crate::id::{AskId, CallId, ItemId, PromptId, TurnId};
+use crate::id::{AskId, CallId, ItemId, PromptId, TaskId, TurnId};
 use crate::job::{Job, JobEnd};
 use crate::message::{AssistantMessage, BlockKind, ToolResult};
 use crate::output::Kept;
+use crate::run::{RunEnd, RunLimits, RunProgress, RunSettings};
 use crate::session::SessionSettings;
 use crate::status::SessionStatus;
+use crate::task::{Note, TaskState};
 use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome, Receipt, RestoreCause};
 use crate::usage::{ContextFill, Usage};
@@ -123,6 +125,66 @@ pub enum Fact {
         prompt: PromptId,
         /// Its words, so that nothing typed is lost.
         text: String,
+    },
+    /// A prompt that came while a run was under way was given to it.
+    PromptDelivered {
+        /// Its name.
+        prompt: PromptId,
+        /// The iteration it was given to.
+        iteration: u32,
+    },
+    /// A run began: a goal, worked through in iterations.
+    RunStarted {
+        /// With what.
+        run: RunSettings,
+        /// Who began it.
+        by: Who,
+    },
+    /// The turn of a run's iteration began. What the model is told of earlier ones is the run's tasks and notes.
+    IterationStarted {
+        /// The turn.
+        turn: TurnId,
+        /// Which iteration, counted from 1.
+        iteration: u32,
+        /// A restart had cut it: it goes on, with all that was said in it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        resumed: bool,
+    },
+    /// An iteration has failed, and the next one begins later.
+    RunWaiting {
+        /// When.
+        until: Timestamp,
+    },
+    /// The hold of a run at its limit was released: it may go on.
+    RunExtended {
+        /// What it may take from now on.
+        limits: RunLimits,
+    },
+    /// A run ended.
+    RunFinished {
+        /// How.
+        end: RunEnd,
+        /// How far it was.
+        progress: RunProgress,
+    },
+    /// A task was added.
+    TaskAdded {
+        /// Its name.
+        task: TaskId,
+        /// What is to be done.
+        title: String,
+    },
+    /// A task was begun, done, dropped, or put back.
+    TaskMoved {
+        /// The task.
+        task: TaskId,
+        /// How far it is now.
+        to: TaskState,
+    },
+    /// A note was taken.
+    NoteTaken {
+        /// The note.
+        note: Note,
     },
     /// A prompt's turn began.
     TurnStarted {
@@ -235,6 +297,9 @@ impl Fact {
             },
             Self::JobStarted { job } => job.command.len(),
             Self::SessionRenamed { name, .. } => name.len(),
+            Self::RunStarted { run, .. } => run.goal.len(),
+            Self::TaskAdded { title, .. } => title.len(),
+            Self::NoteTaken { note } => note.text.len(),
             _ => 0,
         }
     }

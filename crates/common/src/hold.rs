@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::client::Who;
+use crate::run::RunLimit;
 use crate::time::Timestamp;
 
 /// Whether a session is held.
@@ -67,6 +68,12 @@ pub enum HoldCause {
     },
     /// The session was restored with work waiting; nothing starts by itself.
     Restored,
+    /// The run has taken what it was granted. A release grants as much again.
+    Limit {
+        /// What it has come to.
+        #[serde(flatten)]
+        reached: RunLimit,
+    },
 }
 
 impl fmt::Display for HoldCause {
@@ -74,6 +81,7 @@ impl fmt::Display for HoldCause {
         match self {
             Self::User { by } => write!(f, "held by {by}"),
             Self::Restored => f.write_str("restored"),
+            Self::Limit { reached } => reached.fmt(f),
         }
     }
 }

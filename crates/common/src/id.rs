@@ -153,6 +153,11 @@ number_id! {
     CallId
 }
 
+number_id! {
+    /// Names one task within its session, counted from 1.
+    TaskId
+}
+
 impl CallId {
     /// The item that this call's output is.
     #[must_use]

@@ -31,24 +31,30 @@ mod message;
 mod model;
 mod output;
 mod policy;
+mod run;
 mod session;
 mod status;
 mod supplies;
+mod task;
 mod time;
 mod turn;
 mod usage;
 
 // Names and times.
-pub use id::{AskId, CallId, IdError, ItemId, MAX_SESSION_ID, PromptId, SessionId, TurnId};
+pub use id::{AskId, CallId, IdError, ItemId, MAX_SESSION_ID, PromptId, SessionId, TaskId, TurnId};
 pub use time::Timestamp;
 
 // Sessions.
 pub use client::Who;
 pub use hold::{Hold, HoldCause, HoldShown};
+pub use run::{HoldAt, LastRun, RUN_ITERATIONS, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings};
 pub use session::{
     LastTurn, MAX_SESSION_NAME, NameError, QueuedPrompt, SessionSettings, SessionSummary, Snapshot, check_name,
 };
 pub use status::{SessionStatus, UnknownStatus};
+pub use task::{
+    MAX_NOTE, MAX_TASK_TITLE, MAX_TASKS, NOTES_KEPT, Note, Task, TaskCounts, TaskError, TaskRequest, TaskState, Tasks,
+};
 pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, RestoreCause, StopHow, StoppedTool};
 pub use usage::{ContextFill, Usage};
 
@@ -66,8 +72,8 @@ pub use message::{AssistantMessage, Block, BlockKind, FileMark, Part, ToolCall, 
 pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 
 // Settings.
-pub use config::{Config, ConfigError, ModelName, Notify, Provider, Screen};
+pub use config::{Config, ConfigError, ModelName, Notify, Provider};
 pub use limits::{LimitError, Limits};
 pub use model::{ModelSettings, Price};
 pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
-pub use supplies::{ModelSupplies, Proxies, Supplies};
+pub use supplies::{ModelSupplies, Supplies};

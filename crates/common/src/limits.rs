@@ -45,6 +45,9 @@ pub struct Limits {
     /// Milliseconds before the second try; each further wait is twice as long, and up to half is added at random.
     #[schemars(range(min = 1, max = 60000))]
     pub model_retry_ms: u64,
+    /// Milliseconds that a run waits after an iteration that failed; after the second in a row, twice as long.
+    #[schemars(range(min = 1, max = 3600000))]
+    pub run_retry_ms: u64,
     /// Lines that the messages of one model request may have. What is beyond is left out, the oldest first.
     #[schemars(range(min = 100, max = 10000000))]
     pub max_history_lines: u64,
@@ -73,6 +76,7 @@ impl Default for Limits {
             max_history_tokens: 100_000,
             model_tries: 5,
             model_retry_ms: 1000,
+            run_retry_ms: 5000,
             max_answer_bytes: 16 * 1024 * 1024,
         }
     }
@@ -84,7 +88,7 @@ impl Limits {
     /// # Errors
     /// [`LimitError`] names the first that does not.
     pub fn check(&self) -> Result<(), LimitError> {
-        let bounds: [(&'static str, u64, RangeInclusive<u64>); 14] = [
+        let bounds: [(&'static str, u64, RangeInclusive<u64>); 15] = [
             ("max_sessions", self.max_sessions as u64, 1..=100000),
             ("max_queued_prompts", self.max_queued_prompts as u64, 0..=10000),
             ("buffered_events", self.buffered_events as u64, 1..=1000000),
@@ -96,6 +100,7 @@ impl Limits {
             ("model_silence_s", self.model_silence_s, 1..=86400),
             ("model_tries", self.model_tries.into(), 1..=20),
             ("model_retry_ms", self.model_retry_ms, 1..=60000),
+            ("run_retry_ms", self.run_retry_ms, 1..=3600000),
             ("max_history_lines", self.max_history_lines, 100..=10000000),
             ("max_history_tokens", self.max_history_tokens, 1000..=10000000),
             ("max_answer_bytes", self.max_answer_bytes as u64, 1024..=1073741824),
@@ -138,6 +143,9 @@ pub const STOP_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long a piece of an answer that is still coming waits before it is saved: with the save itself under two seconds.
 pub const DRAFT_EVERY: Duration = Duration::from_secs(1);
+
+/// Iterations in a row that fail before their run is held.
+pub const RUN_FAILURES: u32 = 3;
 
 /// Bytes of one delta of a model's text or thought.
 pub const TEXT_DELTA: usize = 4 * 1024;

@@ -12,7 +12,9 @@ use crate::hold::Hold;
 use crate::id::{PromptId, SessionId, TurnId};
 use crate::job::Job;
 use crate::policy::{PolicyMode, PolicyRules};
+use crate::run::{LastRun, Run, RunProgress};
 use crate::status::SessionStatus;
+use crate::task::{Note, Task, TaskCounts};
 use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome};
 use crate::usage::{ContextFill, Usage};
@@ -106,6 +108,18 @@ pub struct Snapshot {
     pub jobs: Vec<Job>,
     /// How the last turn ended.
     pub last_turn: Option<LastTurn>,
+    /// The run that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// How the last run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
+    /// Its tasks, the oldest first.
+    #[serde(default)]
+    pub tasks: Arc<Vec<Task>>,
+    /// Its newest notes, the oldest first.
+    #[serde(default)]
+    pub notes: Arc<Vec<Note>>,
     /// What all turns used.
     pub usage: Usage,
     /// How full the model's context is; nothing before the first answer.
@@ -125,7 +139,7 @@ impl Snapshot {
     pub fn differs_in_number_only(&self, other: &Self) -> bool {
         // What was taken from the same place is the same; so nothing of size is compared while text streams.
         let Self { settings, title, seq: _, status, since, turn, step, asks, hold, queue, jobs, .. } = self;
-        let Self { last_turn, usage, context, files_modified, clients, saved, .. } = self;
+        let Self { last_turn, last_run, run, tasks, notes, usage, context, files_modified, clients, saved, .. } = self;
         *status == other.status
             && *since == other.since
             && *turn == other.turn
@@ -138,6 +152,10 @@ impl Snapshot {
             && *asks == other.asks
             && *jobs == other.jobs
             && *last_turn == other.last_turn
+            && *last_run == other.last_run
+            && *run == other.run
+            && (Arc::ptr_eq(tasks, &other.tasks) || *tasks == other.tasks)
+            && (Arc::ptr_eq(notes, &other.notes) || *notes == other.notes)
             && *title == other.title
             && (Arc::ptr_eq(settings, &other.settings) || *settings == other.settings)
             && (Arc::ptr_eq(files_modified, &other.files_modified) || *files_modified == other.files_modified)
@@ -193,6 +211,12 @@ pub struct SessionSummary {
     pub waits_for: Option<Ask>,
     /// Whether it is held.
     pub hold: Hold,
+    /// How far its run is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunProgress>,
+    /// Its tasks, counted.
+    #[serde(default, skip_serializing_if = "TaskCounts::is_empty")]
+    pub tasks: TaskCounts,
     /// Its model.
     pub model: String,
     /// Its folder.
@@ -211,6 +235,8 @@ impl From<&Snapshot> for SessionSummary {
             last_turn: snapshot.last_turn.clone(),
             waits_for: snapshot.asks.first().cloned(),
             hold: snapshot.hold.clone(),
+            run: snapshot.run.as_ref().map(|run| run.progress),
+            tasks: TaskCounts::of(&snapshot.tasks),
             model: snapshot.settings.model.clone(),
             workspace: snapshot.settings.workspace.clone(),
         }

@@ -1,14 +1,16 @@
 //! The JSON that clients see: its names are stable, so a change here is a change of the API.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind,
-    Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, Hold, HoldCause, HoldShown,
-    ItemId, ItemKind, Job, JobEnd, Kept, LastTurn, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode,
-    PolicyRules, PromptId, Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt,
-    Receipt, RestoreCause, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Timestamp,
+    Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, Hold, HoldAt, HoldCause,
+    HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Outcome, PauseKind, PauseRequest,
+    PauseResponse, PolicyMode, PolicyRules, PromptId, Question, QuestionOption, QuestionReply, QuestionRequest,
+    QuestionResponse, QueuedPrompt, Receipt, RestoreCause, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings,
+    SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task, TaskId, TaskState, Timestamp,
     ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use serde::Serialize;
@@ -71,6 +73,25 @@ fn kept() -> Kept {
     Kept { head: "a".into(), dropped: 5, tail: "z".into() }
 }
 
+fn run_settings() -> RunSettings {
+    let limits = RunLimits { tokens: NonZeroU64::new(1_000_000), iterations: None, time_ms: None };
+    RunSettings { goal: "all tests pass".into(), limits, hold_at: HoldAt::Step }
+}
+
+fn run() -> Run {
+    let progress = RunProgress { iteration: 3, tokens: 900, worked_ms: 60_000, working_since: Some(NOW) };
+    let settings = Arc::new(run_settings());
+    Run { limits: settings.limits, settings, progress, failures: 1, waits_until: Some(NOW), cut: true }
+}
+
+fn note() -> Note {
+    Note { text: "port 80 is taken".into(), task: Some(TaskId(1)), iteration: Some(3) }
+}
+
+fn limited(reached: RunLimit) -> Fact {
+    Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::Limit { reached }, since: NOW } }
+}
+
 fn facts() -> Vec<Fact> {
     let message = AssistantMessage {
         blocks: vec![Block {
@@ -111,6 +132,16 @@ fn facts() -> Vec<Fact> {
         Fact::SessionRenamed { name: "payments".into(), by: who() },
         Fact::PromptAccepted { prompt: PromptId(1), text: "go".into(), by: Who::named("run") },
         Fact::PromptReturned { prompt: PromptId(2), text: "later".into() },
+        Fact::PromptDelivered { prompt: PromptId(2), iteration: 3 },
+        Fact::RunStarted { run: run_settings(), by: who() },
+        Fact::IterationStarted { turn: TurnId(1), iteration: 1, resumed: false },
+        Fact::IterationStarted { turn: TurnId(2), iteration: 1, resumed: true },
+        Fact::RunWaiting { until: NOW },
+        Fact::RunExtended { limits: RunLimits::default() },
+        Fact::RunFinished { end: RunEnd::Done, progress: RunProgress { working_since: None, ..run().progress } },
+        Fact::TaskAdded { task: TaskId(1), title: "write it".into() },
+        Fact::TaskMoved { task: TaskId(1), to: TaskState::Doing },
+        Fact::NoteTaken { note: note() },
         Fact::TurnStarted { turn: TurnId(1), prompt: PromptId(1) },
         Fact::StepStarted,
         Fact::AssistantMessage(message),
@@ -138,6 +169,10 @@ fn facts() -> Vec<Fact> {
         Fact::HoldChanged { hold: Hold::Requested { by: who(), since: NOW } },
         Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::User { by: who() }, since: NOW } },
         Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::Restored, since: NOW } },
+        limited(RunLimit::Iterations { count: 50 }),
+        limited(RunLimit::Tokens { count: 9 }),
+        limited(RunLimit::Time { ms: 9 }),
+        limited(RunLimit::Failures { count: 3 }),
         Fact::TurnCut { cause: CutCause::User { by: who() } },
         Fact::TurnCut { cause: CutCause::Close { by: who() } },
         Fact::TurnCut { cause: CutCause::Shutdown },
@@ -247,6 +282,10 @@ fn sessions() {
         queue: vec![QueuedPrompt { prompt: PromptId(3), text: "then".into() }],
         jobs: vec![job()],
         last_turn: Some(last_turn),
+        run: Some(run()),
+        last_run: Some(LastRun { end: RunEnd::Interrupted, progress: RunProgress::default() }),
+        tasks: Arc::new(vec![Task { id: TaskId(1), title: "write it".into(), state: TaskState::Done }]),
+        notes: Arc::new(vec![note()]),
         usage: Usage::estimate(250, 25),
         files_modified: Arc::new(["a.txt".to_owned()].into()),
         clients: 2,
