@@ -7,7 +7,8 @@ use actix::WeakRecipient;
 use actix::prelude::Message;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use holdpoint_common::{
-    AskRequest, CallId, JobEnd, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TurnId,
+    AskRequest, CallId, JobEnd, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TaskError, TaskRequest,
+    Tasks, TurnId,
 };
 
 /// What a tool sends to its session's actor.
@@ -29,6 +30,17 @@ pub enum ToolRequest {
         /// The answering end. Dropped without an answer, it reads as *Interrupted*.
         answering: Answering,
     },
+    /// A tool wants something done to the session's tasks and notes, and blocks until `answering` is used or dropped.
+    Tasks {
+        /// The turn it runs in.
+        turn: TurnId,
+        /// The call it serves.
+        call: CallId,
+        /// What it wants done.
+        request: TaskRequest,
+        /// The answering end. Dropped without an answer, it reads as *Interrupted*.
+        answering: Answering<TasksReply>,
+    },
     /// A call has started a background job, which goes by the call.
     JobStarted {
         /// The turn it runs in.
@@ -49,11 +61,11 @@ pub enum ToolRequest {
 
 /// The end of an ask that answers: held by the session's actor alone.
 #[derive(Debug)]
-pub struct Answering(Sender<AskReply>);
+pub struct Answering<Reply = AskReply>(Sender<Reply>);
 
-impl Answering {
+impl<Reply> Answering<Reply> {
     /// Answers. The tool wakes; if it is gone, nothing happens.
-    pub fn answer(self, reply: AskReply) {
+    pub fn answer(self, reply: Reply) {
         // The channel has room for exactly this one reply.
         let _ = self.0.try_send(reply);
     }
@@ -70,6 +82,9 @@ pub enum AskReply {
     /// Not answered: the turn was cut, or the session closed.
     Interrupted,
 }
+
+/// The tasks and notes as they are now, or why nothing was done.
+pub type TasksReply = Result<Tasks, TaskError>;
 
 /// The way from one tool call to its session's actor.
 ///
@@ -119,18 +134,25 @@ impl Asker {
     }
 
     fn ask(&self, request: AskRequest, after: u64) -> AskReply {
-        let (answering, answer): (_, Receiver<AskReply>) = bounded(1);
-        let Some(session) = self.session.upgrade() else { return AskReply::Interrupted };
+        let (turn, call) = (self.turn, self.call);
+        self.wait(|answering| ToolRequest::Ask { turn, call, request, after, answering })
+            .unwrap_or(AskReply::Interrupted)
+    }
+
+    /// `None`: the turn was cut, or the session closed.
+    pub(crate) fn tasks(&self, request: TaskRequest) -> Option<TasksReply> {
+        let (turn, call) = (self.turn, self.call);
+        self.wait(|answering| ToolRequest::Tasks { turn, call, request, answering })
+    }
+
+    /// Sends a request and waits for its answer; `None` if it gets none.
+    fn wait<Reply>(&self, request: impl FnOnce(Answering<Reply>) -> ToolRequest) -> Option<Reply> {
+        let (answering, answer): (_, Receiver<Reply>) = bounded(1);
+        let session = self.session.upgrade()?;
         // Bounded by construction: a call has one thread, and that thread waits here.
-        session.do_send(ToolRequest::Ask {
-            turn: self.turn,
-            call: self.call,
-            request,
-            after,
-            answering: Answering(answering),
-        });
+        session.do_send(request(Answering(answering)));
         // Before waiting: a strong recipient here would keep a dead session's actor alive.
         drop(session);
-        answer.recv().unwrap_or(AskReply::Interrupted)
+        answer.recv().ok()
     }
 }

@@ -8,6 +8,7 @@ mod jobs;
 mod list_dir;
 mod read_file;
 mod shell;
+mod tasks;
 mod write_file;
 
 pub use ask_user::AskUser;
@@ -18,4 +19,5 @@ pub use jobs::Jobs;
 pub use list_dir::ListDir;
 pub use read_file::ReadFile;
 pub use shell::Shell;
+pub use tasks::Tasks;
 pub use write_file::WriteFile;

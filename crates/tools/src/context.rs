@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::{PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse};
+use holdpoint_common::{
+    PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TaskError, TaskRequest, Tasks,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::Asker;
@@ -20,6 +22,17 @@ pub trait Sink: Send + Sync {
 
     /// How many pieces it has taken so far. An ask is shown behind that many.
     fn pieces(&self) -> u64;
+}
+
+/// What became of a request for tasks and notes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TasksResponse {
+    /// It was done, and they are this now.
+    Are(Tasks),
+    /// It could not be done: nothing has changed.
+    Refused(TaskError),
+    /// The turn was cut, or the session closed.
+    Interrupted,
 }
 
 /// What one tool call may use. Given to it explicitly; there is no ambient state.
@@ -99,6 +112,17 @@ impl ToolContext {
         let tool_name = self.tool_name.clone();
         let request = PauseRequest { kind, tool_name, message: message.into(), details };
         self.asker.pause(request, self.sink.pieces())
+    }
+
+    /// Changes the session's tasks and notes, or looks at them. What was changed is saved by then.
+    ///
+    /// On [`TasksResponse::Interrupted`] the tool ends at once.
+    pub fn tasks(&self, request: TaskRequest) -> TasksResponse {
+        match self.asker.tasks(request) {
+            Some(Ok(tasks)) => TasksResponse::Are(tasks),
+            Some(Err(error)) => TasksResponse::Refused(error),
+            None => TasksResponse::Interrupted,
+        }
     }
 
     /// Stops until the user has replied to the questions or declined.

@@ -84,7 +84,7 @@ mod workspace;
 
 // Writing a tool.
 pub use act::Act;
-pub use context::{Sink, ToolContext};
+pub use context::{Sink, TasksResponse, ToolContext};
 pub use files::Files;
 pub use input::{parse, schema_of};
 pub use place::Place;
@@ -95,14 +95,14 @@ pub use workspace::Workspace;
 pub use policy::{Judgement, Part, Policy, PolicyError};
 
 // Asking.
-pub use ask::{Answering, AskReply, Asker, ToolRequest};
+pub use ask::{Answering, AskReply, Asker, TasksReply, ToolRequest};
 
 // Processes.
 pub use background::{Background, JobOutput, JobState, MAX_JOBS};
 pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor, supervise_if_asked};
 
 // Built-in tools.
-pub use builtin::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, WriteFile};
+pub use builtin::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Tasks, WriteFile};
 
 /// The example of the README, compiled.
 #[cfg(doctest)]

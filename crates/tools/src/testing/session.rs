@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use actix::prelude::*;
 use actix::{Addr, WeakRecipient};
-use holdpoint_common::AskRequest;
+use holdpoint_common::{AskRequest, Tasks};
 
 use crate::ask::{Answering, AskReply, ToolRequest};
 
@@ -23,7 +23,13 @@ impl Session {
         let thread = thread::spawn(move || {
             let system = System::new();
             system.block_on(async move {
-                let answerer = Answerer { answers: answers.into(), asked: Vec::new(), open: Vec::new(), cut: false };
+                let answerer = Answerer {
+                    answers: answers.into(),
+                    asked: Vec::new(),
+                    open: Vec::new(),
+                    tasks: Tasks::default(),
+                    cut: false,
+                };
                 let _ = tell.send(answerer.start());
             });
             let _ = system.run();
@@ -57,6 +63,8 @@ struct Answerer {
     asked: Vec<AskRequest>,
     /// Asks nobody answers, kept until a cut.
     open: Vec<Answering>,
+    /// What tools have made of the tasks and notes.
+    tasks: Tasks,
     /// From then on, none is kept.
     cut: bool,
 }
@@ -69,7 +77,15 @@ impl Handler<ToolRequest> for Answerer {
     type Result = ();
 
     fn handle(&mut self, message: ToolRequest, _: &mut Context<Self>) {
-        let ToolRequest::Ask { request, answering, .. } = message else { return };
+        let (request, answering) = match message {
+            ToolRequest::Ask { request, answering, .. } => (request, answering),
+            ToolRequest::Tasks { request, answering, .. } => {
+                let decided = self.tasks.decide(request, None);
+                let decided = decided.map(|facts| facts.iter().for_each(|fact| self.tasks.apply(fact)));
+                return answering.answer(decided.map(|()| self.tasks.clone()));
+            }
+            ToolRequest::JobStarted { .. } | ToolRequest::JobEnded { .. } => return,
+        };
         self.asked.push(request);
         match self.answers.pop_front() {
             _ if self.cut => answering.answer(AskReply::Interrupted),
