@@ -14,6 +14,7 @@ mod outbox;
 mod prompt;
 mod rename;
 pub(crate) mod ring;
+mod run;
 mod runner;
 
 use std::ops::Range;
@@ -47,6 +48,7 @@ pub(crate) use hold::{Hold, Release, ToggleHold};
 pub(crate) use interrupt::{Interrupt, Interrupted};
 pub(crate) use prompt::Prompt;
 pub(crate) use rename::Rename;
+pub(crate) use run::StartRun;
 
 /// Numbers that the store sets aside at a time.
 pub(crate) const NUMBERS: u64 = 65_536;
@@ -174,6 +176,7 @@ impl SessionActor {
                 Effect::Cancel { turn } => self.cancel_runner(turn),
                 Effect::Abandon { .. } => self.end_runner(ctx),
                 Effect::Start { turn } => actions.push(Action::Start(turn)),
+                Effect::Wait { iteration, wait_ms } => actions.push(Action::Wait(iteration, wait_ms)),
                 Effect::Wake { ask, reply } => actions.push(Action::Wake(ask, reply)),
                 Effect::Stop => actions.push(Action::Stop),
             }

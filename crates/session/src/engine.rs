@@ -5,7 +5,9 @@ use std::thread::JoinHandle;
 
 use actix::prelude::*;
 use holdpoint_common::{Limits, SessionSettings, Who};
-use holdpoint_tools::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Toolbox, WriteFile};
+use holdpoint_tools::{
+    AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Tasks, Toolbox, WriteFile,
+};
 use thiserror::Error;
 use tokio::runtime;
 
@@ -87,6 +89,7 @@ pub fn builtin_tools() -> Toolbox {
         .with(ListDir::default)
         .with(Glob::default)
         .with(Grep::default)
+        .with(Tasks::default)
         .with(AskUser::default)
 }
 

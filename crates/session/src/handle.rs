@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::api::{Answered, Prompted, TurnEnd};
+use holdpoint_common::api::{Answered, Prompted, RunRequest, RunStarted, TurnEnd};
 use holdpoint_common::{Answer, AskId, Hold, HoldShown, Outcome, SessionId, Snapshot, TurnId};
 use tokio::sync::{oneshot, watch};
 
@@ -11,7 +11,7 @@ use crate::attachment::{AttachFrom, Attachment};
 use crate::error::SessionError;
 use crate::local::LocalSession;
 #[cfg(feature = "remote")]
-use crate::remote::{RemoteSession, RemoteTurn};
+use crate::remote::{RemoteInterrupted, RemoteSession, RemoteTurn};
 
 /// One session. Cheap to clone; keeps nothing alive. A session that was unloaded is opened again by use.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ enum Way {
 pub enum Interruption {
     /// The turn is being cut. Await its [`end`](InterruptedTurn::end) for the receipt.
     Interrupting(InterruptedTurn),
+    /// No turn was open, but a run: it is over.
+    RunEnded,
     /// There was no such turn. Nothing changed.
     NotRunning,
 }
@@ -123,6 +125,18 @@ impl SessionHandle {
         }
     }
 
+    /// Begins a run: a goal, worked through in iterations until no task is left or it is interrupted.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the goal is empty or too long, a task is no task, or a turn or a run is open.
+    pub async fn start_run(&self, request: RunRequest) -> Result<RunStarted, SessionError> {
+        match &self.0 {
+            Way::Local(session) => session.start_run(request).await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.start_run(request).await,
+        }
+    }
+
     /// Answers an ask by its id.
     ///
     /// # Errors
@@ -147,15 +161,17 @@ impl SessionHandle {
                     let (session, end) = (session.id().clone(), TurnEnds::Local(end));
                     Interruption::Interrupting(InterruptedTurn { turn, session, end })
                 }
+                Interrupted::RunEnded => Interruption::RunEnded,
                 Interrupted::NotRunning => Interruption::NotRunning,
             },
             #[cfg(feature = "remote")]
             Way::Remote(session) => match session.interrupt(turn).await? {
-                Some(end) => {
+                RemoteInterrupted::Interrupting(end) => {
                     let (turn, session) = (end.turn, session.id().clone());
                     Interruption::Interrupting(InterruptedTurn { turn, session, end: TurnEnds::Remote(Box::new(end)) })
                 }
-                None => Interruption::NotRunning,
+                RemoteInterrupted::RunEnded => Interruption::RunEnded,
+                RemoteInterrupted::NotRunning => Interruption::NotRunning,
             },
         })
     }
@@ -167,7 +183,7 @@ impl SessionHandle {
     pub async fn interrupt_and_wait(&self) -> Result<Option<TurnEnd>, SessionError> {
         match self.interrupt(None).await? {
             Interruption::Interrupting(turn) => turn.end().await.map(Some),
-            Interruption::NotRunning => Ok(None),
+            Interruption::RunEnded | Interruption::NotRunning => Ok(None),
         }
     }
 
@@ -234,13 +250,14 @@ impl SessionHandle {
         }
     }
 
-    /// Waits until no turn is open and no prompt waits, or it is held.
+    /// Waits until no turn and no run is open and no prompt waits, or it is held.
     ///
     /// # Errors
     /// [`SessionError::Stopped`] if the engine has stopped.
     pub async fn settled(&self) -> Result<Arc<Snapshot>, SessionError> {
         let has_settled = |snapshot: &Arc<Snapshot>| {
-            snapshot.turn.is_none() && (snapshot.queue.is_empty() || snapshot.hold.shown() == HoldShown::Standing)
+            let waits = snapshot.run.is_some() || !snapshot.queue.is_empty();
+            snapshot.turn.is_none() && (!waits || snapshot.hold.shown() == HoldShown::Standing)
         };
         let mut shown = self.shown().clone();
         match &self.0 {

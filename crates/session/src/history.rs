@@ -1,8 +1,10 @@
 //! What a model is sent: derived from the facts by one pure function.
 
+mod iteration;
+
 use std::sync::Arc;
 
-use holdpoint_common::{AssistantMessage, CallId, Event, Fact, Kept, ToolResult, ToolStatus};
+use holdpoint_common::{AssistantMessage, CallId, Event, Fact, Kept, RunSettings, Tasks, ToolResult, ToolStatus};
 
 use crate::model::Message;
 
@@ -35,6 +37,9 @@ pub fn apart(facts: &[Arc<Event>]) -> Vec<Message> {
             Fact::AssistantMessage(message) => conversation.answer(message),
             Fact::ToolFinished(result) => conversation.result(result),
             Fact::StepFinished { refused: true, .. } => conversation.refused(),
+            Fact::RunStarted { run, .. } => conversation.run = Some(run.clone()),
+            Fact::IterationStarted { iteration, resumed, .. } => conversation.iteration(*iteration, *resumed),
+            Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => conversation.tasks.apply(fact),
             _ => {}
         }
     }
@@ -61,12 +66,36 @@ struct Conversation {
     open: Vec<CallId>,
     /// Their results so far: they come in the order the tools ended.
     results: Vec<ToolResult>,
+    /// The run that is under way, and the tasks and notes.
+    run: Option<RunSettings>,
+    tasks: Tasks,
+    /// The last message is the beginning of an iteration, and what the user says is added to it: the newest message
+    /// alone is always sent, and the goal is in it.
+    opening: bool,
 }
 
 impl Conversation {
     fn prompt(&mut self, text: &str) {
         self.close();
-        self.messages.push(Message::User(text.to_owned()));
+        match self.messages.last_mut() {
+            Some(Message::User(opening)) if self.opening => {
+                opening.push_str("\n\n# The user says meanwhile\n\n");
+                opening.push_str(text);
+            }
+            _ => self.messages.push(Message::User(text.to_owned())),
+        }
+    }
+
+    /// An iteration of a run begins: afresh, or where a restart has cut it.
+    fn iteration(&mut self, iteration: u32, resumed: bool) {
+        self.close();
+        if !resumed {
+            self.messages.clear();
+        }
+        if let Some(run) = &self.run {
+            self.messages.push(Message::User(iteration::opening(run, &self.tasks, iteration, resumed)));
+            self.opening = true;
+        }
     }
 
     fn answer(&mut self, message: &AssistantMessage) {
@@ -77,6 +106,7 @@ impl Conversation {
             return;
         }
         self.go_on();
+        self.opening = false;
         self.open.extend(message.calls.iter().map(|call| call.id));
         self.messages.push(Message::Assistant(message.clone()));
     }

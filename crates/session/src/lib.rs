@@ -69,7 +69,7 @@ pub use load::{Load, LoadMeter};
 // Sessions, and one session.
 pub use attachment::{AttachFrom, Attachment};
 pub use handle::{InterruptedTurn, Interruption, SessionHandle};
-pub use holdpoint_common::api::{Answered, ClientEnd, Prompted, TurnEnd};
+pub use holdpoint_common::api::{Answered, ClientEnd, Prompted, RunRequest, RunStarted, TurnEnd};
 pub use open::OpenSession;
 pub use sessions::{Sessions, Watch};
 

@@ -48,8 +48,13 @@ impl Mend {
                 mended.push(Arc::new(Event { seq: gap.end, body, ..Event::clone(event) }));
                 free.pop_if(|gap| gap.is_empty());
             }
-            self.over =
-                matches!(fact, Fact::StepFinished { .. } | Fact::TurnFinished { .. } | Fact::TurnStarted { .. });
+            self.over = matches!(
+                fact,
+                Fact::StepFinished { .. }
+                    | Fact::TurnFinished { .. }
+                    | Fact::TurnStarted { .. }
+                    | Fact::IterationStarted { .. }
+            );
             if self.over {
                 break;
             }

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskId, AskRequest, AsksMode, CallId, ContextFill, CutCause, Event, Fact, FileMark,
-    Hold, ItemId, Job, LastTurn, PromptId, QueuedPrompt, SessionId, SessionSettings, SessionStatus, Snapshot,
-    Timestamp, ToolCall, TurnId, Usage, Who,
+    Hold, ItemId, Job, LastRun, LastTurn, PromptId, QueuedPrompt, Run, SessionId, SessionSettings, SessionStatus,
+    Snapshot, Tasks, Timestamp, ToolCall, TurnId, Usage, Who,
 };
 
 pub use conversation::{Conversation, KEPT};
@@ -34,8 +34,9 @@ pub struct State {
     title: Option<String>,
     /// When it was first opened.
     opened: Timestamp,
-    /// The number of the last fact.
+    /// The number of the last fact, and its time.
     last: u64,
+    last_at: Timestamp,
     /// Since when the status is what it is.
     since: Timestamp,
     phase: Phase,
@@ -48,6 +49,10 @@ pub struct State {
     hold: Hold,
     /// The accepted prompts that wait: each a `PromptAccepted`.
     queue: VecDeque<Arc<Event>>,
+    /// The run that is under way, and how the one before ended.
+    run: Option<Run>,
+    last_run: Option<LastRun>,
+    tasks: Tasks,
     /// The background jobs that run, the oldest first.
     jobs: Vec<Job>,
     next_turn: TurnId,
@@ -81,8 +86,8 @@ pub enum Phase {
 pub struct Turn {
     /// Its name.
     pub id: TurnId,
-    /// The prompt it works on.
-    pub prompt: PromptId,
+    /// The prompt it works on; nothing where it is an iteration of a run.
+    pub prompt: Option<PromptId>,
     /// Its step: 0 before the first has begun.
     pub step: u32,
     /// The calls of its last answer that have no result yet, and how far each is.
@@ -146,6 +151,7 @@ impl State {
             title: None,
             opened: first.at,
             last: first.seq,
+            last_at: first.at,
             since: first.at,
             phase: Phase::Idle,
             asks: VecDeque::new(),
@@ -153,6 +159,9 @@ impl State {
             always: BTreeSet::new(),
             hold: Hold::Off,
             queue: VecDeque::new(),
+            run: None,
+            last_run: None,
+            tasks: Tasks::default(),
             jobs: Vec::new(),
             next_turn: TurnId(1),
             next_prompt: PromptId(1),
@@ -231,7 +240,19 @@ impl State {
         &self.hold
     }
 
-    /// The conversation so far, as much of it as may be sent.
+    /// The run that is under way.
+    #[must_use]
+    pub fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    /// The tasks and notes.
+    #[must_use]
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// The conversation so far, as much of it as may be sent; in a run, that of its iteration.
     #[must_use]
     pub fn history(&self) -> Conversation {
         self.history.clone()
@@ -260,6 +281,7 @@ impl State {
                 SessionStatus::Paused
             }
             Phase::Running(_) => SessionStatus::Running,
+            Phase::Idle if self.run.is_some() => SessionStatus::Running,
             Phase::Idle => SessionStatus::Idle,
         }
     }
@@ -274,10 +296,14 @@ impl State {
         !self.asks.is_empty() && self.settings.asks == AsksMode::Wait
     }
 
-    /// Whether nothing would be lost if the actor ended now: no turn, no queue, no hold, no background job.
+    /// Whether nothing would be lost if the actor ended now: no turn, no run, no queue, no hold, no background job.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        matches!(self.phase, Phase::Idle) && self.queue.is_empty() && self.hold == Hold::Off && self.jobs.is_empty()
+        matches!(self.phase, Phase::Idle)
+            && self.run.is_none()
+            && self.queue.is_empty()
+            && self.hold == Hold::Off
+            && self.jobs.is_empty()
     }
 
     /// The state as clients see it.
@@ -296,6 +322,10 @@ impl State {
             queue: self.queue.iter().filter_map(|event| queued(event)).collect(),
             jobs: self.jobs.clone(),
             last_turn: self.last_turn.clone(),
+            run: self.run.clone(),
+            last_run: self.last_run,
+            tasks: Arc::clone(&self.tasks.tasks),
+            notes: Arc::clone(&self.tasks.notes),
             usage: self.usage,
             context: self.context,
             files_modified: Arc::clone(&self.files_modified),
@@ -314,9 +344,13 @@ impl State {
             | Fact::SessionRenamed { .. }
             | Fact::PromptAccepted { .. }
             | Fact::PromptReturned { .. }
+            | Fact::RunStarted { .. }
+            | Fact::RunWaiting { .. }
+            | Fact::RunExtended { .. }
+            | Fact::RunFinished { .. }
             // It may be of a turn that is long over.
             | Fact::JobEnded { .. } => (None, None),
-            Fact::TurnStarted { turn, .. } => (Some(*turn), None),
+            Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => (Some(*turn), None),
             // Its turn may be over by then.
             Fact::JobStarted { job } => {
                 let open = self.turn().filter(|turn| turn.id == job.turn);
@@ -331,6 +365,10 @@ impl State {
             | Fact::AskAnswered { .. }
             | Fact::AskClosed { .. }
             | Fact::HoldChanged { .. }
+            | Fact::PromptDelivered { .. }
+            | Fact::TaskAdded { .. }
+            | Fact::TaskMoved { .. }
+            | Fact::NoteTaken { .. }
             | Fact::TurnCut { .. }
             | Fact::TurnFinished { .. } => {
                 (self.turn().map(|turn| turn.id), self.turn().map(|turn| turn.step).filter(|step| *step > 0))

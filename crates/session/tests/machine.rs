@@ -4,6 +4,7 @@
 mod machine {
     mod bench;
     mod model;
+    mod runs;
     mod stories;
     mod table;
     mod watches;

@@ -13,7 +13,7 @@ use holdpoint_common::{
 use holdpoint_session::model::Message;
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, reply};
-use holdpoint_session::{AttachFrom, SessionError};
+use holdpoint_session::{AttachFrom, RunRequest, SessionError};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -117,6 +117,54 @@ async fn m_b7_what_a_crash_cuts_is_ended_before_anyone_asks_and_the_queue_waits(
     let sent = again.model.requests().pop().unwrap().messages;
     assert!(matches!(sent.last(), Some(Message::User(text)) if text == "next"), "{sent:?}");
     assert!(sent.iter().any(|message| matches!(message, Message::Tool(_))));
+}
+
+#[tokio::test]
+async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_released_goes_on_with_the_model_told() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    harness.model.then(reply().text("I begin.").call("probe", json!({})));
+    harness.probe.does(|_, context| {
+        context.output("begun");
+        context.pause(PauseKind::Continue, "Look?", None);
+        Ok(holdpoint_tools::ToolOutcome::default())
+    });
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let request = RunRequest { tasks: vec!["the task".to_owned()], ..RunRequest::towards("the goal") };
+    session.start_run(request).await.unwrap();
+    events.asked().await;
+    assert!(session.prompt("mind the port").await.unwrap().saved);
+    let after_crash = crashed(folder.path());
+
+    let again = on(after_crash.path());
+    let listed = again.sessions().list().await.unwrap();
+    assert_eq!(listed[0].run.unwrap().iteration, 1);
+    assert_eq!((listed[0].status, listed[0].hold.shown()), (SessionStatus::Paused, HoldShown::Standing));
+    let restored = again.sessions().get(session.id().as_str()).await.unwrap();
+    let snapshot = restored.snapshot();
+    let cause = |hold: &holdpoint_common::Hold| match hold {
+        holdpoint_common::Hold::Standing { cause, .. } => Some(cause.clone()),
+        _ => None,
+    };
+    assert_eq!((cause(&snapshot.hold), snapshot.queue.len()), (Some(HoldCause::Restored), 1));
+    assert!(again.model.requests().is_empty(), "nothing runs by itself");
+
+    let live = again.model.then_live();
+    live.text("I look.");
+    restored.release().await.unwrap();
+    let mut events = again.watch(&restored).await;
+    let answer = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if text == "I look.");
+    events.until("its answer", |event| answer(event).then_some(())).await;
+    let sent = again.model.requests().pop().unwrap().messages;
+    let [Message::User(_), Message::Assistant(said), Message::Tool(result), Message::User(told)] = &sent[..] else {
+        panic!("{sent:#?}");
+    };
+    assert_eq!((said.text().as_str(), result.status), ("I begin.", ToolStatus::Interrupted));
+    for part in ["restarted in the middle", "the goal", "[ ] 1. the task", "mind the port"] {
+        assert!(told.contains(part), "`{part}` is not in\n{told}");
+    }
+    assert_eq!(restored.snapshot().run.as_ref().unwrap().progress.iteration, 1, "in the iteration it was in");
 }
 
 #[tokio::test]

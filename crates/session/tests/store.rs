@@ -56,6 +56,8 @@ fn summary(session: &SessionId, title: &str) -> SessionSummary {
         last_turn: None,
         waits_for: None,
         hold: Hold::Off,
+        run: None,
+        tasks: Default::default(),
         model: "rehearsal".into(),
         workspace: "/w".into(),
     }

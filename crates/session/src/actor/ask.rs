@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use actix::prelude::*;
 use holdpoint_common::api::Answered;
-use holdpoint_common::{Answer, AskId, ItemId, Who};
-use holdpoint_tools::{Answering, AskReply, ToolRequest};
+use holdpoint_common::{Answer, AskId, CallId, ItemId, Who};
+use holdpoint_tools::{Answering, AskReply, TasksReply, ToolRequest};
 
 use super::{Replied, SessionActor};
 use crate::state::{Input, Phase, Refused, Reply};
@@ -42,6 +42,8 @@ impl Handler<AnswerAsk> for SessionActor {
 pub(super) struct ToolAsks {
     /// The answering ends of the open asks. Dropping one wakes its tool as interrupted.
     answering: HashMap<AskId, Answering>,
+    /// Likewise of the tools that wait to hear of the tasks and notes.
+    pub(super) tasks: HashMap<CallId, Answering<TasksReply>>,
     /// The pieces of output heard of each call.
     heard: HashMap<ItemId, u64>,
     /// Asks that wait for output of their call: the mailbox is faster than the lane.
@@ -54,6 +56,9 @@ impl Handler<ToolRequest> for SessionActor {
     fn handle(&mut self, request: ToolRequest, ctx: &mut Self::Context) {
         let (turn, call, request, after, answering) = match request {
             ToolRequest::Ask { turn, call, request, after, answering } => (turn, call, request, after, answering),
+            ToolRequest::Tasks { turn, call, request, answering } => {
+                return self.tasks_wanted(turn, call, request, answering, ctx);
+            }
             ToolRequest::JobStarted { turn, call, command } => {
                 tracing::info!(%call, "a background job runs");
                 // News of a job is never refused, at most stale.

@@ -22,6 +22,8 @@ pub(crate) struct Interrupt {
 pub(crate) enum Interrupted {
     /// The turn is being cut. Its end comes through the channel; closed without one, the session is gone.
     Interrupting { turn: TurnId, end: oneshot::Receiver<TurnEnd> },
+    /// A run was between two turns, and is over.
+    RunEnded,
     /// There was no such turn.
     NotRunning,
 }
@@ -41,6 +43,10 @@ impl Handler<Interrupt> for SessionActor {
                 let (over, end) = oneshot::channel();
                 self.ends.0.push((turn, over));
                 Ok(Interrupted::Interrupting { turn, end })
+            }
+            Ok(Reply::RunInterrupted) => {
+                tracing::info!(%by, "a run was interrupted between two turns");
+                Ok(Interrupted::RunEnded)
             }
             Ok(_) => Ok(Interrupted::NotRunning),
             Err(refused) => Err(refused),

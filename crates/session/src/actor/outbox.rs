@@ -7,8 +7,8 @@ use std::sync::Arc;
 use actix::prelude::*;
 use futures_util::FutureExt;
 use holdpoint_common::limits::SAVE_LATE;
-use holdpoint_common::{AskId, Delta, Event, Outcome, Receipt, Snapshot, TurnId};
-use holdpoint_tools::AskReply;
+use holdpoint_common::{AskId, CallId, Delta, Event, Outcome, Receipt, Snapshot, TurnId};
+use holdpoint_tools::{AskReply, TasksReply};
 use std::time::Duration;
 
 use super::SessionActor;
@@ -58,8 +58,12 @@ pub(super) struct Parcel {
 pub(super) enum Action {
     /// Start the runner of this turn.
     Start(TurnId),
+    /// Come back to a run so many milliseconds after this iteration of it has failed.
+    Wait(u32, u64),
     /// Wake the tool that waits on this ask.
     Wake(AskId, AskReply),
+    /// Tell the tool of this call what the tasks and notes are.
+    TellTasks(CallId, TasksReply),
     /// Tell the runner at this gate.
     Pass(GateKey, Passage),
     /// Tell those who wait that the turn is over.
@@ -215,8 +219,10 @@ impl SessionActor {
         for action in parcel.actions {
             match action {
                 Action::Start(turn) => self.start_runner(turn, ctx),
+                Action::Wait(iteration, wait_ms) => self.wait_for_run(iteration, wait_ms, ctx),
                 // Done above.
                 Action::Wake(..) => {}
+                Action::TellTasks(call, reply) => self.tell_tasks(call, reply),
                 Action::Pass(gate, passage) => self.pass(gate, passage),
                 Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
                 Action::Reply(reply) => reply(saved),

@@ -19,10 +19,8 @@ impl Handler<Prompt> for SessionActor {
     type Result = Replied<Result<Prompted, Refused>>;
 
     fn handle(&mut self, Prompt { text, by }: Prompt, ctx: &mut Self::Context) -> Self::Result {
-        // What is not saved is kept in memory, and only so much of it.
-        let (unsaved, most) = (self.outbox.unsaved(), self.outfit.limits.buffered_bytes);
-        if unsaved > most {
-            return Replied::Now(Err(Refused::NotSaving { unsaved }));
+        if let Err(refused) = self.takes_on() {
+            return Replied::Now(Err(refused));
         }
         match self.take(Input::Prompt { text, by }, ctx) {
             Ok(Reply::Prompted { prompt, position }) => {
@@ -32,5 +30,13 @@ impl Handler<Prompt> for SessionActor {
             Ok(_) => Replied::Now(Err(Refused::Closed)),
             Err(refused) => Replied::Now(Err(refused)),
         }
+    }
+}
+
+impl SessionActor {
+    /// Whether more to do is taken on. What is not saved is kept in memory, and only so much of it.
+    pub(super) fn takes_on(&self) -> Result<(), Refused> {
+        let (unsaved, most) = (self.outbox.unsaved(), self.outfit.limits.buffered_bytes);
+        if unsaved > most { Err(Refused::NotSaving { unsaved }) } else { Ok(()) }
     }
 }

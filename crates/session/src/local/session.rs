@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
-use holdpoint_common::api::{Answered, Prompted};
+use holdpoint_common::api::{Answered, Prompted, RunRequest, RunStarted};
 use holdpoint_common::{Answer, AskId, Hold, HoldShown, SessionId, Snapshot, Supplies, TurnId, Who};
 use tokio::sync::watch;
 
@@ -47,6 +47,10 @@ impl LocalSession {
 
     pub(crate) async fn prompt(&self, text: String) -> Result<Prompted, SessionError> {
         Ok(self.send(|| actor::Prompt { text: text.clone(), by: self.who() }).await??)
+    }
+
+    pub(crate) async fn start_run(&self, request: RunRequest) -> Result<RunStarted, SessionError> {
+        Ok(self.send(|| actor::StartRun { request: request.clone(), by: self.who() }).await??)
     }
 
     pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {

@@ -27,7 +27,8 @@
 //! A *step* is one request to the model. It ends at `---` and after calls that follow each other, which are asked
 //! for together; the next step is played when their results have come. Which step to play follows from the
 //! conversation alone: the number of answers since the last prompt. After the last step it says that the script
-//! has ended. `\n`, `\t` and `\\` in a text stand for a line's end, a tab and a backslash.
+//! has ended. Among other words, as in the goal of a run, the script stands in a block that begins with the line
+//! "```rehearsal". `\n`, `\t` and `\\` in a text stand for a line's end, a tab and a backslash.
 
 use std::time::Duration;
 
@@ -88,12 +89,18 @@ fn next_step(messages: &[Message]) -> Vec<Instruction> {
         return say(INTRODUCTION.to_owned());
     };
     let answers = messages[at..].iter().filter(|message| matches!(message, Message::Assistant(_))).count();
-    match Script::parse(text) {
+    match Script::parse(script_in(text)) {
         Ok(Some(mut script)) if answers < script.steps.len() => script.steps.swap_remove(answers),
         Ok(Some(_)) => say(THE_END.to_owned()),
         Ok(None) => say(INTRODUCTION.to_owned()),
         Err(error) => say(format!("The script can't be played: {error}. Nothing was done.")),
     }
+}
+
+/// The script in a prompt: the block that is marked as one, or all of it.
+fn script_in(prompt: &str) -> &str {
+    let block = prompt.split_once("```rehearsal\n").and_then(|(_, block)| block.split_once("\n```"));
+    block.map_or(prompt, |(script, _)| script)
 }
 
 /// A step as it is played.

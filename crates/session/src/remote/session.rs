@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    Answered, InterruptReply, InterruptRequest, PromptRequest, Prompted, RenameRequest, ToggleRequest, TurnEnd,
+    Answered, InterruptReply, InterruptRequest, PromptRequest, Prompted, RenameRequest, RunRequest, RunStarted,
+    ToggleRequest, TurnEnd,
 };
 use holdpoint_common::{Answer, AskId, Fact, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use serde::Serialize;
@@ -32,6 +33,16 @@ pub(crate) struct RemoteTurn {
     after: u64,
 }
 
+/// What an interrupt found.
+pub(crate) enum RemoteInterrupted {
+    /// The turn is being cut.
+    Interrupting(RemoteTurn),
+    /// No turn was open, but a run: it is over.
+    RunEnded,
+    /// There was no such turn.
+    NotRunning,
+}
+
 impl RemoteSession {
     pub(super) fn new(connection: Connection, snapshot: Arc<Snapshot>) -> Self {
         let id = snapshot.settings.id.clone();
@@ -56,6 +67,10 @@ impl RemoteSession {
         self.post("prompts", &PromptRequest { text }).await
     }
 
+    pub(crate) async fn start_run(&self, request: RunRequest) -> Result<RunStarted, SessionError> {
+        self.post("run", &request).await
+    }
+
     pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
         let path = format!("/v1/asks/{ask}/answer");
         match self.connection.post(&path, &answer).await {
@@ -67,10 +82,14 @@ impl RemoteSession {
         }
     }
 
-    pub(crate) async fn interrupt(&self, turn: Option<TurnId>) -> Result<Option<RemoteTurn>, SessionError> {
-        let InterruptReply { turn, after, .. } =
+    pub(crate) async fn interrupt(&self, turn: Option<TurnId>) -> Result<RemoteInterrupted, SessionError> {
+        let InterruptReply { turn, run, after, .. } =
             self.post("interrupt", &InterruptRequest { turn, no_wait: true }).await?;
-        Ok(turn.map(|turn| RemoteTurn { session: self.clone(), turn, after }))
+        Ok(match turn {
+            Some(turn) => RemoteInterrupted::Interrupting(RemoteTurn { session: self.clone(), turn, after }),
+            None if run => RemoteInterrupted::RunEnded,
+            None => RemoteInterrupted::NotRunning,
+        })
     }
 
     pub(crate) async fn hold(&self) -> Result<Hold, SessionError> {

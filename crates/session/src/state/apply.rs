@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Answer, Ask, AskId, AskOrigin, CutCause, Event, Fact, ItemId, LastTurn, TurnId, Usage};
+use holdpoint_common::{
+    Answer, Ask, AskId, AskOrigin, CutCause, Event, Fact, Hold, ItemId, LastRun, LastTurn, PromptId, Run,
+    SessionStatus, Timestamp, TurnId, Usage,
+};
 
 use super::{CallStage, Cut, Phase, Settled, State, Turn, queued};
 
@@ -15,6 +18,8 @@ impl State {
         match fact {
             Fact::SessionOpened { settings } => self.settings = Arc::new(settings.clone()),
             Fact::SessionRestored { .. } => {
+                // Nobody worked since the last fact.
+                self.stop_work(self.last_at);
                 self.always.clear();
                 if matches!(self.phase, Phase::Closed) {
                     self.phase = Phase::Idle;
@@ -27,7 +32,7 @@ impl State {
             }
             Fact::PromptAccepted { prompt, text, .. } => {
                 if self.title.is_none() {
-                    self.title = text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+                    self.title = title_of(text);
                 }
                 self.next_prompt = prompt.next();
                 self.queue.push_back(Arc::clone(event));
@@ -39,12 +44,46 @@ impl State {
                 }
             }
             Fact::TurnStarted { turn, prompt } => {
-                self.next_turn = turn.next();
                 if let Some(event) = self.queue.pop_front() {
                     self.remember(&event);
                 }
-                let turn = Turn { id: *turn, prompt: *prompt, step: 0, calls: Vec::new(), usage: Usage::default() };
-                self.phase = Phase::Running(turn);
+                self.start_turn(*turn, Some(*prompt));
+            }
+            Fact::RunStarted { run, .. } => {
+                if self.title.is_none() {
+                    self.title = title_of(&run.goal);
+                }
+                self.run = Some(Run::begun(run.clone()));
+                self.remember(event);
+            }
+            Fact::IterationStarted { turn, iteration, resumed } => {
+                if let Some(run) = &mut self.run {
+                    run.progress.iteration = *iteration;
+                    (run.waits_until, run.cut) = (None, false);
+                }
+                if !resumed {
+                    self.history.begin_iteration();
+                }
+                self.remember(event);
+                self.start_turn(*turn, None);
+            }
+            Fact::PromptDelivered { prompt, .. } => {
+                let of = |event: &Arc<Event>| queued(event).is_some_and(|queued| queued.prompt == *prompt);
+                if let Some(event) = self.queue.iter().position(of).and_then(|at| self.queue.remove(at)) {
+                    self.remember(&event);
+                }
+            }
+            Fact::RunWaiting { until } => self.run.iter_mut().for_each(|run| run.waits_until = Some(*until)),
+            Fact::RunExtended { limits } => {
+                self.run.iter_mut().for_each(|run| (run.limits, run.failures) = (*limits, 0));
+            }
+            Fact::RunFinished { end, progress } => {
+                self.run = None;
+                self.last_run = Some(LastRun { end: *end, progress: *progress });
+            }
+            Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => {
+                self.tasks.apply(fact);
+                self.remember(event);
             }
             Fact::StepStarted => {
                 if let Some(turn) = self.turn_mut() {
@@ -80,6 +119,7 @@ impl State {
                     self.remember(event);
                 }
                 self.usage += *usage;
+                self.run.iter_mut().for_each(|run| run.progress.tokens += usage.total());
                 self.context = context.or(self.context);
                 if let Some(turn) = self.turn_mut() {
                     turn.usage += *usage;
@@ -112,18 +152,51 @@ impl State {
                     cut.asks.push(ask.clone());
                 }
             }
-            Fact::HoldChanged { hold } => self.hold = hold.clone(),
+            Fact::HoldChanged { hold } => {
+                self.hold = hold.clone();
+                if let (Hold::Standing { .. }, Some(run)) = (hold, &mut self.run) {
+                    // Released, it goes on at once.
+                    run.waits_until = None;
+                }
+            }
             Fact::TurnCut { cause } => self.cut(cause),
             Fact::TurnFinished { outcome, error, cause, .. } => {
                 if let Some(turn) = self.turn().map(|turn| turn.id) {
                     let (cause, error) = (cause.clone(), error.clone());
                     self.last_turn = Some(LastTurn { turn, outcome: *outcome, cause, error });
                 }
+                self.run = self.run.as_ref().map(|run| run.after(*outcome, cause.as_ref()));
                 self.phase = Phase::Idle;
             }
         }
         if self.status() != before {
             self.since = event.at;
+        }
+        match self.status() {
+            SessionStatus::Running | SessionStatus::Interrupted => self.start_work(event.at),
+            SessionStatus::Idle | SessionStatus::Paused => self.stop_work(event.at),
+        }
+        self.last_at = event.at;
+    }
+
+    fn start_turn(&mut self, turn: TurnId, prompt: Option<PromptId>) {
+        self.next_turn = turn.next();
+        self.phase = Phase::Running(Turn { id: turn, prompt, step: 0, calls: Vec::new(), usage: Usage::default() });
+    }
+
+    /// The run works.
+    fn start_work(&mut self, at: Timestamp) {
+        if let Some(run) = &mut self.run {
+            run.progress.working_since.get_or_insert(at);
+        }
+    }
+
+    /// The run waits for a person, or for nothing any more.
+    fn stop_work(&mut self, at: Timestamp) {
+        if let Some(run) = &mut self.run
+            && let Some(since) = run.progress.working_since.take()
+        {
+            run.progress.worked_ms += u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
         }
     }
 
@@ -173,4 +246,9 @@ impl State {
     pub(super) fn next_turn(&self) -> TurnId {
         self.next_turn
     }
+}
+
+/// What a session is called for its first words: their first line.
+fn title_of(words: &str) -> Option<String> {
+    words.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }

@@ -1,14 +1,16 @@
 //! The conversation as a state keeps it: the newest of it, for what is far too old fits into no request any more.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use holdpoint_common::{Event, Fact};
+use holdpoint_common::{Event, Fact, NOTES_KEPT};
 
 /// Bytes of the conversation that are kept at most, or only the newest prompt and what has come since. A request of
 /// 100,000 tokens would have to have over 600 bytes to each to need more.
 pub const KEPT: usize = 64 * 1024 * 1024;
 
-/// The prompts that were started, answers and results: the newest of them. Cheap to clone.
+/// The prompts that were started, answers and results: the newest of them. And what iterations of a run begin with: the
+/// run, tasks and notes. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Conversation {
     events: Arc<Vec<Arc<Event>>>,
@@ -40,8 +42,40 @@ impl Conversation {
         }
     }
 
+    /// Leaves what an iteration of a run begins with: its run, the tasks and the newest notes.
+    pub(super) fn begin_iteration(&mut self) {
+        let run = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::RunStarted { .. }));
+        let last_run = self.events.iter().rposition(run);
+        let (mut moved, mut notes) = (BTreeSet::new(), 0);
+        let mut kept: Vec<_> = (0..self.events.len())
+            .rev()
+            .filter(|at| match self.events[*at].fact() {
+                Some(Fact::RunStarted { .. }) => Some(*at) == last_run,
+                Some(Fact::TaskAdded { .. }) => true,
+                // Only where it has come to.
+                Some(Fact::TaskMoved { task, .. }) => moved.insert(*task),
+                Some(Fact::NoteTaken { .. }) => {
+                    notes += 1;
+                    notes <= NOTES_KEPT
+                }
+                _ => false,
+            })
+            .collect();
+        kept.reverse();
+        self.keep(&kept);
+        self.forgotten = 0;
+    }
+
+    /// Keeps these alone.
+    fn keep(&mut self, places: &[usize]) {
+        let kept: Vec<_> = places.iter().map(|at| Arc::clone(&self.events[*at])).collect();
+        self.forgotten += (self.events.len() - kept.len()) as u64;
+        self.weight = kept.iter().map(|event| event.weight()).sum();
+        self.events = Arc::new(kept);
+    }
+
     /// Keeps the newest three quarters of what may be kept, from where a prompt or an answer begins, and of a turn that is
-    /// longer its prompt, too. Not seldom by a little: what is forgotten is moved out of the way each time.
+    /// longer its prompt, too, or what its iteration began with. Not seldom by a little: what is forgotten is moved out of the way each time.
     fn forget(&mut self) {
         let (mut weight, mut from) = (0, self.events.len());
         for (at, event) in self.events.iter().enumerate().rev() {
@@ -58,12 +92,20 @@ impl Conversation {
             Some(event) if is_prompt(event) => None,
             _ => self.events[..from].iter().rposition(is_prompt),
         };
-        let kept: Vec<_> =
-            prompt.into_iter().chain(from..self.events.len()).map(|at| Arc::clone(&self.events[at])).collect();
-        self.forgotten += (self.events.len() - kept.len()) as u64;
-        self.weight = kept.iter().map(|event| event.weight()).sum();
-        self.events = Arc::new(kept);
+        let iteration =
+            self.events[..from].iter().rposition(|event| matches!(event.fact(), Some(Fact::IterationStarted { .. })));
+        let stands = |at: &usize| Some(*at) == prompt || Some(*at) == iteration || begins_iterations(&self.events[*at]);
+        let kept: Vec<_> = (0..from).filter(stands).chain(from..self.events.len()).collect();
+        self.keep(&kept);
     }
+}
+
+/// Whether it is of what iterations begin with.
+fn begins_iterations(event: &Event) -> bool {
+    matches!(
+        event.fact(),
+        Some(Fact::RunStarted { .. } | Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. })
+    )
 }
 
 #[cfg(test)]

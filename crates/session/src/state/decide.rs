@@ -6,7 +6,9 @@ mod gates;
 mod holds;
 mod jobs;
 mod restore;
+mod run;
 mod shutdown;
+mod tasks;
 
 use holdpoint_common::{AskCloseCause, Fact, Hold, PromptId, TurnId, Who, check_name};
 
@@ -22,6 +24,8 @@ pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decisio
     let mut draft = Draft { state, moment, facts: Vec::new(), effects: Vec::new() };
     let reply = match input {
         Input::Prompt { text, by } => draft.prompt(text, by)?,
+        Input::Run { request, by } => draft.run(request, by)?,
+        Input::WaitOver { iteration } => draft.wait_over(iteration),
         Input::Answer { ask, answer, by } => draft.answer(&ask, answer, by)?,
         Input::Interrupt { turn, by } => draft.interrupt(turn, by)?,
         Input::Hold { by } => draft.hold(by)?,
@@ -31,6 +35,7 @@ pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decisio
         Input::Close { by } => draft.close(by)?,
         Input::Shutdown => draft.shut_down()?,
         Input::Ask { turn, call, request } => draft.ask(turn, call, request),
+        Input::Tasks { turn, call, request } => draft.tasks(turn, call, request)?,
         Input::JobStarted { turn, call, command } => draft.job_started(turn, call, command),
         Input::JobEnded { job, end } => draft.job_ended(job, end),
         Input::Gate { turn, gate } => Reply::Gate(draft.gate(turn, gate)),
@@ -61,7 +66,8 @@ impl Draft<'_> {
         let waiting = self.state.queue.len();
         let starts = match &self.state.phase {
             Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
-            Phase::Idle => !matches!(self.state.hold, Hold::Standing { .. }),
+            // A run is given it with its next iteration.
+            Phase::Idle => !matches!(self.state.hold, Hold::Standing { .. }) && self.state.run.is_none(),
             Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => false,
         };
         if !starts && waiting >= limits.max_queued_prompts {

@@ -1,6 +1,6 @@
 //! What an input does to a session: the machine's answers.
 
-use holdpoint_common::{AnswerError, AskId, Fact, Hold, NameError, PromptId, TurnId};
+use holdpoint_common::{AnswerError, AskId, Fact, Hold, NameError, PromptId, TaskError, TurnId};
 use holdpoint_tools::AskReply;
 use thiserror::Error;
 
@@ -34,6 +34,13 @@ pub enum Effect {
         /// The turn.
         turn: TurnId,
     },
+    /// Come back with [`Input::WaitOver`](super::Input::WaitOver) after this.
+    Wait {
+        /// The iteration that failed.
+        iteration: u32,
+        /// Milliseconds.
+        wait_ms: u64,
+    },
     /// Wake the tool that waits on this ask.
     Wake {
         /// The ask.
@@ -55,6 +62,11 @@ pub enum Reply {
         /// 0 = started, 1 = next.
         position: usize,
     },
+    /// The run began.
+    RunStarted {
+        /// The turn of its first iteration; nothing if the session is held.
+        turn: Option<TurnId>,
+    },
     /// The answer counted.
     Answered,
     /// The turn is being cut.
@@ -62,6 +74,8 @@ pub enum Reply {
         /// Which.
         turn: TurnId,
     },
+    /// The run was between two turns, and is over.
+    RunInterrupted,
     /// There was no such turn to cut.
     NotRunning,
     /// The hold is now this.
@@ -114,6 +128,18 @@ pub enum Refused {
         /// The bound.
         most: usize,
     },
+    /// There is nothing in the goal of a run.
+    #[error("the goal is empty")]
+    EmptyGoal,
+    /// A run is under way.
+    #[error("a run is under way in this session")]
+    RunOpen,
+    /// A turn is open.
+    #[error("a turn is open; a run begins when there is none")]
+    TurnOpen,
+    /// The tasks and notes can't be changed so.
+    #[error(transparent)]
+    Task(#[from] TaskError),
     /// A session can't be called that.
     #[error(transparent)]
     Name(#[from] NameError),

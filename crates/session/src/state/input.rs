@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HoldShown, JobEnd, Limits,
-    Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, Timestamp, ToolResult, TurnId, Usage, Who,
+    Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId, Usage,
+    Who,
 };
 
 /// What can happen to a session.
@@ -16,6 +18,18 @@ pub enum Input {
         text: String,
         /// Who.
         by: Who,
+    },
+    /// A client begins a run.
+    Run {
+        /// What it is to reach, and what it may take.
+        request: RunRequest,
+        /// Who.
+        by: Who,
+    },
+    /// A run has waited long enough after an iteration that failed.
+    WaitOver {
+        /// That iteration.
+        iteration: u32,
     },
     /// A client answers an ask.
     Answer {
@@ -72,6 +86,15 @@ pub enum Input {
         call: CallId,
         /// What it asks.
         request: AskRequest,
+    },
+    /// A tool that runs wants something done to the tasks and notes.
+    Tasks {
+        /// Its turn.
+        turn: TurnId,
+        /// Its call.
+        call: CallId,
+        /// What it wants done.
+        request: TaskRequest,
     },
     /// A call has started a background job.
     JobStarted {

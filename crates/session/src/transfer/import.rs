@@ -192,6 +192,15 @@ fn rename(event: &mut Event, id: &SessionId) {
         | Fact::SessionRenamed { .. }
         | Fact::PromptAccepted { .. }
         | Fact::PromptReturned { .. }
+        | Fact::PromptDelivered { .. }
+        | Fact::RunStarted { .. }
+        | Fact::IterationStarted { .. }
+        | Fact::RunWaiting { .. }
+        | Fact::RunExtended { .. }
+        | Fact::RunFinished { .. }
+        | Fact::TaskAdded { .. }
+        | Fact::TaskMoved { .. }
+        | Fact::NoteTaken { .. }
         | Fact::TurnStarted { .. }
         | Fact::StepStarted
         | Fact::AssistantMessage(_)

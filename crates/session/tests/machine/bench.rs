@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta, EndedProcesses, Event, Fact,
     ItemId, JobEnd, Limits, Outcome, PauseKind, PauseRequest, PolicyMode, Question, QuestionRequest, RestoreCause,
-    SessionId, SessionSettings, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+    RunLimits, SessionId, SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
+    Usage, Who,
 };
 use holdpoint_session::state::{Clearance, Confirm, Decision, Gate, Input, Moment, Refused, Report, State, decide};
 
@@ -105,6 +107,26 @@ pub(super) fn ben() -> Who {
 
 pub(super) fn prompt(text: &str) -> Input {
     Input::Prompt { text: text.to_owned(), by: ann() }
+}
+
+/// A run of at most so many iterations at a time, with one task.
+pub(super) fn run(iterations: u64) -> Input {
+    let limits = RunLimits { iterations: std::num::NonZeroU64::new(iterations), ..RunLimits::default() };
+    let tasks = vec!["first".to_owned()];
+    Input::Run { request: RunRequest { tasks, limits, ..RunRequest::towards("a goal") }, by: ann() }
+}
+
+pub(super) fn tasks(turn: u64, call: u64, request: TaskRequest) -> Input {
+    Input::Tasks { turn: TurnId(turn), call: CallId(call), request }
+}
+
+pub(super) fn add_task(title: &str) -> TaskRequest {
+    TaskRequest::Add { titles: vec![title.to_owned()] }
+}
+
+/// Moves the task that is next in line for that.
+pub(super) fn next_task(to: TaskState) -> TaskRequest {
+    TaskRequest::Move { task: None, to }
 }
 
 pub(super) fn pause(kind: PauseKind) -> PauseRequest {

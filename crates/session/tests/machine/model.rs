@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskCloseCause, AskRequest, AsksMode, HoldShown, PauseKind, RestoreCause, SessionStatus, TurnId, Who,
+    Answer, AskCloseCause, AskRequest, AsksMode, HoldAt, HoldShown, Outcome, PauseKind, RestoreCause, SessionStatus,
+    TaskId, TaskRequest, TaskState, TurnId, Who,
 };
 use holdpoint_session::state::{CallStage, Clearance, Gate, GateReply, Input, Phase, Refused, Reply, Report, State};
 
@@ -29,6 +31,29 @@ struct OpenAsk {
     policy: Option<Option<String>>,
 }
 
+/// What holds a run by itself.
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    Iterations,
+    Tokens,
+    Failures,
+}
+
+#[derive(Debug)]
+struct Run {
+    iteration: u32,
+    tokens: u64,
+    failures: u32,
+    /// Granted at a time, and by now.
+    grants: [Option<u64>; 2],
+    limits: [Option<u64>; 2],
+    /// It waits after a failure.
+    waiting: bool,
+    /// A restart has cut its iteration.
+    cut: bool,
+    steps: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Model {
     name: String,
@@ -48,6 +73,13 @@ pub(super) struct Model {
     hold: HoldShown,
     queue: Vec<u64>,
     jobs: Vec<u64>,
+    run: Option<Run>,
+    /// What the hold that stands is for, where it is a limit.
+    limit: Option<Limit>,
+    /// Somebody has interrupted the open turn.
+    interrupted: bool,
+    tasks: Vec<&'static str>,
+    notes: usize,
 }
 
 impl Model {
@@ -68,6 +100,11 @@ impl Model {
             hold: HoldShown::Off,
             queue: vec![],
             jobs: vec![],
+            run: None,
+            limit: None,
+            interrupted: false,
+            tasks: vec![],
+            notes: 0,
         }
     }
 
@@ -75,6 +112,21 @@ impl Model {
     pub(super) fn told(&mut self, input: &Input, next: u64) -> String {
         match input {
             Input::Prompt { text, .. } => self.prompt(text),
+            Input::Run { request, .. } => self.run(request),
+            Input::WaitOver { iteration } => {
+                let waits = self.run.as_ref().is_some_and(|run| run.waiting && run.iteration == *iteration);
+                if !waits || self.at != At::Idle || self.hold != HoldShown::Off {
+                    return "Stale".to_owned();
+                }
+                self.start_iteration();
+                "Noted".to_owned()
+            }
+            Input::Tasks { turn, call, request } => {
+                if self.at != At::Running || turn.0 != self.turns || self.stage(call.0) != Some("started") {
+                    return "Stale".to_owned();
+                }
+                self.change_tasks(request)
+            }
             Input::Answer { ask, answer, by } => {
                 let ours = ask.session == session("bench");
                 self.answer(if ours { ask.seq } else { 0 }, answer, by)
@@ -136,7 +188,7 @@ impl Model {
         if matches!(self.at, At::Closing | At::Closed) {
             return "refused: closed".to_owned();
         }
-        let starts = self.at == At::Idle && self.hold == HoldShown::Off;
+        let starts = self.at == At::Idle && self.hold == HoldShown::Off && self.run.is_none();
         if !starts && self.queue.len() == self.room {
             return format!("refused: queue full, {} wait", self.room);
         }
@@ -156,6 +208,110 @@ impl Model {
             self.step = 0;
             self.at = At::Running;
         }
+    }
+
+    fn run(&mut self, request: &RunRequest) -> String {
+        let refused = match self.at {
+            At::Closing | At::Closed => "closed",
+            _ if self.run.is_some() => "a run is under way in this session",
+            At::Running | At::Cut => "a turn is open; a run begins when there is none",
+            At::Idle if request.goal.trim().is_empty() => "the goal is empty",
+            At::Idle if request.goal.len() > LONGEST => "65 bytes, at most 64",
+            At::Idle if request.tasks.iter().any(String::is_empty) => "the title is empty",
+            At::Idle => "",
+        };
+        if !refused.is_empty() {
+            return format!("refused: {refused}");
+        }
+        self.tasks.extend(request.tasks.iter().map(|_| "todo"));
+        let grants = [request.limits.iterations, request.limits.tokens].map(|limit| limit.map(|limit| limit.get()));
+        self.run = Some(Run {
+            iteration: 0,
+            tokens: 0,
+            failures: 0,
+            grants,
+            limits: grants,
+            waiting: false,
+            cut: false,
+            steps: request.hold_at == HoldAt::Step,
+        });
+        if self.hold == HoldShown::Standing {
+            return "RunStarted, held".to_owned();
+        }
+        self.start_iteration();
+        format!("RunStarted in {}", self.turns)
+    }
+
+    fn start_iteration(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        run.iteration += u32::from(!run.cut);
+        (run.cut, run.waiting) = (false, false);
+        self.queue.clear();
+        self.turns += 1;
+        self.step = 0;
+        self.at = At::Running;
+    }
+
+    /// What the run has come to.
+    fn reached(&self) -> Option<Limit> {
+        let run = self.run.as_ref()?;
+        let done = u64::from(run.iteration) - u64::from(run.cut);
+        if run.failures >= 3 {
+            Some(Limit::Failures)
+        } else if run.limits[0].is_some_and(|limit| done >= limit) {
+            Some(Limit::Iterations)
+        } else {
+            run.limits[1].filter(|limit| run.tokens >= *limit).map(|_| Limit::Tokens)
+        }
+    }
+
+    /// Goes on with a run between two turns, unless it has come to a limit.
+    fn go_on(&mut self, failed: bool) {
+        self.limit = self.reached();
+        if self.limit.is_some() {
+            self.hold = HoldShown::Standing;
+        } else if let Some(run) = self.run.as_mut().filter(|_| failed) {
+            run.waiting = true;
+        } else {
+            self.start_iteration();
+        }
+    }
+
+    /// Grants as much again.
+    fn grant(&mut self) {
+        let (Some(limit), Some(run)) = (self.limit.take(), &mut self.run) else { return };
+        run.failures = 0;
+        let of = match limit {
+            Limit::Iterations => 0,
+            Limit::Tokens => 1,
+            Limit::Failures => return,
+        };
+        run.limits[of] = run.limits[of].zip(run.grants[of]).map(|(limit, again)| limit + again);
+    }
+
+    fn change_tasks(&mut self, request: &TaskRequest) -> String {
+        let known = |task: &TaskId| (1..=self.tasks.len() as u64).contains(&task.0);
+        let unknown = |task: &TaskId| format!("refused: there is no task {task}");
+        match request {
+            TaskRequest::Look => {}
+            TaskRequest::Add { titles } if titles.iter().any(|title| title == " ") => {
+                return "refused: the title is empty".to_owned();
+            }
+            TaskRequest::Add { titles } => self.tasks.extend(titles.iter().map(|_| "todo")),
+            TaskRequest::Note { text, .. } if text.is_empty() => return "refused: the note is empty".to_owned(),
+            TaskRequest::Note { task: Some(task), .. } | TaskRequest::Move { task: Some(task), .. } if !known(task) => {
+                return unknown(task);
+            }
+            TaskRequest::Note { .. } => self.notes += 1,
+            TaskRequest::Move { task, to } => {
+                let from = if *to == TaskState::Doing { "todo" } else { "doing" };
+                let at = task.map(|task| task.0 as usize - 1);
+                let at = at.or_else(|| self.tasks.iter().position(|state| *state == from));
+                let Some(at) = at else { return format!("refused: no task is left that could be {to}") };
+                self.tasks[at] = task_word(*to);
+            }
+        }
+        "Noted".to_owned()
     }
 
     fn answer(&mut self, seq: u64, answer: &Answer, by: &Who) -> String {
@@ -197,9 +353,17 @@ impl Model {
     fn interrupt(&mut self, turn: Option<TurnId>) -> String {
         match self.at {
             At::Closed => return "refused: closed".to_owned(),
+            At::Idle if self.run.is_some() && turn.is_none() => {
+                self.run = None;
+                self.cut(At::Idle, "");
+                return "RunInterrupted".to_owned();
+            }
             At::Idle => return "NotRunning".to_owned(),
             _ if turn.is_some_and(|turn| turn.0 != self.turns) => return "NotRunning".to_owned(),
-            At::Running => self.cut(At::Cut, "refused: ask closed, the turn was interrupted"),
+            At::Running => {
+                self.interrupted = true;
+                self.cut(At::Cut, "refused: ask closed, the turn was interrupted");
+            }
             At::Cut | At::Closing => {}
         }
         format!("Interrupting {}", self.turns)
@@ -207,6 +371,7 @@ impl Model {
 
     fn cut(&mut self, to: At, asks: &str) {
         self.at = to;
+        self.limit = None;
         self.queue.clear();
         self.hold = HoldShown::Off;
         self.over_all(asks);
@@ -229,17 +394,25 @@ impl Model {
         if self.over() {
             return "refused: closed".to_owned();
         }
+        let before = self.hold;
         self.hold = match (to, self.hold, self.at) {
             (HoldShown::Off, ..) => HoldShown::Off,
             (_, HoldShown::Off, At::Idle) => HoldShown::Standing,
             (_, HoldShown::Off, _) => HoldShown::Requested,
             (_, is, _) => is,
         };
-        let held = self.held();
-        if self.hold == HoldShown::Off && self.at == At::Idle {
+        if let Some(run) = self.run.as_mut().filter(|_| self.hold == HoldShown::Standing) {
+            run.waiting = false;
+        }
+        if self.hold == HoldShown::Off && self.at == At::Idle && self.run.is_some() {
+            if before != HoldShown::Off {
+                self.grant();
+                self.go_on(false);
+            }
+        } else if self.hold == HoldShown::Off && self.at == At::Idle {
             self.start_next();
         }
-        held
+        self.held()
     }
 
     fn close(&mut self) -> String {
@@ -247,6 +420,7 @@ impl Model {
             At::Closed => return "refused: closed".to_owned(),
             At::Idle => {
                 self.jobs.clear();
+                self.run = None;
                 self.cut(At::Closed, "");
             }
             At::Running => self.cut(At::Closing, "refused: ask closed, the session was closed"),
@@ -284,7 +458,14 @@ impl Model {
     fn end_actor(&mut self) {
         self.stopping = false;
         self.jobs.clear();
-        self.hold = if self.queue.is_empty() { HoldShown::Off } else { HoldShown::Standing };
+        self.hold_what_waits();
+    }
+
+    fn hold_what_waits(&mut self) {
+        let waits = !self.queue.is_empty() || self.run.is_some();
+        self.hold = if waits { HoldShown::Standing } else { HoldShown::Off };
+        self.limit = None;
+        self.run.iter_mut().for_each(|run| run.waiting = false);
     }
 
     fn raise(&mut self, seq: u64, call: u64, request: &AskRequest, policy: Option<Option<String>>) {
@@ -306,7 +487,8 @@ impl Model {
     }
 
     fn step(&mut self) -> String {
-        if self.hold == HoldShown::Requested && self.step > 0 {
+        let at_steps = self.run.as_ref().is_none_or(|run| run.steps);
+        if self.hold == HoldShown::Requested && self.step > 0 && at_steps {
             self.hold = HoldShown::Standing;
         }
         if self.hold == HoldShown::Standing {
@@ -341,7 +523,7 @@ impl Model {
             Report::Answered(message) => {
                 self.calls.extend(message.calls.iter().map(|call| (call.id.0, "proposed")));
             }
-            Report::StepFinished { .. } => {}
+            Report::StepFinished { .. } => self.run.iter_mut().for_each(|run| run.tokens += 11),
             Report::ToolFinished(result) => {
                 if self.stage(result.call.0).is_none() {
                     return "Stale".to_owned();
@@ -352,13 +534,14 @@ impl Model {
                 self.over_all("refused: ask closed, its turn ended");
                 self.asks = open;
             }
-            Report::Finished { .. } => {
+            Report::Finished { outcome, .. } => {
                 self.over_all("refused: ask closed, its turn ended");
                 self.calls.clear();
+                self.iteration_over(*outcome);
                 self.at = if self.at == At::Closing { At::Closed } else { At::Idle };
                 self.hold = match self.hold {
                     _ if self.at == At::Closed => HoldShown::Off,
-                    HoldShown::Requested if self.queue.is_empty() => HoldShown::Off,
+                    HoldShown::Requested if self.queue.is_empty() && self.run.is_none() => HoldShown::Off,
                     HoldShown::Requested => HoldShown::Standing,
                     is => is,
                 };
@@ -369,11 +552,43 @@ impl Model {
                     self.end_actor();
                 }
                 if self.at == At::Idle && self.hold == HoldShown::Off {
-                    self.start_next();
+                    match &self.run {
+                        Some(_) => self.go_on(matches!(outcome, Outcome::Failed | Outcome::Panicked)),
+                        None => self.start_next(),
+                    }
                 }
             }
         }
         "Noted".to_owned()
+    }
+
+    /// What becomes of the run with the end of its turn.
+    fn iteration_over(&mut self, outcome: Outcome) {
+        let (was, interrupted) = (self.at, std::mem::take(&mut self.interrupted));
+        let Some(run) = &mut self.run else { return };
+        let open = self.tasks.iter().any(|state| matches!(*state, "todo" | "doing"));
+        let over = match (was, outcome) {
+            _ if interrupted || was == At::Closing => true,
+            (At::Cut, _) => {
+                run.cut = true;
+                false
+            }
+            (_, Outcome::Done) => {
+                run.failures = 0;
+                !open
+            }
+            (_, outcome) => {
+                match outcome {
+                    Outcome::Failed | Outcome::Panicked => run.failures += 1,
+                    Outcome::Limit => run.failures = 0,
+                    Outcome::Done | Outcome::Interrupted => {}
+                }
+                !open && !self.tasks.is_empty()
+            }
+        };
+        if over && (interrupted || was == At::Closing || self.queue.is_empty()) {
+            self.run = None;
+        }
     }
 
     fn restored(&mut self, cause: RestoreCause) -> String {
@@ -391,6 +606,13 @@ impl Model {
         self.over_all(&format!("refused: ask closed, {cause}"));
         self.asks = kept;
         self.calls.retain(|(_, stage)| keeps && *stage == "asking");
+        // It goes on where it was cut, unless somebody had ended it.
+        let over = std::mem::take(&mut self.interrupted) || self.at == At::Closing;
+        match &mut self.run {
+            Some(_) if over => self.run = None,
+            Some(run) if !keeps && self.at != At::Idle => run.cut = true,
+            _ => {}
+        }
         // A close that was accepted is not forgotten.
         self.at = if keeps {
             At::Running
@@ -399,7 +621,7 @@ impl Model {
         } else {
             At::Idle
         };
-        self.hold = if self.queue.is_empty() { HoldShown::Off } else { HoldShown::Standing };
+        self.hold_what_waits();
         "Noted".to_owned()
     }
 
@@ -417,6 +639,7 @@ impl Model {
             At::Cut | At::Closing => SessionStatus::Interrupted,
             _ if !self.asks.is_empty() || self.hold == HoldShown::Standing => SessionStatus::Paused,
             At::Running => SessionStatus::Running,
+            At::Idle if self.run.is_some() => SessionStatus::Running,
             At::Idle | At::Closed => SessionStatus::Idle,
         }
     }
@@ -426,8 +649,23 @@ impl Model {
         let open = matches!(self.at, At::Running | At::Cut | At::Closing);
         let turn = open.then_some((self.turns, self.step, &self.calls));
         let asks: Vec<_> = self.asks.iter().map(|ask| ask.seq).collect();
-        let Self { name, at, hold, queue, jobs, .. } = self;
-        format!("{name} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?}")
+        let Self { name, at, hold, queue, jobs, tasks, .. } = self;
+        let run =
+            self.run.as_ref().map(|run| (run.iteration, run.tokens, run.failures, run.waiting, run.cut, run.limits));
+        let notes = self.notes.min(20);
+        format!(
+            "{name} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?} run {run:?} tasks {tasks:?} \
+             notes {notes}"
+        )
+    }
+}
+
+fn task_word(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Todo => "todo",
+        TaskState::Doing => "doing",
+        TaskState::Done => "done",
+        TaskState::Dropped => "dropped",
     }
 }
 
@@ -466,5 +704,15 @@ pub(super) fn shown(state: &State) -> String {
     let queue: Vec<_> = snapshot.queue.iter().map(|queued| queued.prompt.0).collect();
     let jobs: Vec<_> = snapshot.jobs.iter().map(|job| job.id.0).collect();
     let (name, hold) = (&snapshot.settings.name, snapshot.hold.shown());
-    format!("{name} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?}")
+    let run = snapshot.run.as_ref().map(|run| {
+        let limits = [run.limits.iterations, run.limits.tokens].map(|limit| limit.map(|limit| limit.get()));
+        let progress = run.progress;
+        (progress.iteration, progress.tokens, run.failures, run.waits_until.is_some(), run.cut, limits)
+    });
+    let tasks: Vec<_> = snapshot.tasks.iter().map(|task| task_word(task.state)).collect();
+    let notes = snapshot.notes.len();
+    format!(
+        "{name} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?} run {run:?} tasks {tasks:?} \
+         notes {notes}"
+    )
 }

@@ -6,9 +6,10 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, Event, Fact, HoldShown, Outcome, PauseKind,
-    QuestionReply, RestoreCause, TurnId,
+    Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, Event, Fact, HoldAt, HoldShown, Outcome,
+    PauseKind, QuestionReply, RestoreCause, RunLimits, TaskId, TaskRequest, TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Decision, Gate, Input, Phase, Refused, Report, State};
 use proptest::prelude::*;
@@ -16,7 +17,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::bench::{
     Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started, pause,
-    piece, prompt, question, report, restored, session, step_finished, tool_finished,
+    piece, prompt, question, report, restored, session, step_finished, tasks, tool_finished,
 };
 use super::words;
 
@@ -131,7 +132,9 @@ impl Director {
     fn saw(&mut self, input: &Input, new: &[Arc<Event>]) {
         for event in new {
             match event.fact() {
-                Some(Fact::StepStarted | Fact::TurnStarted { .. }) => (self.answered, self.called) = (false, false),
+                Some(Fact::StepStarted | Fact::TurnStarted { .. } | Fact::IterationStarted { .. }) => {
+                    (self.answered, self.called) = (false, false)
+                }
                 Some(Fact::AssistantMessage(message)) => self.called = !message.calls.is_empty(),
                 _ => {}
             }
@@ -165,6 +168,10 @@ impl Director {
         match state.phase() {
             Phase::Closed => restored(RestoreCause::Unloaded),
             Phase::Idle if state.hold().shown() == HoldShown::Standing && a < 100 => Input::Release { by: ben() },
+            Phase::Idle if state.run().is_some() && a < 200 => {
+                Input::WaitOver { iteration: state.run().map_or(0, |run| run.progress.iteration) }
+            }
+            Phase::Idle if a.is_multiple_of(4) => some_run(b, c),
             Phase::Idle => prompt("go on"),
             Phase::Running(_) if !state.asks().is_empty() && a < 150 => {
                 let ask = &state.asks()[of(state.asks().len())];
@@ -176,7 +183,8 @@ impl Director {
                 match stage {
                     CallStage::Proposed | CallStage::Asking => gate(turn, cleared(call, c)),
                     CallStage::Approved { .. } | CallStage::Denied { .. } if c < 160 => gate(turn, cleared(call, a)),
-                    CallStage::Started if c < 110 => ask(turn, call, request(a)),
+                    CallStage::Started if c < 90 => ask(turn, call, request(a)),
+                    CallStage::Started if c < 140 => tasks(turn, call, some_tasks(a, b)),
                     CallStage::Approved { .. } | CallStage::Denied { .. } | CallStage::Started => {
                         report(turn, tool_finished(call))
                     }
@@ -187,7 +195,8 @@ impl Director {
                 if turn.step > 0 && !self.answered {
                     report(id, Report::Answered(message(state, c)))
                 } else if turn.step > 0 && !self.called {
-                    report(id, if c < 60 { step_finished() } else { finished(Outcome::Done) })
+                    let outcome = if c < 110 { Outcome::Failed } else { Outcome::Done };
+                    report(id, if c < 60 { step_finished() } else { finished(outcome) })
                 } else {
                     gate(id, Gate::Step)
                 }
@@ -217,7 +226,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         None => u64::from(b) % (next + 1),
     };
     let by = if c < 128 { ann() } else { ben() };
-    match kind % 34 {
+    match kind % 38 {
         0..=3 => match a {
             0..=9 => prompt(" "),
             10..=19 => prompt(&"x".repeat(LONGEST + 1)),
@@ -258,6 +267,9 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             draft: if c < 128 { vec![] } else { vec![piece(turn, state.turn().map_or(1, |turn| turn.step), next)] },
         },
         32 => Input::Shutdown,
+        34 => some_run(b, c),
+        35 => Input::WaitOver { iteration: u32::from(b % 4) },
+        36 | 37 => tasks(turn, call, some_tasks(a, b)),
         16..=18 => ask(turn, call, request(c)),
         19 => gate(turn, Gate::Step),
         20 | 21 => gate(turn, cleared(call, c)),
@@ -273,6 +285,28 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             let outcomes = [Outcome::Done, Outcome::Failed, Outcome::Panicked, Outcome::Limit, Outcome::Interrupted];
             report(turn, finished(outcomes[usize::from(c) % outcomes.len()]))
         }
+    }
+}
+
+/// A run that comes to its limits soon. Time is left out: the model has no clock.
+fn some_run(b: u8, c: u8) -> Input {
+    let some = |n: u8, of: u64| std::num::NonZeroU64::new(u64::from(n % 4) * of);
+    let limits = RunLimits { iterations: some(b, 1), tokens: some(c, 15), time_ms: None };
+    let goal = if b == 255 { " ".to_owned() } else { "x".repeat(if c == 255 { LONGEST + 1 } else { 9 }) };
+    let titles = (0..b % 3).map(|n| format!("task {n}")).chain((c == 1).then(String::new)).collect();
+    let hold_at = if c.is_multiple_of(3) { HoldAt::Step } else { HoldAt::Iteration };
+    Input::Run { request: RunRequest { goal, tasks: titles, limits, hold_at }, by: ann() }
+}
+
+fn some_tasks(a: u8, b: u8) -> TaskRequest {
+    let task = (b > 100).then(|| TaskId(u64::from(b) % 4));
+    match a % 8 {
+        0 | 1 => TaskRequest::Add { titles: vec!["one".to_owned(), if b < 20 { " " } else { "two" }.to_owned()] },
+        2 | 3 => TaskRequest::Move { task, to: TaskState::Doing },
+        4 | 5 => TaskRequest::Move { task, to: TaskState::Done },
+        6 => TaskRequest::Move { task, to: if b.is_multiple_of(2) { TaskState::Dropped } else { TaskState::Todo } },
+        _ if b < 30 => TaskRequest::Look,
+        _ => TaskRequest::Note { text: if b < 50 { String::new() } else { "known".to_owned() }, task },
     }
 }
 

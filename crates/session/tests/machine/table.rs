@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 
+use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply, RestoreCause, SessionStatus,
-    TurnId,
+    TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Gate, Input, Phase, Report};
 
 use super::bench::{
-    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started, pause,
-    piece, prompt, question, report, restored, session, step_finished, tool_finished,
+    Bench, LONGEST, add_task, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started,
+    next_task, pause, piece, prompt, question, report, restored, run, session, step_finished, tasks, tool_finished,
 };
 use super::words;
 
@@ -24,7 +25,7 @@ const CALL: u64 = 2;
 
 /// Every phase, by name. A queue has room for one.
 #[rustfmt::skip]
-const PHASES: [&str; 28] = [
+const PHASES: [&str; 34] = [
     // No turn; held, and nothing or one prompt waits.
     "idle", "held", "queued",
     // A turn before its first step, and in one.
@@ -43,6 +44,10 @@ const PHASES: [&str; 28] = [
     "cut", "cut/pausing",
     // The runtime stops while the turn is open, and one prompt waits.
     "stopping",
+    // In the first iteration of a run of one at a time, with a task; its call runs; a hold is requested.
+    "run", "run-started", "run-pausing",
+    // It has failed, and the next waits; the limit holds it, and one prompt waits; a restart has cut it.
+    "run-waiting", "run-limit", "run-restored",
     // The session is closed while the turn is open; the turn is down.
     "closing", "closed",
 ];
@@ -104,6 +109,14 @@ fn at(phase: &str) -> Bench {
         "cut" => asking().with([interrupt()]),
         "cut/pausing" => started().with([interrupt(), hold(), prompt("two")]),
         "stopping" => started().with([prompt("two"), Input::Shutdown]),
+        "run" => idle().with([run(1), gate(1, Gate::Step)]),
+        "run-started" => {
+            idle().with([run(1), gate(1, Gate::Step), report(1, Report::Answered(answer(1, 1))), gate(1, allow(CALL))])
+        }
+        "run-pausing" => idle().with([run(2), gate(1, Gate::Step), hold()]),
+        "run-waiting" => idle().with([run(2), gate(1, Gate::Step), report(1, finished(Outcome::Failed))]),
+        "run-limit" => idle().with([run(1), gate(1, Gate::Step), prompt("one"), report(1, finished(Outcome::Done))]),
+        "run-restored" => idle().with([run(1), gate(1, Gate::Step), restored(RestoreCause::Restart)]),
         "closing" => started().with([prompt("two"), close()]),
         "closed" => started().with([close(), report(1, finished(Outcome::Done))]),
         other => panic!("no phase `{other}`"),
@@ -128,6 +141,14 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("prompt", prompt("words")),
         ("prompt: empty", prompt(" \n")),
         ("prompt: too long", prompt(&"x".repeat(LONGEST + 1))),
+        ("run", run(3)),
+        ("run: no goal", Input::Run { request: RunRequest::towards(" \n"), by: ben() }),
+        ("wait over", Input::WaitOver { iteration: 1 }),
+        ("wait over: of another iteration", Input::WaitOver { iteration: 7 }),
+        ("tasks: add", tasks(turn, CALL, add_task("another"))),
+        ("tasks: start the next", tasks(turn, CALL, next_task(TaskState::Doing))),
+        ("tasks: by another call", tasks(turn, 99, add_task("another"))),
+        ("tasks: of another turn", tasks(stale, CALL, add_task("another"))),
         ("answer the last ask: resume", to(last(), Answer::Resume)),
         ("answer the last ask: approve", to(last(), Answer::Approve { always: false })),
         ("answer the last ask: approve always", to(last(), Answer::Approve { always: true })),
@@ -263,7 +284,8 @@ fn m_a1_every_phase_has_its_status() {
     for phase in PHASES {
         let status = match phase {
             "idle" | "idle/job" | "closed" => SessionStatus::Idle,
-            "held" | "queued" | "paused" | "asking" | "continue?" | "confirm?" | "question?" => SessionStatus::Paused,
+            "held" | "queued" | "paused" | "run-limit" | "run-restored" | "asking" | "continue?" | "confirm?"
+            | "question?" => SessionStatus::Paused,
             "cut" | "cut/pausing" | "stopping" | "closing" => SessionStatus::Interrupted,
             _ => SessionStatus::Running,
         };
@@ -277,12 +299,15 @@ fn every_phase_is_what_its_name_says() {
         let bench = at(phase);
         let state = &bench.state;
         let is = match state.phase() {
+            Phase::Idle if state.run().is_some() => "run-waiting run-limit run-restored",
             Phase::Idle if state.is_at_rest() => "idle",
             Phase::Idle => "held queued idle/job",
             Phase::Running(turn) if turn.step == 0 => "starting",
             Phase::Running(turn) => match turn.calls.first().map(|(_, stage)| stage) {
                 None => match state.hold().shown() {
+                    HoldShown::Off if state.run().is_some() => "run",
                     HoldShown::Off => "stepping busy",
+                    HoldShown::Requested if state.run().is_some() => "run-pausing",
                     HoldShown::Requested => "pausing",
                     HoldShown::Standing => "paused",
                 },
@@ -290,6 +315,7 @@ fn every_phase_is_what_its_name_says() {
                 Some(CallStage::Asking) => "asking",
                 Some(CallStage::Approved { .. }) => "approved",
                 Some(CallStage::Denied { .. }) => "denied",
+                Some(CallStage::Started) if state.run().is_some() => "run-started",
                 Some(CallStage::Started) => {
                     "started started/deny started/approve started/job continue? confirm? question?"
                 }
@@ -301,7 +327,7 @@ fn every_phase_is_what_its_name_says() {
         };
         assert!(is.split(' ').any(|name| name == phase), "{phase} is none of {is}");
         assert_eq!(phase.contains('?') || phase == "asking", !state.asks().is_empty(), "{phase}");
-        let waits = ["queued", "busy", "paused", "cut/pausing", "stopping"].contains(&phase);
+        let waits = ["queued", "busy", "paused", "cut/pausing", "stopping", "run-limit"].contains(&phase);
         assert_eq!(state.snapshot(0, 0, true).queue.len(), usize::from(waits), "{phase}");
     }
 }

@@ -232,7 +232,7 @@ fn invariant_2_nothing_changes_a_state_but_a_fact() {
 
 #[derive(Default)]
 struct TurnsAndPrompts {
-    open: Option<(TurnId, PromptId)>,
+    open: Option<(TurnId, Option<PromptId>)>,
     /// The open turn's steps so far.
     steps: u32,
     last: TurnId,
@@ -253,7 +253,12 @@ impl Watch for TurnsAndPrompts {
                 ensure!(*turn == self.last.next(), "{turn} came after {}", self.last);
                 let first = self.waiting.pop_front().map(|(prompt, _)| prompt);
                 ensure!(first == Some(*prompt), "{turn} began with {prompt}, first was {first:?}");
-                (self.open, self.last, self.steps) = (Some((*turn, *prompt)), *turn, 0);
+                (self.open, self.last, self.steps) = (Some((*turn, Some(*prompt))), *turn, 0);
+            }
+            if let Fact::IterationStarted { turn, .. } = fact {
+                ensure!(self.open.is_none(), "{turn} began in {:?}", self.open);
+                ensure!(*turn == self.last.next(), "{turn} came after {}", self.last);
+                (self.open, self.last, self.steps) = (Some((*turn, None)), *turn, 0);
             }
             self.steps += u32::from(matches!(fact, Fact::StepStarted));
             if event.turn.is_some() {
@@ -272,6 +277,12 @@ impl Watch for TurnsAndPrompts {
                     let at = self.waiting.iter().position(|waiting| *waiting == (*prompt, text.clone()));
                     ensure!(at.and_then(|at| self.waiting.remove(at)).is_some(), "{prompt} came back and did not wait");
                 }
+                Fact::PromptDelivered { prompt, .. } => {
+                    let first = self.waiting.pop_front().map(|(prompt, _)| prompt);
+                    ensure!(first == Some(*prompt), "{prompt} was delivered, first was {first:?}");
+                    let iteration = matches!(self.open, Some((_, None)));
+                    ensure!(iteration && self.steps == 0, "{prompt} was delivered in {:?}", self.open);
+                }
                 Fact::SessionClosed { .. } => {
                     ensure!(
                         self.open.is_none() && self.waiting.is_empty(),
@@ -288,7 +299,7 @@ impl Watch for TurnsAndPrompts {
         let queue = queue.into_iter().map(|queued| (queued.prompt, queued.text));
         ensure!(queue.eq(self.waiting.iter().cloned()), "waiting are {:?}", self.waiting);
         ensure!(self.waiting.len() <= ROOM, "{} wait", self.waiting.len());
-        if matches!(state.phase(), Phase::Idle) && *state.hold() == Hold::Off {
+        if matches!(state.phase(), Phase::Idle) && *state.hold() == Hold::Off && state.run().is_none() {
             ensure!(self.waiting.is_empty(), "idle, not held, and prompts wait");
         }
         Ok(())
@@ -375,7 +386,7 @@ impl Watch for NothingAfterTheCut {
                     self.cut = true;
                 }
                 Fact::TurnFinished { .. } => self.cut = false,
-                Fact::TurnStarted { turn, .. } => {
+                Fact::TurnStarted { turn, .. } | Fact::IterationStarted { turn, .. } => {
                     ensure!(!self.cut, "a turn began in the cut");
                     starts.push(Effect::Start { turn: *turn });
                 }
@@ -479,6 +490,8 @@ impl Watch for Receipts {
                         ensure!(asks.is_empty() && prompts.is_empty(), "{asks:?} {prompts:?} and no receipt");
                     }
                 }
+                // Between two turns of it, there is no receipt either.
+                Fact::RunFinished { .. } if matches!(seen.before.phase(), Phase::Idle) => self.prompts.clear(),
                 Fact::SessionClosed { .. } => {
                     // Closed while idle: the prompts came back, and there was no turn to have a receipt.
                     let idle = matches!(seen.before.phase(), Phase::Idle);
@@ -518,7 +531,10 @@ impl Watch for Interrupts {
                     Phase::Idle | Phase::Interrupting(..) | Phase::Closed => false,
                 };
                 ensure!(cuts == usize::from(hit), "{cuts} cuts");
-                ensure!(hit || seen.new.is_empty(), "an interrupt that hit nothing did something");
+                let ends_run = matches!(seen.outcome, Ok(decision) if decision.reply == Reply::RunInterrupted);
+                let between = matches!(seen.before.phase(), Phase::Idle) && seen.before.run().is_some();
+                ensure!(ends_run == (between && turn.is_none()), "between two turns of a run: {between}");
+                ensure!(hit || ends_run || seen.new.is_empty(), "an interrupt that hit nothing did something");
                 if hit {
                     ensure!(seen.after().snapshot(0, 0, true).queue.is_empty(), "prompts were not handed back");
                     ensure!(*seen.after().hold() == Hold::Off, "the hold was not cleared");
@@ -600,12 +616,15 @@ impl Watch for Holds {
             let boundary = match seen.input {
                 Input::Hold { .. } | Input::Toggle { .. } => matches!(before.phase(), Phase::Idle),
                 Input::Gate { gate: Gate::Step, .. } => before.turn().is_some_and(|turn| turn.step > 0),
-                Input::Report { .. } => !after.snapshot(0, 0, true).queue.is_empty(),
+                Input::Report { .. } => !after.snapshot(0, 0, true).queue.is_empty() || after.run().is_some(),
                 Input::Restored { .. } | Input::Shutdown => *cause == HoldCause::Restored,
                 Input::Prompt { .. }
                 | Input::Answer { .. }
                 | Input::Interrupt { .. }
                 | Input::Release { .. }
+                | Input::Run { .. }
+                | Input::WaitOver { .. }
+                | Input::Tasks { .. }
                 | Input::Rename { .. }
                 | Input::Close { .. }
                 | Input::Ask { .. }
@@ -621,13 +640,17 @@ impl Watch for Holds {
         }
         ensure!(!matches!((after.phase(), is), (Phase::Idle, HoldShown::Requested)), "idle and a hold requested");
         if was == HoldShown::Standing && is == HoldShown::Standing {
-            let began = seen.facts().find(|(_, fact)| matches!(fact, Fact::TurnStarted { .. } | Fact::StepStarted));
+            let began = seen.facts().find(|(_, fact)| {
+                matches!(fact, Fact::TurnStarted { .. } | Fact::IterationStarted { .. } | Fact::StepStarted)
+            });
             ensure!(began.is_none(), "{began:?} while held");
         }
         if let Input::Toggle { shown, .. } = seen.input {
             ensure!(*shown == was || seen.new.is_empty(), "a toggle that showed something else did something");
             let closed = matches!(before.phase(), Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }));
-            ensure!(*shown != was || closed || is != was, "a toggle did nothing");
+            // Released, a run may be held by its next limit.
+            let limit = matches!(after.hold(), Hold::Standing { cause: HoldCause::Limit { .. }, .. });
+            ensure!(*shown != was || closed || is != was || limit, "a toggle did nothing");
         }
         if matches!(seen.input, Input::Hold { .. } | Input::Release { .. } | Input::Toggle { .. }) {
             ensure!(before.asks() == after.asks(), "a hold answered an ask");
@@ -817,7 +840,8 @@ fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) ->
     }
     ensure!(snapshot.queue == before.snapshot(0, 0, true).queue, "the queue is now {:?}", snapshot.queue);
     let held = matches!(&snapshot.hold, Hold::Standing { cause: HoldCause::Restored, .. });
-    ensure!(held != snapshot.queue.is_empty(), "{:?} with {} waiting", snapshot.hold, snapshot.queue.len());
+    let waits = !snapshot.queue.is_empty() || snapshot.run.is_some();
+    ensure!(held == waits, "{:?} with {} waiting", snapshot.hold, snapshot.queue.len());
     ensure!(held || kept.is_some() || after.is_at_rest(), "not held, and not at rest");
     let over = |turn: &Turn| turn.calls.iter().filter(|call| kept.is_none() || !stands(call)).count();
     let open = before.turn().map(over).unwrap_or_default();

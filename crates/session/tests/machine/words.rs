@@ -40,6 +40,9 @@ pub(super) fn refusal(refused: &Refused) -> String {
 pub(super) fn reply(reply: &Reply) -> String {
     match reply {
         Reply::Prompted { prompt, position } => format!("Prompted {prompt} at {position}"),
+        Reply::RunStarted { turn: Some(turn) } => format!("RunStarted in {turn}"),
+        Reply::RunStarted { turn: None } => "RunStarted, held".to_owned(),
+        Reply::RunInterrupted => "RunInterrupted".to_owned(),
         Reply::Answered => "Answered".to_owned(),
         Reply::Interrupting { turn } => format!("Interrupting {turn}"),
         Reply::NotRunning => "NotRunning".to_owned(),
@@ -64,6 +67,7 @@ pub(super) fn hold(hold: &Hold) -> String {
         Hold::Requested { by, .. } => format!("requested by {by}"),
         Hold::Standing { cause: HoldCause::User { by }, .. } => format!("standing by {by}"),
         Hold::Standing { cause: HoldCause::Restored, .. } => "standing restored".to_owned(),
+        Hold::Standing { cause: HoldCause::Limit { reached }, .. } => format!("standing at {reached}"),
     }
 }
 
@@ -85,6 +89,17 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::SessionRenamed { name, .. } => format!("SessionRenamed({name})"),
         Fact::PromptAccepted { prompt, .. } => format!("PromptAccepted({prompt})"),
         Fact::PromptReturned { prompt, .. } => format!("PromptReturned({prompt})"),
+        Fact::PromptDelivered { prompt, iteration } => format!("PromptDelivered({prompt} to {iteration})"),
+        Fact::RunStarted { .. } => "RunStarted".to_owned(),
+        Fact::IterationStarted { turn, iteration, resumed } => {
+            format!("IterationStarted({iteration} as {turn}{})", if *resumed { ", resumed" } else { "" })
+        }
+        Fact::RunWaiting { .. } => "RunWaiting".to_owned(),
+        Fact::RunExtended { .. } => "RunExtended".to_owned(),
+        Fact::RunFinished { end, .. } => format!("RunFinished({end})"),
+        Fact::TaskAdded { task, .. } => format!("TaskAdded({task})"),
+        Fact::TaskMoved { task, to } => format!("TaskMoved({task} {to})"),
+        Fact::NoteTaken { .. } => "NoteTaken".to_owned(),
         Fact::TurnStarted { turn, prompt } => format!("TurnStarted({turn} on {prompt})"),
         Fact::StepStarted => "StepStarted".to_owned(),
         Fact::AssistantMessage(_) => "AssistantMessage".to_owned(),
@@ -116,6 +131,7 @@ pub(super) fn fact(fact: &Fact) -> String {
 fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Start { turn } => format!("Start {turn}"),
+        Effect::Wait { iteration, .. } => format!("Wait {iteration}"),
         Effect::Cancel { turn } => format!("Cancel {turn}"),
         Effect::Wake { ask, reply } => {
             let word = match reply {

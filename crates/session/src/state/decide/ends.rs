@@ -1,8 +1,8 @@
 //! How turns and sessions end: by a cut, by themselves, by a close.
 
 use holdpoint_common::{
-    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, HoldCause, JobEnd, Outcome, Receipt, StoppedTool, ToolResult,
-    ToolStatus, TurnId, Who,
+    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, HoldCause, JobEnd, Outcome, Receipt, RunEnd, StoppedTool,
+    ToolResult, ToolStatus, TurnId, Who,
 };
 
 use super::Draft;
@@ -13,6 +13,11 @@ impl Draft<'_> {
     pub(super) fn interrupt(&mut self, turn: Option<TurnId>, by: Who) -> Result<Reply, Refused> {
         match &self.state.phase {
             Phase::Closed => Err(Refused::Closed),
+            Phase::Idle if self.state.run.is_some() && turn.is_none() => {
+                self.hand_back();
+                self.end_run(RunEnd::Interrupted);
+                Ok(Reply::RunInterrupted)
+            }
             Phase::Idle => Ok(Reply::NotRunning),
             Phase::Running(open) | Phase::Interrupting(open, _) if turn.is_some_and(|turn| turn != open.id) => {
                 Ok(Reply::NotRunning)
@@ -73,6 +78,7 @@ impl Draft<'_> {
         if self.state.hold != Hold::Off {
             self.facts.push(Fact::HoldChanged { hold: Hold::Off });
         }
+        self.end_run(RunEnd::Closed);
         self.end_jobs(JobEnd::SessionClosed);
         self.facts.push(Fact::SessionClosed { by });
         self.effects.push(Effect::Stop);
@@ -103,13 +109,14 @@ impl Draft<'_> {
             },
             None => Fact::TurnFinished { outcome, error, cause: None, receipt: None, usage },
         });
+        let run = self.after_iteration(outcome, cut.map(|cut| &cut.cause));
         if let Some(by) = cut.and_then(|cut| cut.closing.clone()) {
             return self.end_session(by);
         }
         if cut.is_some_and(|cut| cut.stopping) {
-            return self.end_actor();
+            return self.end_actor(run.is_some());
         }
-        let waits = !self.state.queue.is_empty();
+        let waits = !self.state.queue.is_empty() || run.is_some();
         match &self.state.hold {
             Hold::Requested { by, .. } if waits => {
                 let cause = HoldCause::User { by: by.clone() };
@@ -117,7 +124,10 @@ impl Draft<'_> {
             }
             Hold::Requested { .. } => self.facts.push(Fact::HoldChanged { hold: Hold::Off }),
             Hold::Standing { .. } => {}
-            Hold::Off => self.start_next(),
+            Hold::Off => match run {
+                Some(run) => self.iterate(&run, outcome),
+                None => self.start_next(),
+            },
         }
     }
 

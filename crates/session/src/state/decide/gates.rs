@@ -1,6 +1,8 @@
 //! What a runner is told at its gates.
 
-use holdpoint_common::{AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldCause, TurnId};
+use holdpoint_common::{
+    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause, TurnId,
+};
 
 use super::Draft;
 use super::asks::denial;
@@ -22,7 +24,7 @@ impl Draft<'_> {
     pub(super) fn step_gate(&mut self, turn: &Turn) -> GateReply {
         match &self.state.hold {
             Hold::Standing { .. } => GateReply::Wait,
-            Hold::Requested { by, .. } if turn.step > 0 => {
+            Hold::Requested { by, .. } if turn.step > 0 && self.holds_at_steps() => {
                 let cause = HoldCause::User { by: by.clone() };
                 self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
                 GateReply::Wait
@@ -32,6 +34,11 @@ impl Draft<'_> {
                 GateReply::Go
             }
         }
+    }
+
+    /// Whether a hold stands at the end of a step: but for the iterations of a run that say otherwise, it does.
+    fn holds_at_steps(&self) -> bool {
+        self.state.run.as_ref().is_none_or(|run| run.settings.hold_at == HoldAt::Step)
     }
 
     pub(super) fn tool_gate(&mut self, turn: &Turn, call: CallId, clearance: Clearance) -> GateReply {

@@ -23,15 +23,22 @@ impl Draft<'_> {
         match (&self.state.phase, &self.state.hold) {
             (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => return Err(Refused::Closed),
             (_, Hold::Off) => {}
-            (Phase::Idle, Hold::Requested { .. } | Hold::Standing { .. }) => {
+            (Phase::Idle, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => {
                 self.facts.push(Fact::HoldChanged { hold: Hold::Off });
-                self.start_next();
+                match &self.state.run {
+                    Some(run) => self.release_run(run, hold),
+                    None => self.start_next(),
+                }
             }
             (Phase::Running(_) | Phase::Interrupting(..), Hold::Requested { .. } | Hold::Standing { .. }) => {
                 self.facts.push(Fact::HoldChanged { hold: Hold::Off });
             }
         }
-        Ok(Reply::Hold(Hold::Off))
+        // A run may have come to its next limit with it.
+        Ok(Reply::Hold(match self.facts.last() {
+            Some(Fact::HoldChanged { hold }) => hold.clone(),
+            _ => Hold::Off,
+        }))
     }
 
     pub(super) fn toggle(&mut self, shown: HoldShown, by: Who) -> Result<Reply, Refused> {

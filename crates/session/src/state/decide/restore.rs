@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AskCloseCause, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event, Fact, Hold, HoldCause,
-    JobEnd, Outcome, Receipt, RestoreCause,
+    JobEnd, Outcome, Receipt, RestoreCause, RunEnd,
 };
 
 use super::Draft;
@@ -21,6 +21,7 @@ impl Draft<'_> {
                 (AskCloseCause::Restart, CutCause::Restart, Outcome::Interrupted)
             }
         };
+        let mut run = self.state.run.is_some();
         match &self.state.phase {
             Phase::Idle | Phase::Closed => {}
             Phase::Running(turn) if cause != RestoreCause::Panic && turn.stands() => self.keep(turn),
@@ -29,6 +30,10 @@ impl Draft<'_> {
             Phase::Interrupting(turn, cut) => {
                 let receipt = Receipt { asks: cut.asks.clone(), prompts: cut.prompts.clone(), ..Receipt::default() };
                 self.bury(turn, ask_cause, Outcome::Interrupted, cut.cause.clone(), receipt);
+                if matches!(cut.cause, CutCause::User { .. }) {
+                    self.end_run(RunEnd::Interrupted);
+                    run = false;
+                }
                 if let Some(by) = cut.closing.clone() {
                     self.return_queue();
                     self.end_session(by);
@@ -37,13 +42,13 @@ impl Draft<'_> {
             }
         }
         self.end_jobs(JobEnd::Lost);
-        self.hold_what_waits();
+        self.hold_what_waits(run);
         Reply::Noted
     }
 
-    /// Holds the queue, if there is one: nothing starts by itself.
-    pub(super) fn hold_what_waits(&mut self) {
-        let hold = match (&self.state.hold, self.state.queue.is_empty()) {
+    /// Holds the queue and the run, if there are such: nothing starts by itself.
+    pub(super) fn hold_what_waits(&mut self, run: bool) {
+        let hold = match (&self.state.hold, self.state.queue.is_empty() && !run) {
             (_, true) => Hold::Off,
             (hold @ Hold::Standing { cause: HoldCause::Restored, .. }, false) => hold.clone(),
             (_, false) => Hold::Standing { cause: HoldCause::Restored, since: self.moment.now },

@@ -10,7 +10,7 @@ impl Draft<'_> {
     pub(super) fn shut_down(&mut self) -> Result<Reply, Refused> {
         match &self.state.phase {
             Phase::Closed => return Err(Refused::Closed),
-            Phase::Idle => self.end_actor(),
+            Phase::Idle => self.end_actor(self.state.run.is_some()),
             Phase::Running(turn) if turn.stands() => {
                 self.effects.push(Effect::Abandon { turn: turn.id });
                 self.let_stand(turn, AskCloseCause::Shutdown, &CutCause::Shutdown);
@@ -27,10 +27,10 @@ impl Draft<'_> {
         Ok(Reply::Stopping)
     }
 
-    /// Ends the actor of a session whose turn is over. Its queue waits for the restart.
-    pub(super) fn end_actor(&mut self) {
+    /// Ends the actor of a session whose turn is over. Its queue, and the run that is open, wait for the restart.
+    pub(super) fn end_actor(&mut self, run: bool) {
         self.end_jobs(JobEnd::Shutdown);
-        self.hold_what_waits();
+        self.hold_what_waits(run);
         self.effects.push(Effect::Stop);
     }
 }

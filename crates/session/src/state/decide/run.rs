@@ -1,0 +1,126 @@
+//! What a run does: which iteration follows, what holds it, how it ends.
+
+use holdpoint_common::api::RunRequest;
+use holdpoint_common::{
+    CutCause, Fact, Hold, HoldCause, Outcome, Run, RunEnd, RunLimit, RunProgress, RunSettings, TaskRequest, Timestamp,
+    Who,
+};
+
+use super::Draft;
+use crate::state::decision::{Effect, Refused, Reply};
+use crate::state::{Cut, Phase, queued};
+
+impl Draft<'_> {
+    pub(super) fn run(&mut self, request: RunRequest, by: Who) -> Result<Reply, Refused> {
+        match &self.state.phase {
+            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
+            _ if self.state.run.is_some() => return Err(Refused::RunOpen),
+            Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => return Err(Refused::TurnOpen),
+            Phase::Idle => {}
+        }
+        let RunRequest { goal, tasks, limits, hold_at } = request;
+        let most = self.moment.limits.max_prompt_bytes;
+        if goal.trim().is_empty() {
+            return Err(Refused::EmptyGoal);
+        }
+        if goal.len() > most {
+            return Err(Refused::PromptTooLong { bytes: goal.len(), most });
+        }
+        let added = self.state.tasks.decide(TaskRequest::Add { titles: tasks }, None)?;
+        let settings = RunSettings { goal, limits, hold_at };
+        self.facts.push(Fact::RunStarted { run: settings.clone(), by });
+        self.facts.extend(added);
+        let starts = !matches!(self.state.hold, Hold::Standing { .. });
+        if starts {
+            self.start_iteration(&Run::begun(settings));
+        }
+        Ok(Reply::RunStarted { turn: starts.then(|| self.state.next_turn()) })
+    }
+
+    /// The time after a failed iteration is over.
+    pub(super) fn wait_over(&mut self, iteration: u32) -> Reply {
+        let waits = |run: &&Run| run.waits_until.is_some() && run.progress.iteration == iteration;
+        match (&self.state.phase, &self.state.hold, self.state.run.as_ref().filter(waits)) {
+            (Phase::Idle, Hold::Off, Some(run)) => {
+                self.start_iteration(run);
+                Reply::Noted
+            }
+            // It was held meanwhile, went on, or ended.
+            (Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed, _, _) => Reply::Stale,
+        }
+    }
+
+    /// What becomes of the run with the end of its turn. Returns the run as it then is, if it goes on.
+    pub(super) fn after_iteration(&mut self, outcome: Outcome, cut: Option<&CutCause>) -> Option<Run> {
+        let run = self.state.run.as_ref()?.after(outcome, cut);
+        match cut {
+            Some(CutCause::User { .. }) => self.end_run(RunEnd::Interrupted),
+            // Told with the session's end.
+            Some(CutCause::Close { .. }) => {}
+            Some(CutCause::Shutdown | CutCause::Restart | CutCause::Panic) => return Some(run),
+            None if self.nothing_left(outcome) => self.end_run(RunEnd::Done),
+            None => return Some(run),
+        }
+        None
+    }
+
+    /// Whether a run has come to its end: no task is left, and nobody has said anything since.
+    fn nothing_left(&self, outcome: Outcome) -> bool {
+        let counts = self.state.tasks.counts();
+        // Without a list there is only the model's word for it.
+        let all = if counts.is_empty() { outcome == Outcome::Done } else { counts.open() == 0 };
+        all && self.state.queue.is_empty()
+    }
+
+    pub(super) fn end_run(&mut self, end: RunEnd) {
+        // With the turn it was interrupted in, if the session closes after that.
+        let told = self.facts.iter().any(|fact| matches!(fact, Fact::RunFinished { .. }));
+        if let Some(run) = self.state.run.as_ref().filter(|_| !told) {
+            let worked = run.progress.worked(self.moment.now).as_millis();
+            let worked_ms = u64::try_from(worked).unwrap_or(u64::MAX);
+            let progress = RunProgress { worked_ms, working_since: None, ..run.progress };
+            self.facts.push(Fact::RunFinished { end, progress });
+        }
+    }
+
+    /// Goes on with a run whose turn is over: now, after a wait, or not before it is released.
+    pub(super) fn iterate(&mut self, run: &Run, outcome: Outcome) {
+        if let Some(reached) = run.reached(self.moment.now) {
+            return self.hold_run(reached);
+        }
+        if run.failures == 0 || !matches!(outcome, Outcome::Failed | Outcome::Panicked) {
+            return self.start_iteration(run);
+        }
+        let wait_ms = self.moment.limits.run_retry_ms << (run.failures - 1).min(8);
+        self.facts.push(Fact::RunWaiting { until: Timestamp(self.moment.now.0 + wait_ms) });
+        self.effects.push(Effect::Wait { iteration: run.progress.iteration, wait_ms });
+    }
+
+    fn hold_run(&mut self, reached: RunLimit) {
+        let hold = Hold::Standing { cause: HoldCause::Limit { reached }, since: self.moment.now };
+        self.facts.push(Fact::HoldChanged { hold });
+    }
+
+    /// Goes on with a run that is released while no turn is open; what held it was `hold`.
+    pub(super) fn release_run(&mut self, run: &Run, hold: &Hold) {
+        let mut run = run.clone();
+        if let Hold::Standing { cause: HoldCause::Limit { reached }, .. } = hold {
+            run.extend(*reached);
+            self.facts.push(Fact::RunExtended { limits: run.limits });
+        }
+        match run.reached(self.moment.now) {
+            Some(reached) => self.hold_run(reached),
+            None => self.start_iteration(&run),
+        }
+    }
+
+    /// Starts the next iteration, or again the one that was cut, and gives it the prompts that wait.
+    fn start_iteration(&mut self, run: &Run) {
+        let (turn, resumed) = (self.state.next_turn(), run.cut);
+        let iteration = if resumed { run.progress.iteration } else { run.progress.iteration + 1 };
+        self.facts.push(Fact::IterationStarted { turn, iteration, resumed });
+        let waiting = self.state.queue.iter().filter_map(|event| queued(event));
+        self.facts.extend(waiting.map(|queued| Fact::PromptDelivered { prompt: queued.prompt, iteration }));
+        self.effects.push(Effect::Start { turn });
+    }
+}

@@ -1,0 +1,93 @@
+//! Tasks and notes of a session: the model's tool for them, the facts they are, and who sees them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+use holdpoint_common::{Fact, Outcome, TaskState, ToolStatus};
+use holdpoint_session::testing::{Harness, Recorder, reply};
+use serde_json::{Value, json};
+
+/// The result of the next call.
+async fn result(events: &mut Recorder) -> (ToolStatus, String) {
+    events
+        .until_new("a call's result", |event| match event.fact() {
+            Some(Fact::ToolFinished(result)) => Some((result.status, result.result.clone())),
+            _ => None,
+        })
+        .await
+}
+
+#[tokio::test]
+async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let told: [(Value, &str); 12] = [
+        (json!({"action": "next"}), "[no task is left]"),
+        (json!({"action": "list"}), "[no tasks]"),
+        (
+            json!({"action": "add", "titles": ["write it", " test\n it "]}),
+            "[0 done, 0 doing, 2 to do; next: task 1 [todo] write it]",
+        ),
+        (json!({"action": "start"}), "[0 done, 1 doing, 1 to do; next: task 1 [doing] write it]"),
+        (json!({"action": "finish"}), "[1 done, 0 doing, 1 to do; next: task 2 [todo] test it]"),
+        (json!({"action": "finish"}), "no task is left that could be done"),
+        (json!({"action": "note", "text": "port 80 is taken", "task": 2}), "[noted]"),
+        (json!({"action": "note", "text": " "}), "the note is empty"),
+        (json!({"action": "drop", "task": 9}), "there is no task 9"),
+        (
+            json!({"action": "add"}),
+            "not run: `titles` is missing: one line each, of at most 500 bytes, for what is to be done",
+        ),
+        (json!({"action": "drop", "task": 2}), "[1 done, 0 doing, 0 to do]"),
+        (
+            json!({"action": "list"}),
+            "task 1 [done] write it\ntask 2 [dropped] test it\nnote on task 2: port 80 is taken",
+        ),
+    ];
+    for (call, _) in &told {
+        harness.model.then(reply().call("tasks", call.clone()));
+    }
+    session.prompt("go").await.unwrap();
+    for (call, text) in told {
+        assert_eq!(result(&mut events).await.1, text, "{call}");
+    }
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let snapshot = session.snapshot();
+    let tasks: Vec<_> = snapshot.tasks.iter().map(|task| (task.title.as_str(), task.state)).collect();
+    assert_eq!(tasks, [("write it", TaskState::Done), ("test it", TaskState::Dropped)]);
+    assert_eq!(snapshot.notes[0].text, "port 80 is taken");
+    let listed = harness.sessions().list().await.unwrap();
+    assert_eq!(listed[0].tasks.to_string(), "✓1 ●0 ○0");
+}
+
+#[tokio::test]
+async fn m_b7_tasks_and_notes_outlive_the_actor() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    harness.model.then(reply().call("tasks", json!({"action": "add", "titles": ["one"]})));
+    harness.model.then(reply().call("tasks", json!({"action": "note", "text": "known"})));
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    session.panic_now().await;
+    harness.model.then(reply().call("tasks", json!({"action": "start"})));
+    session.prompt("go on").await.unwrap();
+    let snapshot = session.settled().await.unwrap();
+    assert_eq!((snapshot.tasks[0].state, snapshot.notes.len()), (TaskState::Doing, 1));
+}
+
+/// Many calls of one answer, side by side: each change is whole, and none is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_e7_calls_side_by_side_lose_no_task() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let calls = (0..40).fold(reply(), |reply, n| {
+        reply.call("tasks", json!({"action": "add", "titles": [format!("a{n}"), format!("b{n}")]}))
+    });
+    harness.model.then(calls);
+    session.prompt("go").await.unwrap();
+    let snapshot = session.settled().await.unwrap();
+    let ids: Vec<_> = snapshot.tasks.iter().map(|task| task.id.0).collect();
+    assert_eq!(ids, (1..=80).collect::<Vec<_>>());
+    for pair in snapshot.tasks.chunks(2) {
+        assert_eq!(pair[0].title[1..], pair[1].title[1..], "added together");
+    }
+}
