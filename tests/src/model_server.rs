@@ -52,7 +52,7 @@ pub struct ModelServer {
 pub struct Request {
     /// When its last byte was read.
     pub at: Instant,
-    /// Its path, with what follows `?`: `/v1/chat/completions`; of a request to a proxy, the whole address.
+    /// Its path, with what follows `?`: `/v1/chat/completions`.
     pub path: String,
     /// Its headers, names in lower case.
     pub headers: Vec<(String, String)>,
@@ -150,9 +150,7 @@ impl Shared {
 
     /// Records a request and says what to answer.
     fn receive(&self, request: Request) -> Reply {
-        // Asked as a proxy, it is the server.
-        let asked = request.path.strip_prefix("http://").and_then(|rest| Some(&rest[rest.find('/')?..]));
-        let refused = match Wire::of(asked.unwrap_or(&request.path)) {
+        let refused = match Wire::of(&request.path) {
             Some(wire) => wire.violations(&request),
             None => vec![format!("no such path: {}", request.path)],
         };

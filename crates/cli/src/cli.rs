@@ -7,17 +7,14 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
 use crate::commands::{
-    answer, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, models, new, policy,
-    prompt, rename, rm, run, show, status, transfer, wait,
+    answer, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, r#loop, models, new,
+    policy, prompt, rename, rm, run, show, status, transfer, wait,
 };
 use crate::error::{CliError, exit};
 use crate::folders::Folders;
-use crate::tui;
 use crate::ui::Ui;
 
 /// Runs coding agents that stop and ask, that can be held, and that leave nothing running
-///
-/// Without a command, on a terminal: the screen with all sessions.
 #[derive(Debug, Parser)]
 #[command(name = "holdpoint", version, disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -32,6 +29,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Args),
+    Loop(r#loop::Args),
     New(new::Args),
     #[command(alias = "ls")]
     List(list::Args),
@@ -93,6 +91,7 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
     let folders = Folders::find(cli.state_dir)?;
     match cli.command {
         Some(Command::Run(args)) => run::carry_out(&args, &folders, ui),
+        Some(Command::Loop(args)) => r#loop::carry_out(&args, &folders, ui),
         Some(Command::New(args)) => new::carry_out(&args, &folders, ui),
         Some(Command::List(args)) => list::carry_out(&args, &folders, ui),
         Some(Command::Attach(args)) => attach::carry_out(&args, &folders, ui),
@@ -119,8 +118,10 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
         Some(Command::Policy(args)) => policy::carry_out(&args, &folders, ui),
         Some(Command::Config(args)) => config::carry_out(&args, &folders, ui),
         Some(Command::Completions(args)) => completions::carry_out(&args, ui),
-        None if tui::can_be_shown() => tui::show(None, &folders, ui),
-        None => list::plain(&folders, ui),
+        None => {
+            ui.print(&Cli::command().render_help().to_string())?;
+            Ok(0)
+        }
     }
 }
 

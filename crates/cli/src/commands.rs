@@ -11,6 +11,7 @@ pub(crate) mod inbox;
 pub(crate) mod interrupt;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod r#loop;
 pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod policy;

@@ -1,20 +1,26 @@
 //! Follows a session: events to the user, keys to the session.
 
 pub(crate) mod asked;
+mod asking;
 mod human;
+mod iterations;
+pub(crate) mod runs;
+mod view;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use holdpoint_common::{Answer, AnsweredBy, AskId, AskRequest, AsksMode, Event, Fact, Outcome, PauseKind};
+use holdpoint_common::{Answer, AnsweredBy, AskId, AskRequest, AsksMode, Event, Fact, Outcome, PauseKind, RunEnd};
 use holdpoint_session::state::Refused;
-use holdpoint_session::{AttachFrom, Attachment, ClientEnd, SessionError, SessionHandle};
+use holdpoint_session::{AttachFrom, Attachment, ClientEnd, RunRequest, SessionError, SessionHandle};
 use holdpoint_tools::shown::prose;
 use tokio::sync::mpsc;
 
-pub(crate) use self::human::Human;
-use crate::asking::{Asking, Entry, Pressed};
+use self::asking::{Asking, Entry, Pressed};
+use self::human::Human;
+pub(crate) use self::iterations::Iterations;
+pub(crate) use self::view::View;
 use crate::daemon::Daemon;
 use crate::error::{CliError, FAILED};
 use crate::folders::Folders;
@@ -44,11 +50,32 @@ pub(crate) struct Followed<'a> {
     pub(crate) daemon: Option<&'a Folders>,
 }
 
+/// What a session is given to do.
+pub(crate) enum Begin {
+    /// A prompt: one turn.
+    Prompt(String),
+    /// A run of iterations.
+    Run(RunRequest),
+}
+
+/// How far a session is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// To the end of the turn.
+    Turn,
+    /// To the end of the run.
+    Run,
+    /// Until the user leaves.
+    Left,
+}
+
 /// How following ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The turn ended.
     Turn(Outcome),
+    /// The run ended.
+    Run(RunEnd),
     /// The session was closed.
     Closed,
     /// The user left it.
@@ -60,13 +87,11 @@ pub(crate) struct Follower<'a> {
     session: SessionHandle,
     daemon: Option<&'a Folders>,
     attachment: Attachment,
-    /// To the end of the turn; else until the user leaves.
-    one_turn: bool,
+    until: Until,
     /// Where asks are answered by keys.
     terminal: Option<Terminal>,
     leaving: Leaving,
-    /// None: events are written as they are.
-    human: Option<Human>,
+    view: View,
     ui: &'a mut Ui,
     /// The last event that was handled.
     after: u64,
@@ -86,7 +111,7 @@ impl<'a> Follower<'a> {
         followed: Followed<'a>,
         terminal: Option<Terminal>,
         leaving: Leaving,
-        human: Option<Human>,
+        view: View,
         ui: &'a mut Ui,
     ) -> Result<Self, CliError> {
         let Followed { session, from, daemon } = followed;
@@ -96,10 +121,10 @@ impl<'a> Follower<'a> {
             session,
             daemon,
             attachment,
-            one_turn: false,
+            until: Until::Left,
             terminal,
             leaving,
-            human,
+            view,
             ui,
             after: from.after,
             confirms: Vec::new(),
@@ -111,10 +136,18 @@ impl<'a> Follower<'a> {
         })
     }
 
-    /// Prompts, follows the turn to its end, closes the session. Returns the exit code.
-    pub(crate) async fn run(mut self, prompt: String) -> Result<i32, CliError> {
-        self.one_turn = true;
-        self.session.prompt(prompt).await?;
+    /// Gives it something to do, follows it to the end of that, closes the session. Returns the exit code.
+    pub(crate) async fn run(mut self, begin: Begin) -> Result<i32, CliError> {
+        match begin {
+            Begin::Prompt(prompt) => {
+                self.until = Until::Turn;
+                self.session.prompt(prompt).await?;
+            }
+            Begin::Run(request) => {
+                self.until = Until::Run;
+                self.session.start_run(request).await?;
+            }
+        }
         if self.leaving.code().is_some() {
             // The signal came before there was a turn to interrupt.
             self.session.interrupt(None).await?;
@@ -165,7 +198,7 @@ impl<'a> Follower<'a> {
         while self.ended.is_none() {
             tokio::select! {
                 biased;
-                () = self.leaving.asked(), if !self.one_turn => self.ended = Some(Ended::Left),
+                () = self.leaving.asked(), if self.until == Until::Left => self.ended = Some(Ended::Left),
                 Some((key, at)) = self.pressed.recv() => self.press(key, at).await?,
                 count = self.attachment.next_batch(&mut batch, BATCH) => {
                     if count == 0 {
@@ -177,6 +210,9 @@ impl<'a> Follower<'a> {
                     }
                     self.show(&mut batch)?;
                     self.ask()?;
+                    if self.ended.is_none() {
+                        self.view.progress(&self.session.snapshot(), self.ui)?;
+                    }
                     self.ui.flush()?;
                 }
             }
@@ -204,7 +240,7 @@ impl<'a> Follower<'a> {
             attached => attached?,
         };
         let told_to = self.attachment.snapshot().seq;
-        self.human.iter_mut().for_each(|human| human.resume(told_to));
+        self.view.resume(told_to);
         Ok(())
     }
 
@@ -223,10 +259,7 @@ impl<'a> Follower<'a> {
             if let Some(fact) = event.fact() {
                 self.note(fact);
             }
-            match &mut self.human {
-                Some(human) => human.show(&event, self.ui)?,
-                None => self.ui.event(&event)?,
-            }
+            self.view.show(&event, self.ui)?;
         }
         Ok(())
     }
@@ -244,9 +277,14 @@ impl<'a> Follower<'a> {
                     *by == AnsweredBy::Setting { asks: AsksMode::Deny } && matches!(answer, Answer::Deny { .. });
                 self.denied_unseen |= unseen && self.confirms.contains(ask);
             }
-            Fact::TurnFinished { outcome, .. } if self.one_turn => self.ended = Some(Ended::Turn(*outcome)),
+            Fact::TurnFinished { outcome, .. } if self.until == Until::Turn => {
+                self.ended = Some(Ended::Turn(*outcome));
+            }
+            Fact::RunFinished { end, .. } if self.until == Until::Run => self.ended = Some(Ended::Run(*end)),
             // No turn will come of it.
-            Fact::PromptReturned { .. } if self.one_turn => self.ended = Some(Ended::Turn(Outcome::Interrupted)),
+            Fact::PromptReturned { .. } if self.until == Until::Turn => {
+                self.ended = Some(Ended::Turn(Outcome::Interrupted));
+            }
             Fact::SessionClosed { .. } => self.ended = self.ended.or(Some(Ended::Closed)),
             _ => {}
         }
@@ -287,7 +325,7 @@ impl<'a> Follower<'a> {
     /// Does what a key means.
     async fn press(&mut self, key: Key, at: Instant) -> Result<(), CliError> {
         let Some((asking, _)) = &mut self.asking else { return Ok(()) };
-        if key == Key::Ctrl('c') && !self.one_turn {
+        if key == Key::Ctrl('c') && self.until == Until::Left {
             self.ended = Some(Ended::Left);
             return Ok(());
         }
@@ -324,9 +362,11 @@ impl<'a> Follower<'a> {
 
     fn code(&self) -> i32 {
         match self.ended {
-            Some(Ended::Turn(Outcome::Done)) if self.denied_unseen => DENIED_UNSEEN,
-            Some(Ended::Turn(Outcome::Done)) => 0,
-            Some(Ended::Turn(Outcome::Interrupted) | Ended::Closed) => self.leaving.code().unwrap_or(INTERRUPTED),
+            Some(Ended::Turn(Outcome::Done) | Ended::Run(RunEnd::Done)) if self.denied_unseen => DENIED_UNSEEN,
+            Some(Ended::Turn(Outcome::Done) | Ended::Run(RunEnd::Done)) => 0,
+            Some(
+                Ended::Turn(Outcome::Interrupted) | Ended::Run(RunEnd::Interrupted | RunEnd::Closed) | Ended::Closed,
+            ) => self.leaving.code().unwrap_or(INTERRUPTED),
             Some(Ended::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | Ended::Left) | None => FAILED,
         }
     }

@@ -1,6 +1,5 @@
 //! The program `holdpoint`: runs coding agents from a terminal, a script or a service.
 
-mod asking;
 mod cli;
 mod commands;
 mod daemon;
@@ -11,13 +10,11 @@ mod log;
 mod open;
 mod policy;
 mod runtime;
-mod said;
 mod select;
 mod sessions;
 mod signals;
 mod table;
 mod terminal;
-mod tui;
 mod ui;
 mod words;
 

@@ -14,6 +14,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 64 * 1024;
 
+/// Goes to the beginning of a line of a terminal, and clears it.
+const CLEAR: &str = "\r\x1b[K";
+
 /// What stands before what the user types.
 const MARK: &str = "> ";
 
@@ -43,6 +46,8 @@ struct Stream {
     open: bool,
     /// Cells that what the user types takes on it, if it is for that.
     typed: Option<usize>,
+    /// It tells how far something is, until something else is to be told.
+    passing: bool,
 }
 
 /// How a line on standard error looks, where it may look like anything.
@@ -185,6 +190,25 @@ impl Ui {
         self.flush()
     }
 
+    /// Shows how far something is, on the last line of standard error, until something else is to be told there. Nothing
+    /// where that is no terminal.
+    pub(crate) fn progress(&mut self, line: &str) -> io::Result<()> {
+        // What the user types stands there.
+        if !self.err.styled || self.err.typed.is_some() {
+            return Ok(());
+        }
+        self.turn_to(Side::Err)?;
+        if !self.err.passing {
+            self.err.end_line();
+        }
+        let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(2);
+        let shown = beginning_of(line, columns - 1);
+        self.err.put(Style::Plain, CLEAR);
+        self.err.put(Style::Plain, shown);
+        (self.err.open, self.err.passing) = (true, true);
+        self.flush()
+    }
+
     /// Says what went wrong and what to do.
     pub(crate) fn fault(&mut self, what: &str, hint: Option<&str>) {
         // Standard output may be what failed.
@@ -235,14 +259,16 @@ impl Stream {
             styled: is_terminal && !plain,
             open: false,
             typed: None,
+            passing: false,
         }
     }
 
     /// Ends the line if it is open, where a failure concerns nobody.
     fn end_line(&mut self) {
         self.typed = None;
+        let passing = std::mem::take(&mut self.passing);
         if std::mem::take(&mut self.open) {
-            self.put(Style::Plain, "\n");
+            self.put(Style::Plain, if passing { CLEAR } else { "\n" });
         }
     }
 
@@ -264,6 +290,20 @@ fn end_of(text: &str, cells: usize) -> &str {
     };
     let start = text.char_indices().rev().take_while(fits).last().map_or(text.len(), |(at, _)| at);
     &text[start..]
+}
+
+/// As much of a text's beginning as fits into so many cells.
+fn beginning_of(text: &str, cells: usize) -> &str {
+    let mut left = cells;
+    let mut is_over = |character: char| match left.checked_sub(character.width().unwrap_or_default()) {
+        Some(rest) => {
+            left = rest;
+            false
+        }
+        None => true,
+    };
+    let end = text.char_indices().find(|(_, character)| is_over(*character));
+    &text[..end.map_or(text.len(), |(at, _)| at)]
 }
 
 #[cfg(test)]

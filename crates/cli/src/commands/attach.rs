@@ -1,48 +1,37 @@
 //! `holdpoint attach`
 
-use holdpoint_session::AttachFrom;
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::folders::Folders;
-use crate::follow::{Ended, Followed, Follower, Human};
+use crate::follow::{Ended, Followed, Follower, View};
 use crate::runtime::runtime;
 use crate::select::StreamArgs;
 use crate::sessions::sessions;
 use crate::signals::{self, Signalled};
 use crate::terminal::Terminal;
-use crate::tui;
 use crate::ui::{Style, Ui};
 
 /// Shows what a session does, from what it did last on, and takes answers
 ///
-/// On a terminal: the screen, with the session open. With --plain, --json, --after or --limit, or without a
-/// terminal, the model's words go to standard output, everything about them to standard error. Where it asks,
+/// The model's words go to standard output, everything about them to standard error. Where it asks,
 /// you answer by keys. Ctrl+C detaches: the session goes on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     stream: StreamArgs,
-
-    /// Writes line after line instead of showing a screen
-    #[arg(long)]
-    plain: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let all = args.stream.from() == AttachFrom::start();
-    if all && !args.plain && !args.stream.json && tui::can_be_shown() {
-        return tui::show(Some(args.stream.session()), folders, ui);
-    }
     let terminal = if args.stream.json { None } else { Terminal::find().filter(|_| ui.err_is_terminal()) };
     let leaving = signals::watch(Signalled::Detaches, terminal.clone())
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
     runtime()?.block_on(async {
         let session = sessions(folders, "attach").await?.get(args.stream.session()).await?;
         let name = prose_line(&session.snapshot().settings.name).into_owned();
-        let human = (!args.stream.json).then(|| Human::new(terminal.is_some()));
+        let view = View::steps(args.stream.json, terminal.is_some());
         let followed = Followed { session, from: args.stream.from(), daemon: Some(folders) };
-        let ended = Follower::attach(followed, terminal, leaving, human, ui).await?.watch().await?;
+        let ended = Follower::attach(followed, terminal, leaving, view, ui).await?.watch().await?;
         if !args.stream.json {
             let what = match ended {
                 Ended::Closed => "the session was closed".to_owned(),

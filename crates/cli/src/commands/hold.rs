@@ -1,6 +1,6 @@
 //! `holdpoint hold` and `release`
 
-use holdpoint_common::Hold;
+use holdpoint_common::{Hold, HoldCause};
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::ui::Ui;
 
 /// Stops sessions at their next boundary: at the end of a step, never in the middle of one
 ///
-/// An idle session stops at once: prompts wait until it is released.
+/// An idle session stops at once: prompts wait until it is released. A run stops at the end of its iteration.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HoldArgs {
     #[command(flatten)]
@@ -21,6 +21,8 @@ pub(crate) struct HoldArgs {
 }
 
 /// Lets sessions go on that are held
+///
+/// A run that is held by a limit is granted as much again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReleaseArgs {
     #[command(flatten)]
@@ -58,6 +60,7 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
             let now = match now {
                 Hold::Off => "goes on".to_owned(),
                 Hold::Requested { .. } => "PAUSING... (at its next boundary)".to_owned(),
+                Hold::Standing { cause: HoldCause::Limit { reached }, .. } => format!("⏸ PAUSED: {reached}"),
                 Hold::Standing { cause, .. } => format!("⏸ PAUSED ({})", prose_line(&cause.to_string())),
             };
             ui.print(&format!("{name}: {now}\n"))?;

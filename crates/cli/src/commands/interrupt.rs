@@ -13,7 +13,7 @@ use crate::ui::Ui;
 
 /// Ends what sessions do now, and all that it has started; says what that was
 ///
-/// Prompts that wait are handed back, not run.
+/// Prompts that wait are handed back, not run. A run ends with it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -36,6 +36,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let found = session.interrupt(None).await?;
             let (what, end) = match found {
                 Interruption::NotRunning => ("nothing was running", None),
+                Interruption::RunEnded => ("the run is over", None),
                 Interruption::Interrupting(_) if args.no_wait => ("interrupting", None),
                 Interruption::Interrupting(turn) => ("Agent interrupted", Some(turn.end().await?)),
             };

@@ -1,7 +1,9 @@
 //! `holdpoint list`
 
+use std::time::SystemTime;
+
 use holdpoint_common::api::SessionList;
-use holdpoint_common::{Hold, SessionStatus, SessionSummary};
+use holdpoint_common::{Hold, HoldCause, RunProgress, SessionStatus, SessionSummary, TaskCounts, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
@@ -9,8 +11,8 @@ use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::Filter;
 use crate::sessions::sessions;
-use crate::table::{age, table};
-use crate::ui::{Style, Ui};
+use crate::table::{age, span, table};
+use crate::ui::Ui;
 
 /// Lists sessions: live ones first, the newest first
 #[derive(Debug, clap::Args)]
@@ -34,27 +36,13 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     listed.retain(|session| wanted(session) && (session.live || !args.live));
     if args.json {
         ui.json(&SessionList { sessions: listed })?;
+    } else if listed.is_empty() {
+        ui.print("No sessions. `holdpoint new` opens one.\n")?;
     } else {
-        print(&listed, ui)?;
+        let rows: Vec<_> = listed.iter().map(row).collect();
+        ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows))?;
     }
     Ok(0)
-}
-
-/// What the program shows without a command where there is no terminal for its screen.
-pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let listed = runtime()?.block_on(async { Ok::<_, CliError>(sessions(folders, "list").await?.list().await?) })?;
-    print(&listed, ui)?;
-    ui.line(Style::Dim, "hint: on a terminal this is a screen with all of them; `holdpoint --help` has every command")?;
-    ui.flush()?;
-    Ok(0)
-}
-
-fn print(listed: &[SessionSummary], ui: &mut Ui) -> std::io::Result<()> {
-    if listed.is_empty() {
-        return ui.print("No sessions. `holdpoint new` opens one.\n");
-    }
-    let rows: Vec<_> = listed.iter().map(row).collect();
-    ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows))
 }
 
 fn row(session: &SessionSummary) -> [String; 7] {
@@ -69,10 +57,18 @@ fn row(session: &SessionSummary) -> [String; 7] {
     ]
 }
 
+/// How far a run is: `#3 ✓2 ●1 ○3, 1200 tokens, 12m`.
+fn progress(run: &RunProgress, tasks: TaskCounts) -> String {
+    let tasks = if tasks.is_empty() { String::new() } else { format!(" {tasks}") };
+    let worked = run.worked(Timestamp::from(SystemTime::now()));
+    format!("#{}{tasks}, {} tokens, {}", run.iteration, run.tokens, span(worked))
+}
+
 /// What it does, and why it does not go on.
 pub(crate) fn status(session: &SessionSummary) -> String {
     let status = match (&session.waits_for, &session.hold, session.status) {
         (Some(ask), ..) => format!("asks ({})", prose_line(ask.request.tool_name())),
+        (None, Hold::Standing { cause: HoldCause::Limit { reached }, .. }, _) => format!("held ({reached})"),
         (None, Hold::Standing { .. }, _) => "held".to_owned(),
         (None, Hold::Requested { .. }, _) => "pausing".to_owned(),
         (None, Hold::Off, SessionStatus::Idle) => match &session.last_turn {
@@ -80,6 +76,10 @@ pub(crate) fn status(session: &SessionSummary) -> String {
             None => "idle".to_owned(),
         },
         (None, Hold::Off, status) => status.to_string(),
+    };
+    let status = match &session.run {
+        Some(run) => format!("{status}, {}", progress(run, session.tasks)),
+        None => status,
     };
     if session.live { status } else { format!("saved, {status}") }
 }

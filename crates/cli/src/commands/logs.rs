@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::folders::Folders;
-use crate::follow::{Followed, Follower, Human};
+use crate::follow::{Followed, Follower, View};
 use crate::runtime::runtime;
 use crate::select::StreamArgs;
 use crate::sessions::sessions;
@@ -27,9 +27,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
     runtime()?.block_on(async {
         let session = sessions(folders, "logs").await?.get(args.stream.session()).await?;
-        let human = (!args.stream.json).then(|| Human::new(false));
+        let view = View::steps(args.stream.json, false);
         let followed = Followed { session, from: args.stream.from(), daemon: Some(folders) };
-        let follower = Follower::attach(followed, None, leaving, human, ui).await?;
+        let follower = Follower::attach(followed, None, leaving, view, ui).await?;
         match args.follow {
             true => follower.watch().await.map(|_| 0),
             false => follower.past().await.map(|()| 0),

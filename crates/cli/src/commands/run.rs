@@ -10,7 +10,7 @@ use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::folders::Folders;
-use crate::follow::{Followed, Follower, Human};
+use crate::follow::{Begin, Followed, Follower, View};
 use crate::open::OpenArgs;
 use crate::runtime::runtime;
 use crate::sessions::{of_daemon, supplies, who};
@@ -95,10 +95,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.line(Style::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
         ui.line(Style::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
         ui.flush()?;
-        let human = (!args.json).then(|| Human::new(asks.terminal.is_some()));
+        let view = View::steps(args.json, asks.terminal.is_some());
         let daemon = (!args.in_process).then_some(folders);
         let followed = Followed { session, from: AttachFrom::start(), daemon };
-        Follower::attach(followed, asks.terminal, leaving, human, ui).await?.run(prompt).await
+        Follower::attach(followed, asks.terminal, leaving, view, ui).await?.run(Begin::Prompt(prompt)).await
     })
 }
 

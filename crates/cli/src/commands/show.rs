@@ -1,11 +1,12 @@
 //! `holdpoint show`
 
-use holdpoint_common::{Snapshot, Usage};
+use holdpoint_common::{HoldCause, Snapshot, Usage};
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::follow::asked;
+use crate::follow::runs::taken;
 use crate::runtime::runtime;
 use crate::select::SessionArg;
 use crate::sessions::sessions;
@@ -57,6 +58,13 @@ fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     if let Some(cause) = hold(snapshot) {
         lines.push(("hold", cause));
     }
+    if let Some(run) = &snapshot.run {
+        lines.push(("goal", run.settings.goal.clone()));
+        lines.push(("run", format!("iteration {}: {}", run.progress.iteration, taken(&run.progress))));
+    }
+    if let Some(last) = &snapshot.last_run {
+        lines.push(("last run", format!("{}: {}", last.end, taken(&last.progress))));
+    }
     if let Some(last) = &snapshot.last_turn {
         let why = last.error.clone().or_else(|| last.cause.as_ref().map(ToString::to_string));
         lines.push((
@@ -64,6 +72,8 @@ fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
             [Some(last.outcome.to_string()), why].into_iter().flatten().collect::<Vec<_>>().join(": "),
         ));
     }
+    lines.extend(snapshot.tasks.iter().map(|task| ("task", format!("{} {}: {}", task.id, task.state, task.title))));
+    lines.extend(snapshot.notes.iter().map(|note| ("note", note.text.clone())));
     lines.extend(snapshot.queue.iter().map(|queued| ("queued", format!("prompt {}: {}", queued.prompt, queued.text))));
     lines
         .extend(snapshot.jobs.iter().map(|job| ("job", format!("{} for {}: {}", job.id, age(job.since), job.command))));
@@ -83,6 +93,9 @@ fn hold(snapshot: &Snapshot) -> Option<String> {
     match &snapshot.hold {
         holdpoint_common::Hold::Off => None,
         holdpoint_common::Hold::Requested { by, .. } => Some(format!("PAUSING... ({by})")),
+        holdpoint_common::Hold::Standing { cause: HoldCause::Limit { reached }, since } => {
+            Some(format!("⏸ PAUSED: {reached} (for {})", age(*since)))
+        }
         holdpoint_common::Hold::Standing { cause, since } => Some(format!("⏸ PAUSED for {} ({cause})", age(*since))),
     }
 }

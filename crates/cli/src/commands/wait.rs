@@ -65,7 +65,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 /// Waits until it is so.
 async fn wait(session: &SessionHandle, what: Option<What>) -> Result<bool, CliError> {
     let is_so = |snapshot: &Snapshot| {
-        let (asks, idle) = (!snapshot.asks.is_empty(), snapshot.turn.is_none() && snapshot.queue.is_empty());
+        let idle = snapshot.turn.is_none() && snapshot.run.is_none() && snapshot.queue.is_empty();
+        let asks = !snapshot.asks.is_empty();
         asks && what != Some(What::Idle) || idle && what != Some(What::Ask)
     };
     let mut events = session.attach(AttachFrom::now()).await?;

@@ -5,6 +5,7 @@ mod asking;
 mod config;
 mod confirm;
 mod help;
+mod looping;
 mod model_faults;
 mod models;
 mod policy;

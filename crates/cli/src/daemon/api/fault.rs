@@ -116,6 +116,7 @@ fn status(error: &SessionError) -> StatusCode {
             Refused::QueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
             Refused::NotSaving { .. } => StatusCode::INSUFFICIENT_STORAGE,
             Refused::PromptTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Refused::RunOpen | Refused::TurnOpen => StatusCode::CONFLICT,
             Refused::Answer(error) => answer_status(error),
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         },

@@ -1,7 +1,9 @@
-//! Turns: begun by a prompt, interrupted, held and released.
+//! Turns and runs: begun, interrupted, held and released.
 
 use holdpoint_common::Hold;
-use holdpoint_common::api::{InterruptReply, InterruptRequest, PromptRequest, Prompted, ToggleRequest};
+use holdpoint_common::api::{
+    InterruptReply, InterruptRequest, PromptRequest, Prompted, RunRequest, RunStarted, ToggleRequest,
+};
 use holdpoint_session::Interruption;
 
 use super::body::Body;
@@ -19,6 +21,15 @@ pub(super) async fn prompt(
     Ok(Reply(caller.session(&id).await?.prompt(request.text).await?))
 }
 
+/// `POST sessions/{id}/run`
+pub(super) async fn run(
+    caller: Caller,
+    Id(id): Id,
+    Body(request): Body<RunRequest>,
+) -> Result<Reply<RunStarted>, Fault> {
+    Ok(Reply(caller.session(&id).await?.start_run(request).await?))
+}
+
 /// `POST sessions/{id}/interrupt`: answered with the receipt, unless the client does not wait for it.
 pub(super) async fn interrupt(
     caller: Caller,
@@ -27,12 +38,14 @@ pub(super) async fn interrupt(
 ) -> Result<Reply<InterruptReply>, Fault> {
     let session = caller.session(&id).await?;
     let after = session.snapshot().seq;
-    let Interruption::Interrupting(cut) = session.interrupt(turn).await? else {
-        return Ok(Reply(InterruptReply { turn: None, after, end: None }));
+    let cut = match session.interrupt(turn).await? {
+        Interruption::Interrupting(cut) => cut,
+        Interruption::RunEnded => return Ok(Reply(InterruptReply { run: true, after, ..InterruptReply::default() })),
+        Interruption::NotRunning => return Ok(Reply(InterruptReply { after, ..InterruptReply::default() })),
     };
     let turn = Some(cut.turn);
     let end = if no_wait { None } else { Some(cut.end().await?) };
-    Ok(Reply(InterruptReply { turn, after, end }))
+    Ok(Reply(InterruptReply { turn, run: false, after, end }))
 }
 
 /// `POST sessions/{id}/hold`

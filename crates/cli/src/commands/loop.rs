@@ -1,0 +1,165 @@
+//! `holdpoint loop`: a goal, worked through in iterations.
+
+use std::fs;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdpoint_common::{AsksMode, Config, RUN_ITERATIONS, RunLimits};
+use holdpoint_session::model::{Catalog, DefaultModel};
+use holdpoint_session::{AttachFrom, RunRequest};
+use holdpoint_tools::shown::prose_line;
+
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::follow::{Begin, Followed, Follower, Iterations, View};
+use crate::open::OpenArgs;
+use crate::runtime::runtime;
+use crate::sessions::{of_daemon, supplies};
+use crate::signals::{self, Signalled};
+use crate::terminal::Terminal;
+use crate::ui::{Style, Ui};
+use crate::words::words;
+
+/// Works towards a goal, iteration after iteration, until no task is left
+///
+/// Each iteration begins with a fresh context: the goal, the list of tasks, and the newest notes. The agent keeps the
+/// list itself; `--tasks` gives it the first ones. It can be held between two iterations, and holds itself at a limit or
+/// when three iterations in a row have failed: `holdpoint release` grants as much again. What you tell it meanwhile
+/// (`holdpoint prompt`) it hears at the next iteration. Ctrl+C interrupts, and the run ends.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes:
+  0    no task is left
+  1    this program failed
+  2    the command line or the configuration is wrong
+  3    it ended, but a Confirm was denied because nobody was there to answer
+  129  left by HUP (the terminal is gone): the run goes on
+  130  interrupted (Ctrl+C)
+  143  interrupted by TERM")]
+pub(crate) struct Args {
+    /// What is to be reached
+    #[arg(long, value_name = "TEXT", required_unless_present = "spec", conflicts_with = "spec")]
+    goal: Option<String>,
+
+    /// Reads the goal from a file; `-`: from standard input
+    #[arg(long, value_name = "FILE")]
+    spec: Option<PathBuf>,
+
+    /// The first tasks: a file of one a line, plain or as a Markdown list. What is ticked off is left out
+    #[arg(long, value_name = "FILE")]
+    tasks: Option<PathBuf>,
+
+    /// Is held after so many iterations; 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = RUN_ITERATIONS.get())]
+    max_iterations: u64,
+
+    /// Is held when it has used so many tokens
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<NonZeroU64>,
+
+    /// Is held when it has worked for so long (30m, 8h, ...), without the time it was held or asked
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    max_time: Option<Duration>,
+
+    #[command(flatten)]
+    open: OpenArgs,
+
+    /// Prints the session's id and leaves it to the daemon
+    #[arg(long)]
+    detach: bool,
+
+    /// Writes every event to standard output instead, one line of JSON each
+    #[arg(long, conflicts_with = "detach")]
+    json: bool,
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let config = folders.config()?;
+    let request = args.request(&config)?;
+    let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
+    let DefaultModel { name: model, why } = args.open.model(&catalog);
+    // An ask may be answered from anywhere, however long that takes.
+    let (asks, asks_why) =
+        args.open.asks(&config).unwrap_or((AsksMode::Wait, "an ask waits, also for `holdpoint inbox`"));
+    let open = args.open.session(&config, &model, asks)?;
+    let patience = config.limits.grace() + signals::BEYOND_GRACE;
+    let answers = asks == AsksMode::Wait && !args.json && ui.err_is_terminal();
+    runtime()?.block_on(async {
+        let sessions = of_daemon(folders, "loop", supplies(&config, &catalog)).await?;
+        let session = sessions.open(open).await?;
+        let settings = session.snapshot().settings.clone();
+        ui.line(Style::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
+        ui.line(Style::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
+        ui.line(Style::Dim, &format!("asks: {asks} ({asks_why})"))?;
+        if args.detach {
+            session.start_run(request).await?;
+            ui.print(&format!("{}\n", session.id()))?;
+            ui.flush()?;
+            return Ok(0);
+        }
+        ui.flush()?;
+        let terminal = Terminal::find().filter(|_| answers);
+        let signalled = Signalled::Interrupts { session: session.clone(), patience, hang_up: false };
+        let leaving = signals::watch(signalled, terminal.clone())
+            .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
+        let view = match args.json {
+            true => View::Json,
+            false => View::Iterations(Box::new(Iterations::new(terminal.is_some()))),
+        };
+        let followed = Followed { session, from: AttachFrom::start(), daemon: Some(folders) };
+        let follower = Follower::attach(followed, terminal, leaving, view, ui).await?;
+        follower.run(Begin::Run(request)).await
+    })
+}
+
+impl Args {
+    /// The run, as the command line says it.
+    fn request(&self, config: &Config) -> Result<RunRequest, CliError> {
+        let goal = match (&self.goal, &self.spec) {
+            (Some(goal), _) => goal.clone(),
+            (None, Some(file)) if file == Path::new("-") => words(Some("-"), config, "holdpoint loop --spec FILE")?,
+            (None, Some(file)) => read(file)?,
+            (None, None) => return Err(CliError::usage("there is no goal").hint("--goal or --spec says it")),
+        };
+        let tasks = self.tasks.as_deref().map(read).transpose()?.unwrap_or_default();
+        let time = self.max_time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let limits = RunLimits {
+            iterations: NonZeroU64::new(self.max_iterations),
+            tokens: self.max_tokens,
+            time_ms: time.and_then(NonZeroU64::new),
+        };
+        Ok(RunRequest { goal, tasks: tasks_of(&tasks), limits, hold_at: config.hold_at })
+    }
+}
+
+fn read(file: &Path) -> Result<String, CliError> {
+    fs::read_to_string(file).map_err(|error| CliError::usage(format!("{} can't be read: {error}", file.display())))
+}
+
+/// The tasks of a file: a line each, without the marks of a list; headings and what is ticked off are left out.
+fn tasks_of(text: &str) -> Vec<String> {
+    text.lines().map(str::trim).filter(|line| !line.starts_with('#')).filter_map(task).collect()
+}
+
+fn task(line: &str) -> Option<String> {
+    let numbered = line.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let item = ["- ", "* ", "+ "].into_iter().find_map(|mark| line.strip_prefix(mark));
+    let item = item.or_else(|| numbered.strip_prefix(". ").filter(|_| numbered.len() < line.len())).unwrap_or(line);
+    if item.starts_with("[x]") || item.starts_with("[X]") {
+        return None;
+    }
+    let item = item.strip_prefix("[ ]").unwrap_or(item).trim();
+    (!item.is_empty()).then(|| item.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_read_from_plain_lines_and_lists() {
+        let text = "# Plan\n\nplain\n- dash\n * star\n- [ ] open\n- [x] done\n2. second\n2 apples\n-\n";
+        assert_eq!(tasks_of(text), ["plain", "dash", "star", "open", "second", "2 apples", "-"]);
+    }
+}

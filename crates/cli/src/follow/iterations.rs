@@ -1,0 +1,105 @@
+//! A run as a person reads it who has not the time for every step: a line for each iteration, and how far it is.
+
+use std::io;
+
+use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCounts, Tasks, Timestamp};
+use holdpoint_tools::shown::prose_line;
+
+use super::Human;
+use super::human::shorten;
+use crate::ui::{Style, Ui};
+
+/// Cells of the bar.
+const BAR: usize = 20;
+
+/// Shows a run.
+pub(crate) struct Iterations {
+    /// Shows what concerns a person at once: asks, holds, faults.
+    human: Human,
+    tasks: Tasks,
+    /// The iteration that is under way, and when it began.
+    open: Option<(u32, Timestamp)>,
+}
+
+impl Iterations {
+    /// With or without the asks.
+    pub(crate) fn new(asks_elsewhere: bool) -> Self {
+        Self { human: Human::new(asks_elsewhere), tasks: Tasks::default(), open: None }
+    }
+
+    /// Shows an event.
+    pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
+        match &event.body {
+            Body::Fact(fact) => self.fact(event, fact, ui),
+            Body::Delta(Delta::Retrying { .. } | Delta::Gap { .. } | Delta::NotSaved { .. } | Delta::SavedAgain) => {
+                self.human.show(event, ui)
+            }
+            Body::Delta(_) => Ok(()),
+        }
+    }
+
+    fn fact(&mut self, event: &Event, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+        self.tasks.apply(fact);
+        match fact {
+            Fact::IterationStarted { iteration, .. } => {
+                self.open = Some((*iteration, event.at));
+                Ok(())
+            }
+            Fact::TurnFinished { outcome, error, cause, usage, .. } => {
+                let Some((iteration, began)) = self.open.take() else { return Ok(()) };
+                let why = error.clone().or_else(|| cause.as_ref().map(ToString::to_string));
+                let why = why.map(|why| format!(" ({})", shorten(&prose_line(&why)))).unwrap_or_default();
+                let seconds = event.at.since(began).as_secs_f64();
+                let (counts, tokens) = (self.tasks.counts(), usage.total());
+                let style = if *outcome == Outcome::Done { Style::Plain } else { Style::Warning };
+                let line = format!("#{iteration} {outcome}{why}: {counts}, {tokens} tokens, {seconds:.1} s");
+                ui.line(style, &line)
+            }
+            Fact::AskRaised { .. }
+            | Fact::AskAnswered { .. }
+            | Fact::AskClosed { .. }
+            | Fact::HoldChanged { .. }
+            | Fact::PromptDelivered { .. }
+            | Fact::RunWaiting { .. }
+            | Fact::RunExtended { .. }
+            | Fact::RunFinished { .. }
+            | Fact::SessionRenamed { .. }
+            | Fact::SessionRestored { .. } => self.human.show(event, ui),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows how far it is, where that can be done on one line.
+    pub(crate) fn progress(&self, snapshot: &Snapshot, now: Timestamp, ui: &mut Ui) -> io::Result<()> {
+        let Some(run) = snapshot.run.as_ref().filter(|_| snapshot.asks.is_empty()) else { return Ok(()) };
+        let seconds = run.progress.worked(now).as_secs();
+        let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let state = match &snapshot.hold {
+            Hold::Off => String::new(),
+            Hold::Requested { .. } => "  PAUSING...".to_owned(),
+            Hold::Standing { .. } => "  ⏸ PAUSED".to_owned(),
+        };
+        let counts = TaskCounts::of(&snapshot.tasks);
+        let (bar, iteration) = (bar(counts), run.progress.iteration);
+        ui.progress(&format!("{bar} {counts}  Iteration #{iteration}  {clock}  {} tokens{state}", run.progress.tokens))
+    }
+}
+
+/// What part of the tasks is done.
+fn bar(counts: TaskCounts) -> String {
+    let done = counts.done * BAR / counts.total().max(1);
+    format!("[{}{}]", "█".repeat(done), "░".repeat(BAR - done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_is_full_when_all_is_done() {
+        let counts = |done, todo| TaskCounts { done, todo, ..TaskCounts::default() };
+        assert_eq!(bar(counts(0, 0)), format!("[{}]", "░".repeat(20)));
+        assert_eq!(bar(counts(1, 3)), format!("[{}{}]", "█".repeat(5), "░".repeat(15)));
+        assert_eq!(bar(counts(7, 0)), format!("[{}]", "█".repeat(20)));
+    }
+}

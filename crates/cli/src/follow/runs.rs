@@ -1,0 +1,54 @@
+//! Runs and tasks as a person reads them: a line for each thing that happens to them.
+
+use std::time::{Duration, SystemTime};
+
+use holdpoint_common::{Fact, RunProgress, TaskState, Tasks, Timestamp};
+use holdpoint_tools::shown::prose_line;
+
+use super::human::shorten;
+use crate::ui::Style;
+
+/// The line for a fact of a run or of tasks, which have taken it in already; `None` for others.
+pub(super) fn line(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<(Style, String)> {
+    Some(match fact {
+        Fact::RunStarted { run, .. } => {
+            let goal = run.goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+            (Style::Bold, format!("run: {}", shorten(&prose_line(goal))))
+        }
+        Fact::IterationStarted { iteration, resumed, .. } => {
+            let again = if *resumed { ", where it was cut" } else { "" };
+            (Style::Bold, format!("── iteration {iteration}{again} ──"))
+        }
+        Fact::PromptDelivered { prompt, iteration } => {
+            (Style::Dim, format!("prompt {prompt} is delivered to iteration {iteration}"))
+        }
+        Fact::RunWaiting { until } => {
+            (Style::Warning, format!("the next iteration begins in {:.0} s", until.since(at).as_secs_f64().ceil()))
+        }
+        Fact::RunExtended { .. } => (Style::Dim, "as much again is granted".to_owned()),
+        Fact::RunFinished { end, progress } => (Style::Bold, format!("run {end}: {}", taken(progress))),
+        Fact::TaskAdded { task, title } => (Style::Dim, format!("○ task {task}: {}", prose_line(title))),
+        Fact::TaskMoved { task, to } => {
+            let mark = match to {
+                TaskState::Todo => "○",
+                TaskState::Doing => "●",
+                TaskState::Done => "✓",
+                TaskState::Dropped => "−",
+            };
+            let title = tasks.tasks.iter().find(|known| known.id == *task).map(|task| task.title.as_str());
+            (Style::Dim, format!("{mark} task {task} {to}: {}", prose_line(title.unwrap_or_default())))
+        }
+        Fact::NoteTaken { note } => (Style::Dim, format!("note: {}", shorten(&prose_line(&note.text)))),
+        _ => return None,
+    })
+}
+
+/// What a run has taken: `3 iterations, 1200 tokens, 1h 2m of work`.
+pub(crate) fn taken(progress: &RunProgress) -> String {
+    let now = Timestamp::from(SystemTime::now());
+    let many = if progress.iteration == 1 { "" } else { "s" };
+    // Seconds are enough.
+    let worked = Duration::from_secs(progress.worked(now).as_secs());
+    let (count, tokens) = (progress.iteration, progress.tokens);
+    format!("{count} iteration{many}, {tokens} tokens, {} of work", humantime::format_duration(worked))
+}
