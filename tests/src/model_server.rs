@@ -52,7 +52,7 @@ pub struct ModelServer {
 pub struct Request {
     /// When its last byte was read.
     pub at: Instant,
-    /// Its path, with what follows `?`: `/v1/chat/completions`.
+    /// Its path, with what follows `?`: `/v1/chat/completions`; of a request to a proxy, the whole address.
     pub path: String,
     /// Its headers, names in lower case.
     pub headers: Vec<(String, String)>,
@@ -150,7 +150,9 @@ impl Shared {
 
     /// Records a request and says what to answer.
     fn receive(&self, request: Request) -> Reply {
-        let refused = match Wire::of(&request.path) {
+        // Asked as a proxy, it is the server.
+        let asked = request.path.strip_prefix("http://").and_then(|rest| Some(&rest[rest.find('/')?..]));
+        let refused = match Wire::of(asked.unwrap_or(&request.path)) {
             Some(wire) => wire.violations(&request),
             None => vec![format!("no such path: {}", request.path)],
         };

@@ -26,7 +26,7 @@ pub fn model(wire: Wire, server: &ModelServer) -> Arc<dyn Model> {
 #[must_use]
 pub fn named(name: &str, wire: Wire, server: &ModelServer, settings: &ModelSettings) -> Arc<dyn Model> {
     let provider: Provider = wire.provider().parse().expect("a provider");
-    let access = Access { key: KEY.into(), base_url: server.url(wire) };
+    let access = Access { key: KEY.into(), base_url: server.url(wire), ..Access::default() };
     provider.model(name, &access, settings).expect("a model")
 }
 

@@ -20,7 +20,7 @@ fn model(server: &ModelServer) -> Arc<dyn Model> {
 }
 
 fn reach(key: &str, base_url: &str) -> Arc<dyn Model> {
-    let access = Access { key: key.into(), base_url: base_url.into() };
+    let access = Access { key: key.into(), base_url: base_url.into(), ..Access::default() };
     Provider::OpenAi.model("scripted", &access, &ModelSettings::default()).unwrap()
 }
 

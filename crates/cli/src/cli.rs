@@ -12,9 +12,12 @@ use crate::commands::{
 };
 use crate::error::{CliError, exit};
 use crate::folders::Folders;
+use crate::tui;
 use crate::ui::Ui;
 
 /// Runs coding agents that stop and ask, that can be held, and that leave nothing running
+///
+/// Without a command, on a terminal: the screen with all sessions.
 #[derive(Debug, Parser)]
 #[command(name = "holdpoint", version, disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -118,10 +121,8 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
         Some(Command::Policy(args)) => policy::carry_out(&args, &folders, ui),
         Some(Command::Config(args)) => config::carry_out(&args, &folders, ui),
         Some(Command::Completions(args)) => completions::carry_out(&args, ui),
-        None => {
-            ui.print(&Cli::command().render_help().to_string())?;
-            Ok(0)
-        }
+        None if tui::can_be_shown() => tui::show(None, &folders, ui),
+        None => list::plain(&folders, ui),
     }
 }
 

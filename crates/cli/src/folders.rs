@@ -15,7 +15,7 @@ use crate::error::CliError;
 const SOCKET_PATH: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
 
 /// Where the user's files are. Nothing is created by knowing this.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Folders {
     config: PathBuf,
     data: PathBuf,

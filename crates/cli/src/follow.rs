@@ -1,7 +1,6 @@
 //! Follows a session: events to the user, keys to the session.
 
 pub(crate) mod asked;
-mod asking;
 mod human;
 mod iterations;
 pub(crate) mod runs;
@@ -17,10 +16,10 @@ use holdpoint_session::{AttachFrom, Attachment, ClientEnd, RunRequest, SessionEr
 use holdpoint_tools::shown::prose;
 use tokio::sync::mpsc;
 
-use self::asking::{Asking, Entry, Pressed};
 use self::human::Human;
 pub(crate) use self::iterations::Iterations;
 pub(crate) use self::view::View;
+use crate::asking::{Asking, Entry, Pressed};
 use crate::daemon::Daemon;
 use crate::error::{CliError, FAILED};
 use crate::folders::Folders;

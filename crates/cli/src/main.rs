@@ -1,5 +1,6 @@
 //! The program `holdpoint`: runs coding agents from a terminal, a script or a service.
 
+mod asking;
 mod cli;
 mod commands;
 mod daemon;
@@ -10,11 +11,13 @@ mod log;
 mod open;
 mod policy;
 mod runtime;
+mod said;
 mod select;
 mod sessions;
 mod signals;
 mod table;
 mod terminal;
+mod tui;
 mod ui;
 mod words;
 

@@ -36,7 +36,7 @@ pub(crate) fn age(since: Timestamp) -> String {
     span(Timestamp::from(SystemTime::now()).since(since))
 }
 
-/// A time in its largest unit.
+/// How long it is, in its largest unit.
 pub(crate) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {

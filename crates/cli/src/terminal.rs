@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::{
@@ -117,7 +117,7 @@ impl Drop for Keys {
 }
 
 /// Waits for a key: true if there may be one, false if it is time to stop.
-fn readable(tty: &OwnedFd, woken: &UnixStream) -> io::Result<bool> {
+pub(crate) fn readable(tty: &OwnedFd, woken: &UnixStream) -> io::Result<bool> {
     loop {
         let mut fds = [PollFd::new(tty, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
         match poll(&mut fds, None) {
@@ -133,17 +133,24 @@ fn readable(tty: &OwnedFd, woken: &UnixStream) -> io::Result<bool> {
 
 fn key(event: &Event) -> Option<Key> {
     let Event::Key(key) = event else { return None };
-    if key.kind != KeyEventKind::Press {
-        return None;
-    }
-    let shift_at_most = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
-    match key.code {
-        KeyCode::Enter if key.modifiers.is_empty() => Some(Key::Enter),
-        KeyCode::Esc => Some(Key::Esc),
-        KeyCode::Backspace => Some(Key::Backspace),
-        KeyCode::Char(character) if shift_at_most => Some(Key::Char(character)),
-        KeyCode::Char(character) if key.modifiers == KeyModifiers::CONTROL => Some(Key::Ctrl(character)),
-        _ => None,
+    Key::of(key)
+}
+
+impl Key {
+    /// The key that was pressed, if it is one of these.
+    pub(crate) fn of(key: &KeyEvent) -> Option<Self> {
+        if key.kind != KeyEventKind::Press {
+            return None;
+        }
+        let shift_at_most = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
+        match key.code {
+            KeyCode::Enter if key.modifiers.is_empty() => Some(Self::Enter),
+            KeyCode::Esc => Some(Self::Esc),
+            KeyCode::Backspace => Some(Self::Backspace),
+            KeyCode::Char(character) if shift_at_most => Some(Self::Char(character)),
+            KeyCode::Char(character) if key.modifiers == KeyModifiers::CONTROL => Some(Self::Ctrl(character)),
+            _ => None,
+        }
     }
 }
 

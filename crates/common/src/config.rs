@@ -51,6 +51,26 @@ pub struct Config {
     pub notify: Notify,
     /// Bounds of the runtime and its sessions.
     pub limits: Limits,
+    /// The screen.
+    pub tui: Screen,
+}
+
+/// How the screen looks and what its keys are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Screen {
+    /// Whether tool calls, their output and thoughts are shown from the beginning; a key shows and hides them.
+    pub show_intermediate_steps: bool,
+    /// Whether the terminal rings when something waits for an answer and it is not the one that is looked at.
+    pub bell: bool,
+    /// Other keys than usual, by what they do: `hold = "ctrl+x h"`. The help has every name.
+    pub keys: BTreeMap<String, String>,
+}
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self { show_intermediate_steps: true, bell: true, keys: BTreeMap::new() }
+    }
 }
 
 /// How the user is told that a session waits.

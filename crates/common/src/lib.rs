@@ -72,8 +72,8 @@ pub use message::{AssistantMessage, Block, BlockKind, FileMark, Part, ToolCall, 
 pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 
 // Settings.
-pub use config::{Config, ConfigError, ModelName, Notify, Provider};
+pub use config::{Config, ConfigError, ModelName, Notify, Provider, Screen};
 pub use limits::{LimitError, Limits};
 pub use model::{ModelSettings, Price};
 pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
-pub use supplies::{ModelSupplies, Supplies};
+pub use supplies::{ModelSupplies, Proxies, Supplies};

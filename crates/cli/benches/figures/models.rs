@@ -29,7 +29,7 @@ pub(crate) fn measure(table: &Table) {
         let derived = Samples::of(30, || timed(|| history::messages(&facts)));
         table.note("messages derived from 10,000 facts", derived.median());
         for provider in Provider::ALL {
-            let access = Access { key: "k".into(), base_url: "http://127.0.0.1:9".into() };
+            let access = Access { key: "k".into(), base_url: "http://127.0.0.1:9".into(), ..Access::default() };
             let model = provider.model("scripted", &access, &ModelSettings::default()).unwrap();
             let built = Samples::of(30, || timed(|| model.stream(&request)));
             let whole = Samples::of(30, || timed(|| model.stream(&self::request(&facts))));
@@ -120,7 +120,7 @@ fn large_read() -> Amount {
     let event = format!("data: {}\n\n", openai::delta(&json!({"content": "tok "})));
     let server = ModelServer::start();
     server.reply(Reply::stream().bytes(event.repeat(200_000)).finish("stop"));
-    let access = Access { key: String::new(), base_url: server.url(Wire::OpenAi) };
+    let access = Access { key: String::new(), base_url: server.url(Wire::OpenAi), ..Access::default() };
     let model = Provider::OpenAi.model("scripted", &access, &ModelSettings::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let since = Instant::now();

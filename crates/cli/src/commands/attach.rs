@@ -1,5 +1,6 @@
 //! `holdpoint attach`
 
+use holdpoint_session::AttachFrom;
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
@@ -10,19 +11,29 @@ use crate::select::StreamArgs;
 use crate::sessions::sessions;
 use crate::signals::{self, Signalled};
 use crate::terminal::Terminal;
+use crate::tui;
 use crate::ui::{Style, Ui};
 
 /// Shows what a session does, from what it did last on, and takes answers
 ///
-/// The model's words go to standard output, everything about them to standard error. Where it asks,
+/// On a terminal: the screen, with the session open. With --plain, --json, --after or --limit, or without a
+/// terminal, the model's words go to standard output, everything about them to standard error. Where it asks,
 /// you answer by keys. Ctrl+C detaches: the session goes on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     stream: StreamArgs,
+
+    /// Writes line after line instead of showing a screen
+    #[arg(long)]
+    plain: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let all = args.stream.from() == AttachFrom::start();
+    if all && !args.plain && !args.stream.json && tui::can_be_shown() {
+        return tui::show(Some(args.stream.session()), folders, ui);
+    }
     let terminal = if args.stream.json { None } else { Terminal::find().filter(|_| ui.err_is_terminal()) };
     let leaving = signals::watch(Signalled::Detaches, terminal.clone())
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;

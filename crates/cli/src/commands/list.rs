@@ -12,7 +12,7 @@ use crate::runtime::runtime;
 use crate::select::Filter;
 use crate::sessions::sessions;
 use crate::table::{age, span, table};
-use crate::ui::Ui;
+use crate::ui::{Style, Ui};
 
 /// Lists sessions: live ones first, the newest first
 #[derive(Debug, clap::Args)]
@@ -36,13 +36,27 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     listed.retain(|session| wanted(session) && (session.live || !args.live));
     if args.json {
         ui.json(&SessionList { sessions: listed })?;
-    } else if listed.is_empty() {
-        ui.print("No sessions. `holdpoint new` opens one.\n")?;
     } else {
-        let rows: Vec<_> = listed.iter().map(row).collect();
-        ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows))?;
+        print(&listed, ui)?;
     }
     Ok(0)
+}
+
+/// What the program shows without a command where there is no terminal for its screen.
+pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let listed = runtime()?.block_on(async { Ok::<_, CliError>(sessions(folders, "list").await?.list().await?) })?;
+    print(&listed, ui)?;
+    ui.line(Style::Dim, "hint: on a terminal this is a screen with all of them; `holdpoint --help` has every command")?;
+    ui.flush()?;
+    Ok(0)
+}
+
+fn print(listed: &[SessionSummary], ui: &mut Ui) -> std::io::Result<()> {
+    if listed.is_empty() {
+        return ui.print("No sessions. `holdpoint new` opens one.\n");
+    }
+    let rows: Vec<_> = listed.iter().map(row).collect();
+    ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows))
 }
 
 fn row(session: &SessionSummary) -> [String; 7] {

@@ -5,7 +5,7 @@ use std::io;
 use holdpoint_common::{Ask, AskRequest, PauseKind, Question};
 use holdpoint_tools::shown::{line, prose, prose_line};
 
-use super::asking::{Asking, Entry};
+use crate::asking::{Asking, Entry};
 use crate::ui::{Style, Ui};
 
 /// Shows an ask, all of it, and how many wait behind it. With keys, what is to be answered follows by

@@ -10,10 +10,9 @@ use holdpoint_common::{
 use holdpoint_tools::shown::{line, prose, prose_line};
 
 use super::{asked, runs};
+use crate::said::{said, shorten, sum_up, title};
 use crate::ui::{Style, Ui};
 
-/// Characters of a line that sums something up.
-const SHORT: usize = 120;
 /// Bytes of a tool's output that may wait for the end of their line.
 const LONG_LINE: usize = 4 * 1024;
 
@@ -142,7 +141,7 @@ impl Human {
             Fact::ToolStarted { call } => match self.calls.get_mut(call) {
                 Some(call) => {
                     call.started = true;
-                    ui.line(Style::Bold, &format!("● {}{}", call.number(self.many), call.title()))
+                    ui.line(Style::Bold, &format!("● {}{}", call.number(self.many), title(&call.call)))
                 }
                 None => Ok(()),
             },
@@ -261,7 +260,8 @@ impl Human {
             ToolStatus::Interrupted => ("interrupted: ", Style::Warning),
             ToolStatus::Panicked => ("panicked: ", Style::Fault),
         };
-        let which = if call.started { call.number(many) } else { format!("{}{}: ", call.number(many), call.title()) };
+        let which =
+            if call.started { call.number(many) } else { format!("{}{}: ", call.number(many), title(&call.call)) };
         let said = sum_up(&result.result);
         // Some results begin with the very word.
         let mark = if said.starts_with(mark.trim_end_matches(": ")) { "" } else { mark };
@@ -310,15 +310,6 @@ impl Human {
 }
 
 impl Call {
-    /// What it does, in one line.
-    fn title(&self) -> String {
-        let ToolCall { name, input, .. } = &self.call;
-        let field = |name: &str| input.pointer(name).and_then(|value| value.as_str());
-        let what = ["/command", "/path", "/question", "/questions/0/question"].into_iter().find_map(field);
-        let what = what.map_or_else(|| input.to_string(), str::to_owned);
-        format!("{}: {}", prose_line(name), shorten(&line(&what)))
-    }
-
     fn put_line(&mut self, many: bool, ui: &mut Ui) -> io::Result<()> {
         let line = std::mem::take(&mut self.line);
         ui.line(Style::Dim, &format!("  │ {}{}", self.number(many), prose(&line)))
@@ -327,40 +318,5 @@ impl Call {
     /// Which of several calls it is.
     fn number(&self, many: bool) -> String {
         if many { format!("[{}] ", self.call.id) } else { String::new() }
-    }
-}
-
-/// An answer as a past participle.
-fn said(answer: &Answer) -> String {
-    match answer {
-        Answer::Resume => "goes on".to_owned(),
-        Answer::Approve { always: false } => "approved".to_owned(),
-        Answer::Approve { always: true } => "approved, always in this session".to_owned(),
-        Answer::Deny { reason: None } => "denied".to_owned(),
-        Answer::Deny { reason: Some(reason) } => format!("denied: {}", prose_line(reason)),
-        Answer::Reply { answers } => {
-            let answers: Vec<_> = answers.iter().map(|reply| prose_line(&reply.answer)).collect();
-            format!("answered: {}", answers.join(", "))
-        }
-        Answer::Cancel => "declined".to_owned(),
-    }
-}
-
-/// The first line of a text, and how many more there are.
-fn sum_up(text: &str) -> String {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default().trim_start().replace('\t', " ");
-    let first = shorten(&prose_line(&first));
-    match lines.count() {
-        0 => first,
-        1 => format!("{first} (1 more line)"),
-        more => format!("{first} ({more} more lines)"),
-    }
-}
-
-pub(super) fn shorten(line: &str) -> String {
-    match line.char_indices().nth(SHORT) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line.to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCo
 use holdpoint_tools::shown::prose_line;
 
 use super::Human;
-use super::human::shorten;
+use crate::said::shorten;
 use crate::ui::{Style, Ui};
 
 /// Cells of the bar.

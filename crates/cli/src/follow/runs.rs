@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 use holdpoint_common::{Fact, RunProgress, TaskState, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
-use super::human::shorten;
+use crate::said::shorten;
 use crate::ui::Style;
 
 /// The line for a fact of a run or of tasks, which have taken it in already; `None` for others.
-pub(super) fn line(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<(Style, String)> {
+pub(crate) fn line(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<(Style, String)> {
     Some(match fact {
         Fact::RunStarted { run, .. } => {
             let goal = run.goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

@@ -112,3 +112,31 @@ fn no_secret_is_written(wire: Wire, secret: &str, how: &[&str]) {
     }
     server.assert_no_violations();
 }
+
+/// Who is behind a proxy reaches models through it, in the daemon too, whoever has started that.
+#[test]
+fn m_e2_proxies_travel_with_the_session() {
+    let (world, server) = (World::new(), ModelServer::start());
+    world.run(&["daemon", "start"]).code(0);
+    let run = |more: &[(&str, &str)], how: &[&str]| {
+        let mut command = world.command(&[&["run", "--model", "openai/x"], how, &["go"]].concat());
+        command
+            .env("OPENAI_BASE_URL", "http://models.invalid/v1")
+            .env("HTTP_PROXY", server.base_url())
+            .env("OPENAI_API_KEY", "k");
+        command.envs(more.iter().copied());
+        Ran::of(command)
+    };
+    for how in [&["--in-process"][..], &[]] {
+        server.reply(Reply::text(["through"]));
+        assert!(run(&[], how).code(0).out.contains("through"));
+        let asked = server.requests().last().unwrap().path.clone();
+        assert_eq!(asked, "http://models.invalid/v1/chat/completions");
+    }
+    world.config("[limits]\nmodel_tries = 1\n");
+    world.run(&["daemon", "restart"]).code(0);
+    let without = run(&[("NO_PROXY", "models.invalid")], &[]).code(1);
+    assert!(without.err.contains("dns error"), "{without:#?}");
+    let bad = run(&[("HTTP_PROXY", "::")], &[]);
+    assert!(bad.code != Some(0) && bad.err.contains("proxy's address"), "{bad:#?}");
+}

@@ -29,7 +29,7 @@ impl Handler<CatalogFor> for Manager {
         let (supplies, catalog) = match kept.iter().position(|(known, _)| *known == supplies) {
             Some(place) => kept.remove(place),
             None => {
-                let catalog = Arc::new(Catalog::new(&supplies.clone().into(), |_| None));
+                let catalog = Arc::new(Catalog::supplied(supplies.clone()));
                 (supplies, catalog)
             }
         };

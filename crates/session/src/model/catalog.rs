@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdpoint_common::{Config, ModelName, ModelSettings, ModelSupplies};
+use holdpoint_common::{Config, ModelName, ModelSettings, ModelSupplies, Proxies};
 
 use self::reach::Reach;
 use super::provider::HINT;
@@ -20,6 +20,7 @@ pub struct Catalog {
     own: Option<String>,
     providers: BTreeMap<Provider, Reach>,
     settings: BTreeMap<String, ModelSettings>,
+    proxies: Proxies,
     /// Models by their full name: those of an embedder, and those that were made so far. Held for a look-up only.
     models: Mutex<BTreeMap<String, Arc<dyn Model>>>,
 }
@@ -59,15 +60,28 @@ impl Catalog {
     /// The models that the user's settings give. `env` looks up a variable of the environment; what the
     /// configuration says goes before it, and an empty value counts as none.
     pub fn new(config: &Config, env: impl Fn(&str) -> Option<String>) -> Self {
+        let Config { model, providers, models, .. } = config.clone();
+        Self::of(ModelSupplies { model, providers, models, proxies: Proxies::of(&env) }, &env)
+    }
+
+    /// The models that a client brings along.
+    #[must_use]
+    pub fn supplied(supplies: ModelSupplies) -> Self {
+        Self::of(supplies, &|_: &str| None)
+    }
+
+    fn of(supplies: ModelSupplies, env: &impl Fn(&str) -> Option<String>) -> Self {
+        let ModelSupplies { model, mut providers, models, proxies } = supplies;
         let reached = |provider| {
-            let configured = config.providers.get(Provider::name(provider)).cloned().unwrap_or_default();
-            (provider, Reach::find(provider, configured, &env))
+            let configured = providers.remove(Provider::name(provider)).unwrap_or_default();
+            (provider, Reach::find(provider, configured, env))
         };
         let catalog = Self {
-            configured: config.model.clone().and_then(reach::set),
+            configured: model.and_then(reach::set),
             own: None,
             providers: Provider::ALL.into_iter().map(reached).collect(),
-            settings: config.models.clone(),
+            settings: models,
+            proxies,
             models: Mutex::default(),
         };
         catalog.keep("rehearsal".into(), Arc::new(Rehearsal));
@@ -157,12 +171,13 @@ impl Catalog {
             model: self.configured.clone(),
             providers: self.providers.iter().map(reached).collect(),
             models: self.settings.clone(),
+            proxies: self.proxies.clone(),
         }
     }
 
     /// How a provider is reached.
     fn access(&self, provider: Provider) -> Result<Access, ModelError> {
-        let access = self.providers.get(&provider).and_then(|reach| reach.access(provider));
+        let access = self.providers.get(&provider).and_then(|reach| reach.access(provider, &self.proxies));
         access.ok_or_else(|| ModelError::Setup {
             message: format!("there is no key for {provider}"),
             hint: format!(
@@ -279,7 +294,7 @@ mod tests {
     #[test]
     fn what_a_client_brings_along_finds_the_same_models() {
         let here = catalog("[providers.anthropic]\napi_key = 'k'", &[("OLLAMA_HOST", "0.0.0.0:4000")]);
-        let there = Catalog::new(&here.supplies().into(), |_| None);
+        let there = Catalog::supplied(here.supplies());
         assert_eq!(there.default_name().name, here.default_name().name);
         for (here, there) in here.providers().iter().zip(there.providers()) {
             assert_eq!((&here.base_url, here.key_from.is_some()), (&there.base_url, there.key_from.is_some()));

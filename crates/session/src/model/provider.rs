@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use holdpoint_common::ModelSettings;
+use holdpoint_common::{ModelSettings, Proxies};
 
 use super::{Model, ModelError};
 use remote::Remote;
@@ -38,6 +38,8 @@ pub struct Access {
     pub key: String,
     /// Where it is: an `http` or `https` address.
     pub base_url: String,
+    /// What stands before it. This machine itself is reached without.
+    pub proxies: Proxies,
 }
 
 impl Provider {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-use holdpoint_common::{ModelSettings, ToolResult};
+use holdpoint_common::{ModelSettings, Proxies, ToolResult};
 use reqwest::{Client, RequestBuilder, Url};
 use rig_core::operation::Completion;
 use rig_core::wire::{Framing, Wire, WireFrame};
@@ -81,6 +81,7 @@ pub(super) struct Endpoint {
     pub(super) key: String,
     /// Without a slash at its end.
     pub(super) base_url: String,
+    pub(super) proxies: Proxies,
     pub(super) settings: ModelSettings,
 }
 
@@ -104,6 +105,7 @@ impl Endpoint {
             model: model.to_owned(),
             key: access.key.trim().to_owned(),
             base_url: versioned.unwrap_or(base_url).to_owned(),
+            proxies: access.proxies.clone(),
             settings: settings.clone(),
         })
     }
@@ -149,7 +151,7 @@ impl<P: Protocol> Remote<P> {
 
     fn open(&self, request: &ModelRequest) -> Result<answer::Answer<P>, ModelError> {
         let endpoint = self.protocol.endpoint();
-        let client = self.client.get_or_init(|| client::client(&endpoint.base_url)).clone()?;
+        let client = self.client.get_or_init(|| client::client(&endpoint.base_url, &endpoint.proxies)).clone()?;
         let http = self.protocol.request(&client, request).build().map_err(|error| ModelError::Setup {
             message: format!("the request can't be made: {}", error::chain(&error.without_url())),
             hint: "look at the model's key, name and base URL".into(),

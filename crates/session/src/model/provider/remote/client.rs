@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use holdpoint_common::Proxies;
+use reqwest::{NoProxy, Proxy};
+
 use crate::model::ModelError;
 
 /// How long connecting may take.
@@ -33,24 +36,46 @@ pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
 ///
 /// HTTP/1.1 alone, so that dropping an answer ends its connection instead of a stream in one that lives on.
 /// No redirects, so that no key goes anywhere it was not meant for; no retries, for these are the runtime's.
-pub(super) fn client(base_url: &str) -> Result<reqwest::Client, ModelError> {
+pub(super) fn client(base_url: &str, proxies: &Proxies) -> Result<reqwest::Client, ModelError> {
     let mut builder = reqwest::Client::builder()
         .http1_only()
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
+        // This process's own environment counts for nothing: in a daemon it is nobody's.
+        .no_proxy()
         .user_agent(concat!("holdpoint/", env!("CARGO_PKG_VERSION")));
     if base_url.starts_with("http://") {
         // Loading the system's roots takes milliseconds and megabytes that plain HTTP has no use for.
         builder = builder.tls_certs_only([]);
     }
-    if is_loopback(base_url) {
-        builder = builder.no_proxy();
+    if !is_loopback(base_url) {
+        for proxy in through(proxies)? {
+            builder = builder.proxy(proxy);
+        }
     }
     builder.build().map_err(|error| ModelError::Setup {
         message: format!("no HTTP client can be made: {}", super::error::chain(&error)),
         hint: "are the system's TLS certificates installed (package ca-certificates)?".into(),
     })
+}
+
+/// The proxies, the particular ones first.
+fn through(proxies: &Proxies) -> Result<Vec<Proxy>, ModelError> {
+    let no = proxies.no.as_deref().and_then(NoProxy::from_string);
+    let make = |address: &Option<String>, make: fn(&str) -> reqwest::Result<Proxy>| {
+        let proxy = address.as_deref().map(make).transpose().map_err(|_| ModelError::Setup {
+            message: "the proxy's address is none".to_owned(),
+            hint: "http_proxy, https_proxy and all_proxy are set like http://proxy:3128".to_owned(),
+        })?;
+        Ok(proxy.map(|proxy| proxy.no_proxy(no.clone())))
+    };
+    let all = [
+        make(&proxies.http, |address| Proxy::http(address))?,
+        make(&proxies.https, |address| Proxy::https(address))?,
+        make(&proxies.all, |address| Proxy::all(address))?,
+    ];
+    Ok(all.into_iter().flatten().collect())
 }
 
 fn is_loopback(base_url: &str) -> bool {

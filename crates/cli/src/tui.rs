@@ -1,0 +1,121 @@
+//! The screen: all sessions, and one at a time, in a terminal.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `state`, `hub`, `session`, `ask`, `prompt` | what is shown, and nothing else |
+//! | `transcript`, `clock` | what a session's events come to |
+//! | `message`, `update` | what the screen is told, and what that does: pure |
+//! | `keymap` | every key |
+//! | `view`, `layout`, `markdown`, `wrap`, `style` | the state as a frame |
+//! | `link` | sessions, through their handles |
+//! | `run`, `keys`, `signals`, `terminal`, `editor` | the loop, and the terminal it runs in |
+
+mod ask;
+mod clock;
+mod editor;
+mod hub;
+mod keymap;
+mod keys;
+mod layout;
+mod link;
+mod markdown;
+mod message;
+mod prompt;
+mod run;
+#[cfg(test)]
+mod scene;
+mod session;
+mod signals;
+mod state;
+mod style;
+mod terminal;
+mod transcript;
+mod update;
+mod view;
+mod wrap;
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use holdpoint_common::{AsksMode, Config};
+use holdpoint_session::model::Catalog;
+use holdpoint_session::{OpenSession, SessionHandle};
+use holdpoint_tools::shown::prose_line;
+use tokio::sync::mpsc;
+
+use self::keymap::Keymap;
+use self::link::{Fresh, Link};
+use self::run::{HEARD, Loop, now};
+use self::session::PAST;
+use self::state::{Me, Opening, State};
+use self::terminal::Terminal;
+use crate::error::CliError;
+use crate::folders::Folders;
+use crate::runtime::runtime;
+use crate::sessions::{of_daemon, supplies};
+use crate::ui::{Style, Ui};
+
+/// Whether there is a terminal that can show it: standard input and output are one, and it can be written all over.
+pub(crate) fn can_be_shown() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    !dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Shows all sessions, or the one of this name or id, until the user leaves.
+///
+/// # Errors
+/// The daemon can't be reached, the session can't be opened, or the terminal can't be written to.
+pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let config = folders.config()?;
+    let wrong = |why: String| CliError::usage(why).hint("[tui.keys] in the configuration has the keys");
+    let keymap = Keymap::with(&config.tui.keys).map_err(wrong)?;
+    let folder = std::env::current_dir().unwrap_or_default();
+    let me = Me { pid: std::process::id(), folder: folder.to_string_lossy().into_owned() };
+    runtime()?.block_on(async {
+        let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
+        let sessions = of_daemon(folders, "tui", supplies(&config, &catalog)).await?;
+        let session = match session {
+            Some(what) => Some(sessions.get(what).await?),
+            None => None,
+        };
+        let (mut link, words) = Link::new(sessions.clone(), folders, fresh(config.clone(), folder));
+        let mut state = State::new(me, config.tui.clone(), keymap, now());
+        begin(&mut state, &mut link, session);
+
+        let tty = Arc::new(io::stdin().as_fd().try_clone_to_owned()?);
+        let terminal = Terminal::new(io::stdout().as_fd().try_clone_to_owned()?);
+        let (hear, heard) = mpsc::channel(HEARD);
+        signals::watch(terminal.clone(), hear.clone())?;
+        terminal.leave_on_panic();
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let screen = Loop { state, link, sessions, words, terminal: terminal.clone(), tty, hear, heard, plain };
+        let left = screen.run().await;
+        terminal.leave_for_good();
+        if let Some(name) = left?.left_behind() {
+            let name = prose_line(&name).into_owned();
+            ui.line(Style::Dim, &format!("detached: the session goes on; `holdpoint attach {name}` comes back"))?;
+            ui.flush()?;
+        }
+        Ok(0)
+    })
+}
+
+/// Shows this session first, if there is one.
+fn begin(state: &mut State, link: &mut Link, session: Option<SessionHandle>) {
+    let Some(session) = session else { return };
+    state.attachments += 1;
+    state.opening = Some(Opening { attachment: state.attachments, fresh: false });
+    link.follow(session, state.attachments, PAST);
+}
+
+/// How fresh sessions are opened: in this folder, as the configuration says.
+fn fresh(config: Config, folder: PathBuf) -> Fresh {
+    Box::new(move || {
+        let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
+        let open = OpenSession::in_folder(&folder).model(catalog.default_name().name);
+        let open = open.asks(config.asks.unwrap_or(AsksMode::Wait)).policy(config.policy);
+        Ok(open.rules(config.rules.clone()).max_steps(config.max_steps))
+    })
+}

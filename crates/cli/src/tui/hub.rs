@@ -1,0 +1,138 @@
+//! All sessions as the hub shows them: what waits for the user first.
+
+use std::collections::BTreeMap;
+
+use holdpoint_common::{SessionId, SessionStatus, SessionSummary};
+
+use super::ask::AskView;
+
+/// All sessions, and where the user is among them.
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    sessions: BTreeMap<SessionId, SessionSummary>,
+    pub(crate) filter: String,
+    /// The row the cursor is on.
+    pub(crate) cursor: usize,
+    /// The ask that is answered from here.
+    pub(crate) asking: Option<AskView>,
+    /// This process's folder.
+    folder: String,
+    /// Whether the sessions have come.
+    pub(crate) known: bool,
+}
+
+/// What a row of the hub is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// Waits for an answer.
+    Waiting(SessionId),
+    /// Opens what was done last.
+    Resume(SessionId),
+    New,
+    Session(SessionId),
+    Quit,
+}
+
+impl Row {
+    /// The session it is about.
+    pub(crate) fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Waiting(id) | Self::Resume(id) | Self::Session(id) => Some(id),
+            Self::New | Self::Quit => None,
+        }
+    }
+}
+
+impl Hub {
+    pub(crate) fn new(folder: String) -> Self {
+        Self { folder, ..Self::default() }
+    }
+
+    pub(crate) fn get(&self, id: &SessionId) -> Option<&SessionSummary> {
+        self.sessions.get(id)
+    }
+
+    pub(crate) fn put(&mut self, summary: SessionSummary) {
+        self.keep_cursor(|hub| {
+            hub.sessions.insert(summary.id.clone(), summary);
+        });
+    }
+
+    pub(crate) fn remove(&mut self, id: &SessionId) {
+        self.keep_cursor(|hub| {
+            hub.sessions.remove(id);
+        });
+    }
+
+    /// Changes what is listed; the cursor stays on its row.
+    fn keep_cursor(&mut self, change: impl FnOnce(&mut Self)) {
+        let (at, known) = (self.row(), self.known);
+        change(self);
+        let rows = self.rows();
+        let kept = at.filter(|_| known && self.cursor > 0).and_then(|row| rows.iter().position(|other| *other == row));
+        self.cursor = kept.unwrap_or(self.cursor).min(rows.len().saturating_sub(1));
+    }
+
+    /// The sessions that wait for an answer, the longest first.
+    pub(crate) fn waiting(&self) -> Vec<&SessionSummary> {
+        let mut waiting: Vec<_> = self.sessions.values().filter(|session| session.waits_for.is_some()).collect();
+        waiting.sort_by_key(|session| (session.waits_for.as_ref().map(|ask| ask.since), session.id.clone()));
+        waiting
+    }
+
+    /// What Resume opens: this folder's newest session in which something was said, else the newest of all.
+    pub(crate) fn resumable(&self) -> Option<&SessionSummary> {
+        let said = |session: &&SessionSummary| session.last_turn.is_some() || session.status != SessionStatus::Idle;
+        let newest = |session: &&SessionSummary| (session.workspace == self.folder, session.since);
+        self.sessions.values().filter(said).max_by_key(newest)
+    }
+
+    /// Every row, as far as the filter lets it through.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let wanted = self.filter.to_lowercase();
+        let fits = |session: &&SessionSummary| {
+            let SessionSummary { id, name, title, workspace, model, .. } = session;
+            [id.as_str(), name, title, workspace, model].iter().any(|text| text.to_lowercase().contains(&wanted))
+        };
+        let mut rows: Vec<_> =
+            self.waiting().into_iter().filter(fits).map(|session| Row::Waiting(session.id.clone())).collect();
+        if self.filter.is_empty() {
+            rows.extend(self.resumable().map(|session| Row::Resume(session.id.clone())));
+            rows.push(Row::New);
+        }
+        let mut listed: Vec<_> = self.sessions.values().filter(fits).collect();
+        listed.sort_by(|a, b| (b.live, b.since).cmp(&(a.live, a.since)).then_with(|| a.id.cmp(&b.id)));
+        rows.extend(listed.into_iter().map(|session| Row::Session(session.id.clone())));
+        if self.filter.is_empty() {
+            rows.push(Row::Quit);
+        }
+        rows
+    }
+
+    /// The row the cursor is on.
+    pub(crate) fn row(&self) -> Option<Row> {
+        self.rows().into_iter().nth(self.cursor)
+    }
+
+    /// Moves the cursor.
+    pub(crate) fn move_by(&mut self, rows: isize) {
+        let last = self.rows().len().saturating_sub(1);
+        self.cursor = self.cursor.saturating_add_signed(rows).min(last);
+    }
+
+    /// Puts the cursor on the first row that waits for an answer.
+    pub(crate) fn show_inbox(&mut self) {
+        self.filter.clear();
+        self.cursor = 0;
+    }
+
+    /// Whether a session works in this process's folder.
+    pub(crate) fn is_here(&self, session: &SessionSummary) -> bool {
+        session.workspace == self.folder
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+}

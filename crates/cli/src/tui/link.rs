@@ -1,0 +1,235 @@
+//! Carries out what the screen wants done, and tells it what becomes of sessions: by their handles alone.
+
+mod export;
+mod follow;
+mod watch;
+
+use std::sync::Arc;
+
+use holdpoint_common::{SessionId, SessionStatus};
+use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
+use holdpoint_tools::shown::prose_line;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::message::{Command, Message};
+use crate::daemon::Daemon;
+use crate::error::CliError;
+use crate::folders::Folders;
+
+/// Messages that wait to be looked at. Whoever has more to tell waits.
+const MESSAGES: usize = 64;
+
+/// What the link tells: the screen, or the loop, which keeps the handle of the session that is shown.
+pub(crate) enum Word {
+    Message(Message),
+    /// A session to be followed, in which so much was said.
+    Opened {
+        session: SessionHandle,
+        attachment: u64,
+        limit: usize,
+    },
+}
+
+/// What opens fresh sessions.
+pub(crate) type Fresh = Box<dyn Fn() -> Result<OpenSession, CliError> + Send>;
+
+/// The way to the sessions.
+pub(crate) struct Link {
+    shared: Shared,
+    fresh: Fresh,
+    session: Option<SessionHandle>,
+    following: Option<JoinHandle<()>>,
+}
+
+/// What every task of it has.
+#[derive(Clone)]
+struct Shared {
+    sessions: Sessions,
+    folders: Arc<Folders>,
+    words: mpsc::Sender<Word>,
+}
+
+impl Shared {
+    async fn tell(&self, message: Message) {
+        // Nobody listens when the screen is about to be left.
+        let _ = self.words.send(Word::Message(message)).await;
+    }
+
+    async fn failed(&self, error: SessionError) {
+        self.tell(Message::Failed(prose_line(&error.to_string()).into_owned())).await;
+    }
+
+    /// Starts the daemon again, if it is gone. Tells the screen.
+    async fn revive(&self) -> Result<(), String> {
+        self.tell(Message::Daemon { here: false }).await;
+        let folders = Arc::clone(&self.folders);
+        // Starting it blocks.
+        let started = tokio::task::spawn_blocking(move || {
+            let runtime = crate::runtime::runtime()?;
+            runtime.block_on(Daemon::connect_or_start(&folders)).map(|_| ())
+        });
+        match started.await {
+            Ok(Ok(())) => {
+                self.tell(Message::Daemon { here: true }).await;
+                Ok(())
+            }
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Link {
+    /// The way to these sessions, and where what it tells comes out.
+    pub(crate) fn new(sessions: Sessions, folders: &Folders, fresh: Fresh) -> (Self, mpsc::Receiver<Word>) {
+        let (words, told) = mpsc::channel(MESSAGES);
+        let shared = Shared { sessions, folders: Arc::new(folders.clone()), words };
+        tokio::spawn(watch::watch(shared.clone()));
+        (Self { shared, fresh, session: None, following: None }, told)
+    }
+
+    /// Follows a session from here on, instead of the one before.
+    pub(crate) fn follow(&mut self, session: SessionHandle, attachment: u64, limit: usize) {
+        self.detach();
+        self.session = Some(session.clone());
+        let from = AttachFrom { after: 0, limit: Some(limit) };
+        self.following = Some(tokio::spawn(follow::follow(self.shared.clone(), session, attachment, from)));
+    }
+
+    /// No longer follows anything.
+    pub(crate) fn detach(&mut self) {
+        self.session = None;
+        if let Some(following) = self.following.take() {
+            following.abort();
+        }
+    }
+
+    /// Carries out what concerns sessions. What becomes of it is told.
+    pub(crate) fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Open { id, attachment, limit } => self.open(id, attachment, limit),
+            Command::New { attachment, limit } => self.open_fresh(attachment, limit),
+            Command::Detach => self.detach(),
+            Command::InterruptOther { id } => self.with_other(id, false),
+            Command::Close { id } => self.with_other(id, true),
+            Command::Delete { id } => {
+                let shared = self.shared.clone();
+                tokio::spawn(async move {
+                    match shared.sessions.delete(id.as_str()).await {
+                        Ok(()) => shared.tell(Message::Told("deleted".to_owned())).await,
+                        Err(error) => shared.failed(error).await,
+                    }
+                });
+            }
+            Command::Answer { ask, answer } => {
+                let shared = self.shared.clone();
+                tokio::spawn(async move {
+                    let answered = match shared.sessions.get(ask.session.as_str()).await {
+                        Ok(session) => session.answer(&ask, answer).await,
+                        Err(error) => Err(error),
+                    };
+                    if let Err(error) = answered {
+                        let why = prose_line(&error.to_string()).into_owned();
+                        shared.tell(Message::AnswerRefused { ask, why }).await;
+                    }
+                });
+            }
+            command => self.with_shown(command),
+        }
+    }
+
+    /// Carries out what concerns the session that is shown.
+    fn with_shown(&self, command: Command) {
+        let (shared, Some(session)) = (self.shared.clone(), self.session.clone()) else { return };
+        tokio::spawn(async move {
+            let done = match command {
+                Command::Prompt { text } => match session.prompt(text.clone()).await {
+                    Ok(_) => Ok(()),
+                    Err(error) => {
+                        let why = prose_line(&error.to_string()).into_owned();
+                        return shared.tell(Message::PromptRefused { text, why }).await;
+                    }
+                },
+                Command::Interrupt { turn } => session.interrupt(turn).await.map(drop),
+                Command::ToggleHold { shown } => session.toggle_hold(shown).await.map(drop),
+                Command::Hold => session.hold().await.map(drop),
+                Command::Release => session.release().await.map(drop),
+                Command::Rename { name } => session.rename(name).await,
+                Command::Export { path } => {
+                    let message = export::export(&session, &path).await;
+                    return shared.tell(message).await;
+                }
+                _ => Ok(()),
+            };
+            if let Err(error) = done {
+                shared.failed(error).await;
+            }
+        });
+    }
+
+    /// Carries out what concerns a session that need not be the one that is shown.
+    fn with_other(&self, id: SessionId, close: bool) {
+        let shared = self.shared.clone();
+        tokio::spawn(async move {
+            let done = match shared.sessions.get(id.as_str()).await {
+                Ok(session) if close => session.close().await,
+                Ok(session) => session.interrupt(None).await.map(drop),
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(()) if close => shared.tell(Message::Told("closed; it stays saved".to_owned())).await,
+                Ok(()) => {}
+                Err(error) => shared.failed(error).await,
+            }
+        });
+    }
+
+    fn open(&mut self, id: SessionId, attachment: u64, limit: usize) {
+        // Of the one that is shown, only more of its past is wanted.
+        if let Some(session) = self.session.clone().filter(|session| *session.id() == id) {
+            return self.follow(session, attachment, limit);
+        }
+        self.detach();
+        let shared = self.shared.clone();
+        tokio::spawn(async move {
+            match shared.sessions.get(id.as_str()).await {
+                Ok(session) => _ = shared.words.send(Word::Opened { session, attachment, limit }).await,
+                Err(error) => {
+                    let why = prose_line(&error.to_string()).into_owned();
+                    shared.tell(Message::NotOpened { why }).await;
+                }
+            }
+        });
+    }
+
+    fn open_fresh(&mut self, attachment: u64, limit: usize) {
+        self.detach();
+        let (shared, open) = (self.shared.clone(), (self.fresh)());
+        tokio::spawn(async move {
+            let opened = match open {
+                Ok(open) => shared.sessions.open(open).await.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            match opened {
+                Ok(session) => _ = shared.words.send(Word::Opened { session, attachment, limit }).await,
+                Err(why) => shared.tell(Message::NotOpened { why: prose_line(&why).into_owned() }).await,
+            }
+        });
+    }
+}
+
+/// Closes and deletes a session in which nothing was said.
+pub(crate) async fn forget(sessions: &Sessions, id: &SessionId) {
+    let Ok(now) = sessions.look(id.as_str()).await else { return };
+    let untouched = now.status == SessionStatus::Idle && now.last_turn.is_none() && now.queue.is_empty();
+    if !untouched {
+        return;
+    }
+    if let Ok(session) = sessions.get(id.as_str()).await
+        && session.close().await.is_ok()
+    {
+        // One that stays is listed, and does no harm.
+        let _ = sessions.delete(id.as_str()).await;
+    }
+}

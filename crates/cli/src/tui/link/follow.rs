@@ -1,0 +1,71 @@
+//! Follows one session: its past, then what happens, and on where it left off when the stream breaks.
+
+use std::sync::Arc;
+
+use holdpoint_common::api::ClientEnd;
+use holdpoint_common::{Event, Fact};
+use holdpoint_session::state::Refused;
+use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
+use holdpoint_tools::shown::prose_line;
+
+use super::super::message::Message;
+use super::Shared;
+
+/// Events that are taken at once.
+const BATCH: usize = 1024;
+/// How often a stream that ends at once is begun again.
+const TRIES: u32 = 5;
+
+pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u64, mut from: AttachFrom) {
+    let mut tries = 0;
+    let mut closed = false;
+    let happened = |batch: &mut Vec<Arc<Event>>| {
+        let events = std::mem::take(batch);
+        Message::Happened { attachment, events, snapshot: session.snapshot() }
+    };
+    loop {
+        let mut stream = match session.attach(from).await {
+            Ok(stream) => stream,
+            Err(SessionError::Refused(Refused::Closed)) => return shared.tell(Message::Closed { attachment }).await,
+            Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) if tries < TRIES => {
+                tries += 1;
+                if let Err(why) = shared.revive().await {
+                    shared.tell(Message::Failed(why)).await;
+                }
+                continue;
+            }
+            Err(error) => {
+                return shared.tell(Message::Failed(prose_line(&error.to_string()).into_owned())).await;
+            }
+        };
+        let (id, snapshot) = (session.id().clone(), Arc::clone(stream.snapshot()));
+        shared.tell(Message::Attached { attachment, id, snapshot }).await;
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut live = false;
+        loop {
+            let count = match live {
+                false => stream.next_past(&mut batch, BATCH).await,
+                true => stream.next_batch(&mut batch, BATCH).await,
+            };
+            if count == 0 && !live {
+                live = true;
+                shared.tell(Message::Live { attachment }).await;
+                continue;
+            }
+            let Some(last) = batch.last() else { break };
+            tries = 0;
+            from = AttachFrom::after(last.seq);
+            closed |= batch.iter().any(|event| matches!(event.fact(), Some(Fact::SessionClosed { .. })));
+            shared.tell(happened(&mut batch)).await;
+        }
+        if closed || shared.words.is_closed() {
+            return shared.tell(Message::Closed { attachment }).await;
+        }
+        if stream.end() == ClientEnd::Ended {
+            tries += 1;
+            if tries > TRIES {
+                return shared.tell(Message::Closed { attachment }).await;
+            }
+        }
+    }
+}

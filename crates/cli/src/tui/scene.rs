@@ -1,0 +1,274 @@
+//! For tests: a screen that is told things, pressed keys, and looked at.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::{
+    Ask, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, Hold,
+    HoldCause, ItemId, Kept, Outcome, PauseKind, PauseRequest, PolicyMode, PolicyRules, PromptId, Screen,
+    SessionSettings, SessionStatus, SessionSummary, Snapshot, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
+    Usage, Who,
+};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use unicode_width::UnicodeWidthStr;
+
+use super::keymap::Keymap;
+use super::message::{Command, Message, Moment};
+use super::state::{Me, Opening, State};
+use super::update::update;
+use super::view;
+
+/// This process, in tests.
+pub(super) const OWN: u32 = 7;
+/// When it all begins.
+const BEGIN: u64 = 1_000_000_000;
+
+pub(super) struct Scene {
+    pub(super) state: State,
+    pub(super) snapshot: Snapshot,
+    began: Instant,
+    passed: Duration,
+    seq: u64,
+}
+
+impl Scene {
+    /// The hub, with no sessions yet.
+    pub(super) fn hub() -> Self {
+        let began = Instant::now();
+        let me = Me { pid: OWN, folder: "/work/project".to_owned() };
+        let now = Moment { instant: began, time: Timestamp(BEGIN) };
+        let state = State::new(me, Screen::default(), Keymap::default(), now);
+        Self { state, snapshot: snapshot("alpha"), began, passed: Duration::ZERO, seq: 0 }
+    }
+
+    /// A session in which nothing was said.
+    pub(super) fn session() -> Self {
+        let mut scene = Self::hub();
+        scene.state.opening = Some(Opening { attachment: 1, fresh: true });
+        scene.state.attachments = 1;
+        let (id, snapshot) = (scene.snapshot.settings.id.clone(), Arc::new(scene.snapshot.clone()));
+        scene.tell(Message::Attached { attachment: 1, id, snapshot });
+        scene.tell(Message::Live { attachment: 1 });
+        scene
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        let millis = u64::try_from(self.passed.as_millis()).unwrap();
+        Moment { instant: self.began + self.passed, time: Timestamp(BEGIN + millis) }
+    }
+
+    pub(super) fn later(&mut self, millis: u64) -> &mut Self {
+        self.passed += Duration::from_millis(millis);
+        self
+    }
+
+    pub(super) fn tell(&mut self, message: Message) -> Vec<Command> {
+        let now = self.now();
+        update(&mut self.state, message, now)
+    }
+
+    /// Something happened to the session.
+    pub(super) fn body(&mut self, body: Body) -> &mut Self {
+        self.seq += 1;
+        self.snapshot.seq = self.seq;
+        let event = Event { seq: self.seq, at: self.now().time, turn: self.snapshot.turn, step: None, body };
+        let snapshot = Arc::new(self.snapshot.clone());
+        self.tell(Message::Happened { attachment: 1, events: vec![Arc::new(event)], snapshot });
+        self
+    }
+
+    pub(super) fn fact(&mut self, fact: Fact) -> &mut Self {
+        self.body(Body::Fact(fact))
+    }
+
+    pub(super) fn delta(&mut self, delta: Delta) -> &mut Self {
+        self.body(Body::Delta(delta))
+    }
+
+    /// A prompt, whose turn has begun.
+    pub(super) fn turn(&mut self, text: &str) -> &mut Self {
+        let turn = TurnId(self.seq + 1);
+        let prompt = PromptId(turn.0);
+        (self.snapshot.turn, self.snapshot.status) = (Some(turn), SessionStatus::Running);
+        let by = Who { name: "tui".to_owned(), pid: Some(OWN) };
+        self.fact(Fact::PromptAccepted { prompt, text: text.to_owned(), by });
+        self.fact(Fact::TurnStarted { turn, prompt }).fact(Fact::StepStarted)
+    }
+
+    pub(super) fn said(&mut self, item: u64, text: &str) -> &mut Self {
+        self.message(vec![block(item, BlockKind::Text, text)], vec![])
+    }
+
+    pub(super) fn message(&mut self, blocks: Vec<Block>, calls: Vec<ToolCall>) -> &mut Self {
+        self.fact(Fact::AssistantMessage(AssistantMessage { blocks, calls, partial: false }))
+    }
+
+    /// A command that is called.
+    pub(super) fn called(&mut self, call: u64, command: &str) -> &mut Self {
+        let input = serde_json::json!({ "command": command });
+        let call = ToolCall { id: CallId(call), name: "shell".to_owned(), input, signature: None };
+        self.message(vec![], vec![call])
+    }
+
+    pub(super) fn came(&mut self, call: u64, status: ToolStatus, output: &str, result: &str) -> &mut Self {
+        let mut kept = Kept::default();
+        kept.push(output);
+        let mut result = ToolResult::unrun(CallId(call), status, result);
+        result.output = kept.finish();
+        self.fact(Fact::ToolStarted { call: CallId(call) }).fact(Fact::ToolFinished(result))
+    }
+
+    pub(super) fn ended(&mut self, outcome: Outcome, error: Option<&str>) -> &mut Self {
+        (self.snapshot.turn, self.snapshot.status) = (None, SessionStatus::Idle);
+        self.snapshot.asks.clear();
+        let usage = Usage { input: 1200, output: 34, ..Usage::default() };
+        self.snapshot.usage += usage;
+        let error = error.map(str::to_owned);
+        self.fact(Fact::TurnFinished { outcome, error, cause: None, receipt: None, usage })
+    }
+
+    /// Something is asked.
+    pub(super) fn asks(&mut self, request: AskRequest) -> &mut Self {
+        let ask = ask(self.seq + 1, request, self.now().time);
+        self.snapshot.status = SessionStatus::Paused;
+        self.snapshot.asks.push(ask.clone());
+        self.fact(Fact::AskRaised { ask })
+    }
+
+    pub(super) fn confirms(&mut self, details: &str) -> &mut Self {
+        self.asks(pause(PauseKind::Confirm, details))
+    }
+
+    pub(super) fn hold(&mut self, hold: Hold) -> &mut Self {
+        if hold.shown() == holdpoint_common::HoldShown::Standing {
+            self.snapshot.status = SessionStatus::Paused;
+        }
+        self.snapshot.hold = hold.clone();
+        self.fact(Fact::HoldChanged { hold })
+    }
+
+    /// Presses keys, as `ctrl+x p`, and returns what they want done.
+    pub(super) fn press(&mut self, keys: &str) -> Vec<Command> {
+        keys.split(' ').flat_map(|key| self.tell(Message::Key(key_of(key)))).collect()
+    }
+
+    /// Types letters.
+    pub(super) fn types(&mut self, text: &str) {
+        for character in text.chars() {
+            self.tell(Message::Key(KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE)));
+        }
+    }
+
+    /// What is on a screen of this size.
+    pub(super) fn screen(&mut self, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        self.state.now = self.now();
+        terminal.draw(|frame| view::draw(frame, &mut self.state)).unwrap();
+        self.state.drawn(self.now().instant);
+        let buffer = terminal.backend().buffer();
+        let line = |y| {
+            let (mut line, mut x) = (String::new(), 0);
+            while x < width {
+                let symbol = buffer[(x, y)].symbol();
+                line.push_str(symbol);
+                // The cells behind a wide character are its own.
+                x += u16::try_from(symbol.width()).unwrap().max(1);
+            }
+            line.trim_end().to_owned()
+        };
+        (0..height).map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// A session that the hub hears of.
+    pub(super) fn hears(&mut self, change: impl FnOnce(&mut SessionSummary), name: &str) -> &mut Self {
+        let mut summary = SessionSummary::from(&snapshot(name));
+        change(&mut summary);
+        self.tell(Message::News(SessionNews::Session(Box::new(summary))));
+        self
+    }
+}
+
+/// A session of this name, in which nothing was said.
+pub(super) fn snapshot(name: &str) -> Snapshot {
+    let settings = SessionSettings {
+        id: name.parse().unwrap(),
+        name: name.to_owned(),
+        workspace: "/work/project".to_owned(),
+        model: "rehearsal".to_owned(),
+        asks: AsksMode::Wait,
+        policy: PolicyMode::Ask,
+        rules: PolicyRules::default(),
+        max_steps: 0,
+    };
+    Snapshot {
+        settings: Arc::new(settings),
+        title: name.to_owned(),
+        seq: 0,
+        status: SessionStatus::Idle,
+        since: Timestamp(BEGIN),
+        turn: None,
+        step: None,
+        asks: vec![],
+        hold: Hold::Off,
+        queue: vec![],
+        jobs: vec![],
+        last_turn: None,
+        run: None,
+        last_run: None,
+        tasks: Arc::default(),
+        notes: Arc::default(),
+        usage: Usage::default(),
+        context: None,
+        files_modified: Arc::default(),
+        clients: 1,
+        saved: true,
+    }
+}
+
+pub(super) fn block(item: u64, kind: BlockKind, text: &str) -> Block {
+    Block { item: ItemId(item), kind, text: text.to_owned(), signature: None, calls_before: 0 }
+}
+
+pub(super) fn pause(kind: PauseKind, details: &str) -> AskRequest {
+    let message = if kind == PauseKind::Confirm { "Run this command?" } else { "The page is open." };
+    let details = (!details.is_empty()).then(|| details.to_owned());
+    AskRequest::Pause(PauseRequest { kind, tool_name: "shell".to_owned(), message: message.to_owned(), details })
+}
+
+pub(super) fn ask(seq: u64, request: AskRequest, since: Timestamp) -> Ask {
+    let id = format!("alpha.{seq}").parse().unwrap();
+    Ask { id, call: CallId(1), origin: AskOrigin::Policy, since, request, always: None }
+}
+
+pub(super) fn standing(cause: HoldCause) -> Hold {
+    Hold::Standing { cause, since: Timestamp(BEGIN) }
+}
+
+pub(super) fn user() -> Who {
+    Who { name: "tui".to_owned(), pid: Some(OWN) }
+}
+
+fn key_of(name: &str) -> KeyEvent {
+    let (modifiers, name) = match name.split_once('+').filter(|(_, key)| !key.is_empty()) {
+        Some(("ctrl", key)) => (KeyModifiers::CONTROL, key),
+        Some(("alt", key)) => (KeyModifiers::ALT, key),
+        _ => (KeyModifiers::NONE, name),
+    };
+    let code = match name {
+        "enter" => KeyCode::Enter,
+        "esc" => KeyCode::Esc,
+        "tab" => KeyCode::Tab,
+        "up" => KeyCode::Up,
+        "down" => KeyCode::Down,
+        "pgup" => KeyCode::PageUp,
+        "pgdn" => KeyCode::PageDown,
+        "home" => KeyCode::Home,
+        "end" => KeyCode::End,
+        "backspace" => KeyCode::Backspace,
+        name => KeyCode::Char(name.chars().next().unwrap()),
+    };
+    KeyEvent::new(code, modifiers)
+}

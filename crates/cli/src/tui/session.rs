@@ -1,0 +1,166 @@
+//! The session that is shown: what has come of it, and what the user is about to do in it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use holdpoint_common::{Event, Fact, HoldShown, SessionId, SessionStatus, Snapshot};
+
+use super::ask::AskView;
+use super::clock::WorkClock;
+use super::layout::{Layouts, Look, Scroll};
+use super::prompt::Prompt;
+use super::transcript::Transcript;
+
+/// Facts of the past that a session is opened with.
+pub(crate) const PAST: usize = 400;
+
+/// What has come of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) transcript: Transcript,
+    pub(crate) clock: WorkClock,
+    /// Facts that have come.
+    facts: usize,
+    /// The prompts there were, for the history.
+    prompts: Vec<String>,
+}
+
+impl Told {
+    pub(crate) fn new(own: u32) -> Self {
+        Self { transcript: Transcript::new(own), ..Self::default() }
+    }
+
+    pub(crate) fn add(&mut self, event: &Event) {
+        self.facts += usize::from(event.fact().is_some());
+        if let Some(Fact::PromptAccepted { text, .. }) = event.fact() {
+            self.prompts.push(text.clone());
+        }
+        self.clock.add(event);
+        self.transcript.add(event);
+    }
+}
+
+/// The session that is shown.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// Which attachment it is fed by.
+    pub(crate) attachment: u64,
+    pub(crate) told: Told,
+    /// What comes of an attachment that goes further back, until all of the past is there.
+    pub(crate) pending: Option<Told>,
+    /// Facts of the past that were asked for.
+    pub(crate) limit: usize,
+    /// There may be more of it.
+    pub(crate) older: bool,
+    pub(crate) layouts: Layouts,
+    pub(crate) scroll: Scroll,
+    pub(crate) steps: bool,
+    pub(crate) open: bool,
+    pub(crate) asking: Option<AskView>,
+    pub(crate) prompt: Prompt,
+    pub(crate) closed: bool,
+    /// It was opened here.
+    pub(crate) fresh: bool,
+    /// Ctrl+C was pressed with nothing to interrupt.
+    pub(crate) leaving: Option<Instant>,
+    /// The size of the transcript on the screen, as it was last drawn.
+    pub(crate) shown: (usize, usize),
+    /// There is more below.
+    pub(crate) below: bool,
+}
+
+impl Session {
+    pub(crate) fn new(snapshot: Arc<Snapshot>, attachment: u64, own: u32, steps: bool, fresh: bool) -> Self {
+        Self {
+            id: snapshot.settings.id.clone(),
+            snapshot,
+            attachment,
+            told: Told::new(own),
+            pending: Some(Told::new(own)),
+            limit: PAST,
+            older: false,
+            layouts: Layouts::default(),
+            scroll: Scroll::End,
+            steps,
+            open: false,
+            asking: None,
+            prompt: Prompt::default(),
+            closed: false,
+            fresh,
+            leaving: None,
+            shown: (0, 0),
+            below: false,
+        }
+    }
+
+    /// Takes what happened.
+    pub(crate) fn add(&mut self, events: &[Arc<Event>]) {
+        let told = self.pending.as_mut().unwrap_or(&mut self.told);
+        for event in events {
+            told.add(event);
+        }
+        if self.pending.is_none() {
+            self.remember();
+        }
+    }
+
+    /// All of the past is there.
+    pub(crate) fn live(&mut self) {
+        if let Some(told) = self.pending.take() {
+            self.older = told.facts >= self.limit;
+            self.told = told;
+            self.layouts = Layouts::default();
+            self.remember();
+        }
+    }
+
+    fn remember(&mut self) {
+        for text in self.told.prompts.drain(..) {
+            self.prompt.remember(&text);
+        }
+    }
+
+    /// Shows the ask that is first now, if it is another one. Whether one appears.
+    pub(crate) fn ask(&mut self, now: Instant) -> bool {
+        let first = self.snapshot.asks.first();
+        if first.map(|ask| &ask.id) == self.asking.as_ref().map(|view| &view.asking.ask().id) {
+            return false;
+        }
+        self.asking = first.map(|ask| AskView::new(ask.clone(), now));
+        self.asking.is_some()
+    }
+
+    pub(crate) fn runs(&self) -> bool {
+        self.snapshot.turn.is_some()
+    }
+
+    /// Whether something moves on the screen.
+    pub(crate) fn spins(&self) -> bool {
+        let working = matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
+        !self.closed && (working || self.snapshot.hold.shown() == HoldShown::Requested)
+    }
+
+    /// Nothing was ever said in it.
+    pub(crate) fn is_untouched(&self) -> bool {
+        let snapshot = &self.snapshot;
+        self.fresh
+            && snapshot.turn.is_none()
+            && snapshot.last_turn.is_none()
+            && snapshot.queue.is_empty()
+            && snapshot.clients <= 1
+            && self.told.transcript.entries().is_empty()
+    }
+
+    pub(crate) fn look(&self) -> Look {
+        Look { width: self.shown.0, steps: self.steps, open: self.open }
+    }
+
+    /// Scrolls the transcript. Whether more of the past is wanted.
+    pub(crate) fn scroll(&mut self, rows: isize) -> bool {
+        let look = self.look();
+        let at_first = self.layouts.scroll(&self.told.transcript, look, &mut self.scroll, self.shown.1, rows);
+        at_first && rows < 0 && self.older && self.pending.is_none()
+    }
+}

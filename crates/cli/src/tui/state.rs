@@ -1,0 +1,161 @@
+//! All that the screen shows. Pure: it changes by `update` alone.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use holdpoint_common::{Screen as Settings, SessionId};
+
+use super::hub::Hub;
+use super::keymap::{Keymap, Press};
+use super::message::Moment;
+use super::session::Session;
+use super::style::Tone;
+
+/// How often what moves is drawn anew.
+const SPIN: Duration = Duration::from_millis(125);
+/// How long a notice stays.
+pub(super) const NOTICE: Duration = Duration::from_secs(6);
+
+/// Who looks, and from where.
+#[derive(Debug, Clone)]
+pub(crate) struct Me {
+    /// This process.
+    pub(crate) pid: u32,
+    /// Its folder.
+    pub(crate) folder: String,
+}
+
+/// All that the screen shows.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) me: Me,
+    pub(crate) settings: Settings,
+    pub(crate) keymap: Keymap,
+    pub(crate) hub: Hub,
+    /// What was left while it was open, to be named when all is left.
+    pub(crate) left: Option<String>,
+    /// The session that is open; without one, the hub is shown.
+    pub(crate) session: Option<Session>,
+    /// A session is being opened, by the attachment of this number.
+    pub(crate) opening: Option<Opening>,
+    /// What lies over all of it.
+    pub(crate) overlay: Option<Overlay>,
+    /// The first key of two.
+    pub(crate) prefix: Option<Press>,
+    pub(crate) notice: Option<Notice>,
+    /// The terminal is the one that is looked at.
+    pub(crate) focused: bool,
+    /// The daemon is there.
+    pub(crate) daemon: bool,
+    pub(crate) now: Moment,
+    /// Attachments there have been.
+    pub(crate) attachments: u64,
+    /// Ctrl+C was pressed in the hub.
+    pub(crate) leaving: Option<Instant>,
+}
+
+/// A session that is about to be shown.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) attachment: u64,
+    pub(crate) fresh: bool,
+}
+
+/// What lies over the rest, and takes the keys.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Overlay {
+    Help {
+        scroll: usize,
+    },
+    /// The session runs: what becomes of it?
+    Leave {
+        quit: bool,
+    },
+    /// The session would be deleted, or closed first.
+    Delete {
+        id: SessionId,
+        name: String,
+        live: bool,
+    },
+}
+
+/// Something that is told for a while.
+#[derive(Debug, Clone)]
+pub(crate) struct Notice {
+    pub(crate) tone: Tone,
+    pub(crate) text: String,
+    pub(crate) until: Instant,
+}
+
+impl State {
+    pub(crate) fn new(me: Me, settings: Settings, keymap: Keymap, now: Moment) -> Self {
+        let hub = Hub::new(me.folder.clone());
+        Self {
+            me,
+            settings,
+            keymap,
+            hub,
+            left: None,
+            session: None,
+            opening: None,
+            overlay: None,
+            prefix: None,
+            notice: None,
+            focused: true,
+            daemon: true,
+            now,
+            attachments: 0,
+            leaving: None,
+        }
+    }
+
+    /// Tells something for a while.
+    pub(crate) fn tell(&mut self, tone: Tone, text: impl Into<String>) {
+        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + NOTICE });
+    }
+
+    /// When the screen changes by itself: what spins, what counts seconds, what goes away. Nothing if it does not.
+    pub(crate) fn next_tick(&self) -> Option<Duration> {
+        let moves = match &self.session {
+            Some(session) if session.spins() => Some(SPIN),
+            Some(_) => None,
+            // Ages are shown, those of sessions that do something by the second.
+            None if self.hub.len() > 0 => Some(Duration::from_secs(1)),
+            None => None,
+        };
+        let goes = self.notice.as_ref().map(|notice| notice.until.saturating_duration_since(self.now.instant));
+        moves.into_iter().chain(goes.map(|left| left.max(Duration::from_millis(10)))).min()
+    }
+
+    /// The asks that are on the screen have been drawn, and can be answered a moment later.
+    pub(crate) fn drawn(&mut self, now: Instant) {
+        if self.overlay.is_some() {
+            return;
+        }
+        let shown = match &mut self.session {
+            Some(session) => session.asking.as_mut(),
+            None => self.hub.asking.as_mut(),
+        };
+        shown.into_iter().for_each(|ask| ask.appear(now));
+    }
+
+    /// The session that was shown last, if it goes on without being looked at.
+    pub(crate) fn left_behind(self) -> Option<String> {
+        self.left
+    }
+
+    /// The terminal's title.
+    pub(crate) fn title(&self) -> String {
+        let waiting = match self.hub.waiting().len() {
+            0 => String::new(),
+            count => format!("({count}) "),
+        };
+        match &self.session {
+            Some(session) => {
+                let name = holdpoint_tools::shown::prose_line(&session.snapshot.settings.name).into_owned();
+                format!("{waiting}{name} - holdpoint")
+            }
+            None => format!("{waiting}holdpoint"),
+        }
+    }
+}

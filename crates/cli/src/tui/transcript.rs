@@ -1,0 +1,378 @@
+//! What a session's events have come to: the entries that are shown, folded as the events come.
+
+use std::collections::HashMap;
+
+use holdpoint_common::{
+    AnsweredBy, AskId, AskRequest, AssistantMessage, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId,
+    ItemKind, Kept, Outcome, Part, PromptId, RestoreCause, Tasks, Timestamp, ToolCall, ToolResult, ToolStatus,
+};
+use holdpoint_tools::shown::{line, prose, prose_line};
+
+use super::style::Tone;
+use crate::follow::runs;
+use crate::said::{said, shorten};
+use crate::ui::Style;
+
+/// Everything that is shown of a session, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    entries: Vec<Entry>,
+    /// Where open items are, and calls that have not finished.
+    items: HashMap<ItemId, usize>,
+    /// Prompts that have not begun.
+    prompts: HashMap<PromptId, (String, String)>,
+    /// What is asked, for when it is answered.
+    asks: HashMap<AskId, String>,
+    tasks: Tasks,
+    began: Option<Timestamp>,
+    steps: u32,
+    /// The note that says that the turn was cut, until it says what that found.
+    cut: Option<usize>,
+    /// The process whose answers need no name.
+    own: u32,
+}
+
+/// One thing that is shown.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Names it, whatever was left out before it.
+    pub(crate) key: Key,
+    /// Rises with every change.
+    pub(crate) version: u32,
+    pub(crate) kind: Kind,
+}
+
+/// What names an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Item(ItemId),
+    /// The event it came with.
+    Event(u64),
+    /// The event that ended its turn.
+    End(u64),
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Prompt { text: String, by: String },
+    Text { text: String, open: bool },
+    Thought { text: String, open: bool },
+    Tool(Box<Tool>),
+    Note { tone: Tone, text: String },
+}
+
+/// A tool call, and what came of it.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub(crate) call: ToolCall,
+    pub(crate) output: Kept,
+    pub(crate) state: ToolState,
+}
+
+#[derive(Debug)]
+pub(crate) enum ToolState {
+    Waits,
+    Runs,
+    Ended { status: ToolStatus, result: String },
+}
+
+impl Kind {
+    /// Whether it is one of the steps on the way, which can be hidden.
+    pub(crate) fn is_step(&self) -> bool {
+        matches!(self, Self::Tool(_) | Self::Thought { .. })
+    }
+}
+
+impl Transcript {
+    /// With nothing in it. Answers of this process are told without a name.
+    pub(crate) fn new(own: u32) -> Self {
+        Self { own, ..Self::default() }
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Shows no longer what has ended.
+    pub(crate) fn clear(&mut self) {
+        let open: std::collections::HashSet<usize> = self.items.values().copied().collect();
+        let mut kept = HashMap::new();
+        let mut entries = Vec::new();
+        for (at, entry) in std::mem::take(&mut self.entries).into_iter().enumerate() {
+            if open.contains(&at) {
+                kept.insert(at, entries.len());
+                entries.push(entry);
+            }
+        }
+        self.items.retain(|_, at| {
+            kept.get(at).is_some_and(|now| {
+                *at = *now;
+                true
+            })
+        });
+        (self.entries, self.cut) = (entries, None);
+    }
+
+    /// Adds what happened. Everything of others becomes visible text here.
+    pub(crate) fn add(&mut self, event: &Event) {
+        match &event.body {
+            Body::Delta(delta) => self.delta(event.seq, delta),
+            Body::Fact(fact) => self.fact(event.seq, event.at, fact),
+        }
+    }
+
+    fn delta(&mut self, seq: u64, delta: &Delta) {
+        match delta {
+            Delta::Text { item, text } => self.piece(*item, BlockKind::Text, text),
+            Delta::Thought { item, text } => self.piece(*item, BlockKind::Thought, text),
+            Delta::Output { item, text } => self.tool(*item, |tool| tool.output.push(text)),
+            Delta::ItemSoFar { item, kind: ItemKind::Output, so_far } => {
+                self.tool(*item, |tool| tool.output = so_far.clone());
+            }
+            Delta::ItemSoFar { item, kind, so_far } => {
+                let kind = if *kind == ItemKind::Thought { BlockKind::Thought } else { BlockKind::Text };
+                self.whole(*item, kind, &so_far.head, true);
+            }
+            Delta::Retrying { next, tries, wait_ms, reason } => {
+                let wait = wait_ms.div_ceil(1000);
+                self.note(seq, Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)));
+            }
+            Delta::HistoryCut { messages, tokens, limit, .. } => {
+                let text =
+                    format!("{messages} messages left out: the model is sent {tokens} of at most {limit} tokens");
+                self.note(seq, Tone::Warning, text);
+            }
+            Delta::Gap { from, to } => self.note(seq, Tone::Warning, format!("events {from} to {to} can't be read")),
+            Delta::NotSaved { reason } => self.note(seq, Tone::Warning, format!("not saved: {}", prose_line(reason))),
+            Delta::SavedAgain => self.note(seq, Tone::Dim, "saved again".to_owned()),
+            Delta::Status { .. } => {}
+        }
+    }
+
+    fn fact(&mut self, seq: u64, at: Timestamp, fact: &Fact) {
+        self.tasks.apply(fact);
+        if let Some((style, line)) = runs::line(fact, at, &self.tasks) {
+            let tone = match style {
+                Style::Bold | Style::Fault => Tone::Strong,
+                Style::Warning => Tone::Warning,
+                Style::Plain | Style::Dim => Tone::Dim,
+            };
+            self.note(seq, tone, line);
+        }
+        match fact {
+            Fact::PromptAccepted { prompt, text, by } => {
+                let by = if by.pid == Some(self.own) { String::new() } else { prose_line(&by.name).into_owned() };
+                self.prompts.insert(*prompt, (prose(text).into_owned(), by));
+            }
+            Fact::PromptReturned { prompt, text } => {
+                self.prompts.remove(prompt);
+                self.note(seq, Tone::Warning, format!("handed back: {}", shorten(&prose_line(text))));
+            }
+            Fact::TurnStarted { prompt, .. } => {
+                (self.began, self.steps, self.cut) = (Some(at), 0, None);
+                self.begin(seq, *prompt);
+            }
+            Fact::PromptDelivered { prompt, .. } => self.begin(seq, *prompt),
+            Fact::IterationStarted { .. } => (self.began, self.steps, self.cut) = (Some(at), 0, None),
+            Fact::StepStarted => self.steps += 1,
+            Fact::AssistantMessage(message) => self.message(seq, message),
+            Fact::ToolStarted { call } => self.tool(call.item(), |tool| tool.state = ToolState::Runs),
+            Fact::ToolFinished(result) => self.finished(result),
+            Fact::JobStarted { job } => {
+                let command = shorten(&line(&job.command));
+                self.note(seq, Tone::Dim, format!("⚙ job {} in the background: {command}", job.id));
+            }
+            Fact::JobEnded { job, end } => self.note(seq, Tone::Dim, format!("⚙ job {job}: {end}")),
+            Fact::AskRaised { ask } => {
+                self.asks.insert(ask.id.clone(), about(&ask.request));
+            }
+            Fact::AskAnswered { ask, answer, by } => {
+                let what = self.asks.remove(ask).unwrap_or_default();
+                let by = match by {
+                    AnsweredBy::Client(who) if who.pid == Some(self.own) => String::new(),
+                    by => format!(" by {}", prose_line(&by.to_string())),
+                };
+                self.note(seq, Tone::Dim, format!("{what}→ {}{by}", said(answer)));
+            }
+            Fact::AskClosed { ask, cause } => {
+                let what = self.asks.remove(ask).unwrap_or_default();
+                self.note(seq, Tone::Dim, format!("{what}→ closed: {cause}"));
+            }
+            Fact::HoldChanged { hold } => match hold {
+                Hold::Off => self.note(seq, Tone::Dim, "▶ goes on".to_owned()),
+                Hold::Requested { .. } => {}
+                Hold::Standing { cause: HoldCause::User { by }, .. } if by.pid == Some(self.own) => {
+                    self.note(seq, Tone::Dim, "⏸ PAUSED".to_owned());
+                }
+                Hold::Standing { cause, .. } => {
+                    self.note(seq, Tone::Dim, format!("⏸ PAUSED ({})", prose_line(&cause.to_string())));
+                }
+            },
+            Fact::SessionRenamed { name, by } => {
+                let text = format!("renamed to {} by {}", prose_line(name), prose_line(&by.to_string()));
+                self.note(seq, Tone::Dim, text);
+            }
+            Fact::TurnCut { .. } => {
+                self.note(seq, Tone::Strong, "Agent interrupted".to_owned());
+                self.cut = Some(self.entries.len() - 1);
+            }
+            Fact::TurnFinished { .. } => self.ended(seq, at, fact),
+            Fact::SessionRestored { cause: RestoreCause::Panic } => {
+                self.note(seq, Tone::Warning, "the session failed and was rebuilt from its log".to_owned());
+            }
+            Fact::SessionRestored { cause: RestoreCause::Restart } => {
+                self.note(seq, Tone::Dim, "the daemon was started anew".to_owned());
+            }
+            Fact::SessionClosed { by } => {
+                self.note(seq, Tone::Strong, format!("closed by {}", prose_line(&by.to_string())));
+            }
+            // Runs and tasks are told above.
+            _ => {}
+        }
+    }
+
+    /// What the user said is begun with.
+    fn begin(&mut self, seq: u64, prompt: PromptId) {
+        if let Some((text, by)) = self.prompts.remove(&prompt) {
+            self.push(Key::Event(seq), Kind::Prompt { text, by });
+        }
+    }
+
+    /// A piece of text or thought.
+    fn piece(&mut self, item: ItemId, kind: BlockKind, piece: &str) {
+        let piece = prose(piece);
+        match self.items.get(&item).and_then(|at| self.entries.get_mut(*at)) {
+            Some(entry) => {
+                entry.version += 1;
+                if let Kind::Text { text, .. } | Kind::Thought { text, .. } = &mut entry.kind {
+                    text.push_str(&piece);
+                }
+            }
+            None => self.whole(item, kind, &piece, true),
+        }
+    }
+
+    /// All of a text or thought, as far as it has come.
+    fn whole(&mut self, item: ItemId, kind: BlockKind, whole: &str, open: bool) {
+        let text = prose(whole).into_owned();
+        let kind = match kind {
+            BlockKind::Text => Kind::Text { text, open },
+            BlockKind::Thought => Kind::Thought { text, open },
+        };
+        match self.items.get(&item).and_then(|at| self.entries.get_mut(*at)) {
+            Some(entry) => {
+                entry.version += 1;
+                entry.kind = kind;
+            }
+            None => self.push_item(item, kind),
+        }
+    }
+
+    /// A finished answer: what deltas have not shown of it, and its calls.
+    fn message(&mut self, seq: u64, message: &AssistantMessage) {
+        for part in message.parts() {
+            match part {
+                Part::Block(block) if block.text.is_empty() => {}
+                Part::Block(block) => {
+                    self.whole(block.item, block.kind, &block.text, false);
+                    self.items.remove(&block.item);
+                }
+                Part::Call(call) => {
+                    let tool = Tool { call: call.clone(), output: Kept::default(), state: ToolState::Waits };
+                    self.push_item(call.id.item(), Kind::Tool(Box::new(tool)));
+                }
+            }
+        }
+        if message.partial {
+            self.note(seq, Tone::Dim, "(cut here)".to_owned());
+        }
+    }
+
+    fn finished(&mut self, result: &ToolResult) {
+        self.tool(result.call.item(), |tool| {
+            tool.output = result.output.clone();
+            tool.state = ToolState::Ended { status: result.status, result: result.result.clone() };
+        });
+        self.items.remove(&result.call.item());
+    }
+
+    fn ended(&mut self, seq: u64, at: Timestamp, fact: &Fact) {
+        let Fact::TurnFinished { outcome, error, cause, receipt, usage } = fact else { return };
+        self.close_items();
+        if *outcome == Outcome::Interrupted {
+            let mut text = "Agent interrupted".to_owned();
+            let cause = cause.as_ref().map(ToString::to_string);
+            for about in cause.into_iter().chain(receipt.as_ref().map(ToString::to_string)) {
+                text.push_str(&format!("\n{}", prose_line(&about)));
+            }
+            match self.cut.take().and_then(|at| self.entries.get_mut(at)) {
+                Some(entry) => {
+                    entry.version += 1;
+                    entry.kind = Kind::Note { tone: Tone::Strong, text };
+                }
+                None => self.note(seq, Tone::Strong, text),
+            }
+        } else if let Some(error) = error {
+            self.note(seq, Tone::Fault, format!("{outcome}: {}", prose(error)));
+        }
+        let seconds = self.began.take().map(|began| at.since(began).as_secs_f64());
+        let steps = if self.steps == 1 { "step" } else { "steps" };
+        let about = if usage.estimated { "about " } else { "" };
+        let mut text = format!("{outcome}: {} {steps}, {about}{} tokens", self.steps, usage.total());
+        if let Some(seconds) = seconds {
+            text.push_str(&format!(", {seconds:.1} s"));
+        }
+        if let Some(cost) = usage.cost {
+            text.push_str(&format!(", cost {:.4}", cost as f64 / 1e6));
+        }
+        self.push(Key::End(seq), Kind::Note { tone: Tone::Dim, text });
+    }
+
+    /// Nothing of the turn comes any more.
+    fn close_items(&mut self) {
+        for (_, at) in self.items.drain() {
+            let Some(entry) = self.entries.get_mut(at) else { continue };
+            entry.version += 1;
+            match &mut entry.kind {
+                Kind::Text { open, .. } | Kind::Thought { open, .. } => *open = false,
+                _ => {}
+            }
+        }
+    }
+
+    fn tool(&mut self, item: ItemId, change: impl FnOnce(&mut Tool)) {
+        let Some(entry) = self.items.get(&item).and_then(|at| self.entries.get_mut(*at)) else { return };
+        if let Kind::Tool(tool) = &mut entry.kind {
+            entry.version += 1;
+            change(tool);
+        }
+    }
+
+    fn note(&mut self, seq: u64, tone: Tone, text: String) {
+        self.push(Key::Event(seq), Kind::Note { tone, text });
+    }
+
+    fn push_item(&mut self, item: ItemId, kind: Kind) {
+        self.items.insert(item, self.entries.len());
+        self.push(Key::Item(item), kind);
+    }
+
+    fn push(&mut self, key: Key, kind: Kind) {
+        self.entries.push(Entry { key, version: 0, kind });
+    }
+}
+
+/// What an ask was about, to stand before its answer.
+fn about(request: &AskRequest) -> String {
+    let what = match request {
+        AskRequest::Pause(pause) => {
+            let details = pause.details.as_deref().and_then(|details| details.lines().next());
+            let is_diff = details.is_some_and(|line| line.starts_with("--- "));
+            details.filter(|_| !is_diff).unwrap_or(&pause.message).to_owned()
+        }
+        AskRequest::Question(request) => {
+            request.questions.iter().map(|question| question.header.trim()).collect::<Vec<_>>().join(", ")
+        }
+    };
+    format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&what)))
+}

@@ -1,0 +1,352 @@
+//! What messages do to the state, and what they want done. Pure: no terminal, no clock.
+
+mod hub;
+mod session;
+mod slash;
+
+pub(crate) use self::slash::COMMANDS;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use holdpoint_common::SessionSummary;
+use holdpoint_common::api::SessionNews;
+use holdpoint_tools::shown::prose_line;
+
+use super::keymap::{Action, Found};
+use super::message::{Command, Message, Moment};
+use super::session::{PAST, Session};
+use super::state::{Opening, Overlay, State};
+use super::style::Tone;
+
+/// Changes the state by what it is told.
+pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Command> {
+    state.now = now;
+    if state.notice.as_ref().is_some_and(|notice| notice.until <= now.instant) {
+        state.notice = None;
+    }
+    match message {
+        Message::Key(key) if key.kind == KeyEventKind::Release => vec![],
+        Message::Key(key) => press(state, &key),
+        Message::Paste(text) => paste(state, &text),
+        Message::Focus(focused) => {
+            state.focused = focused;
+            vec![]
+        }
+        Message::Tick => vec![],
+        Message::News(news) => hear(state, news),
+        Message::Attached { attachment, id, snapshot } => {
+            match (&mut state.session, &state.opening) {
+                (Some(session), _) if session.attachment == attachment && session.id == id => {
+                    session.snapshot = snapshot;
+                }
+                (_, Some(opening)) if opening.attachment == attachment => {
+                    let (pid, steps) = (state.me.pid, state.settings.show_intermediate_steps);
+                    state.session = Some(Session::new(snapshot, attachment, pid, steps, opening.fresh));
+                    state.hub.asking = None;
+                    state.opening = None;
+                }
+                _ => {}
+            }
+            appear(state)
+        }
+        Message::Happened { attachment, events, snapshot } => match current(state, attachment) {
+            Some(session) => {
+                session.add(&events);
+                session.snapshot = snapshot;
+                appear(state)
+            }
+            None => vec![],
+        },
+        Message::Live { attachment } => {
+            current(state, attachment).into_iter().for_each(Session::live);
+            vec![]
+        }
+        Message::Closed { attachment } => {
+            if let Some(session) = current(state, attachment) {
+                session.closed = true;
+                session.asking = None;
+            }
+            vec![]
+        }
+        Message::Daemon { here } => {
+            if here && !state.daemon {
+                state.tell(Tone::Good, "the daemon is back");
+            }
+            state.daemon = here;
+            vec![]
+        }
+        Message::PromptRefused { text, why } => {
+            if let Some(session) = state.session.as_mut().filter(|session| session.prompt.is_empty()) {
+                session.prompt.set(&text);
+            }
+            state.tell(Tone::Fault, why);
+            vec![]
+        }
+        Message::AnswerRefused { ask, why } => {
+            let views = state.session.as_mut().and_then(|session| session.asking.as_mut());
+            for view in views.into_iter().chain(state.hub.asking.as_mut()) {
+                if view.asking.ask().id == ask {
+                    view.asking.reopen(now.instant);
+                    view.hide();
+                }
+            }
+            state.tell(Tone::Warning, why);
+            vec![]
+        }
+        Message::NotOpened { why } => {
+            state.opening = None;
+            state.tell(Tone::Fault, why);
+            vec![]
+        }
+        Message::Edited(text) => {
+            state.session.iter_mut().for_each(|session| session.prompt.set(text.trim_end()));
+            vec![]
+        }
+        Message::Told(text) => {
+            state.tell(Tone::Plain, text);
+            vec![]
+        }
+        Message::Failed(text) => {
+            state.tell(Tone::Fault, text);
+            vec![]
+        }
+    }
+}
+
+/// The session that is fed by this attachment, if it is shown.
+fn current(state: &mut State, attachment: u64) -> Option<&mut Session> {
+    state.session.as_mut().filter(|session| session.attachment == attachment)
+}
+
+/// Shows the ask that is first now.
+fn appear(state: &mut State) -> Vec<Command> {
+    let now = state.now.instant;
+    let Some(session) = &mut state.session else { return vec![] };
+    let before = session.asking.as_ref().map(|view| view.asking.ask().id.clone());
+    if !session.ask(now) {
+        return vec![];
+    }
+    let notice = session.snapshot.asks.first().filter(|ask| before.as_ref() != Some(&ask.id));
+    let text = notice.map(|ask| format!("{} asks", prose_line(ask.request.tool_name())));
+    notify(state, text)
+}
+
+/// Calls for the user, if that is wanted and another terminal is looked at.
+fn notify(state: &State, text: Option<String>) -> Vec<Command> {
+    let text = text.filter(|_| state.settings.bell && !state.focused);
+    text.map(|text| Command::Notify { text }).into_iter().collect()
+}
+
+/// News of all sessions.
+fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
+    let asks = |summary: Option<&SessionSummary>| summary.and_then(|summary| summary.waits_for.clone());
+    let commands = match news {
+        SessionNews::Session(summary) => {
+            let before = asks(state.hub.get(&summary.id)).map(|ask| ask.id);
+            let asked = summary.waits_for.as_ref().filter(|ask| before.as_ref() != Some(&ask.id));
+            let is_shown = state.session.as_ref().is_some_and(|session| session.id == summary.id);
+            let text = asked.filter(|_| !is_shown).map(|_| format!("{} waits for you", prose_line(&summary.name)));
+            let loud = text.clone();
+            state.hub.put(*summary);
+            if let Some(text) = text.filter(|_| state.session.is_some()) {
+                let key = state.keymap.key(Action::Inbox);
+                state.tell(Tone::Waits, format!("{text} ({key})"));
+            }
+            notify(state, loud)
+        }
+        SessionNews::Deleted(id) => {
+            state.hub.remove(&id);
+            vec![]
+        }
+    };
+    state.hub.known = true;
+    // What was being answered from the hub may be answered by now.
+    let open = state.hub.asking.as_ref().map(|view| view.asking.ask().id.clone());
+    if let Some(id) = open
+        && asks(state.hub.get(&id.session)).is_none_or(|ask| ask.id != id)
+    {
+        state.hub.asking = None;
+    }
+    commands
+}
+
+fn paste(state: &mut State, text: &str) -> Vec<Command> {
+    state.prefix = None;
+    if state.overlay.is_some() {
+        return vec![];
+    }
+    match &mut state.session {
+        Some(session) => session::paste(session, text, state.now.instant),
+        None => {
+            state.hub.filter.extend(text.chars().filter(|character| !character.is_control()));
+            state.hub.cursor = 0;
+        }
+    }
+    vec![]
+}
+
+fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
+    if let Some(prefix) = state.prefix.take() {
+        // Esc, or a key that means nothing, leaves.
+        return match state.keymap.find(Some(prefix), key) {
+            Found::Action(action) => act(state, action),
+            Found::Prefix(_) | Found::Nothing => vec![],
+        };
+    }
+    match state.keymap.find(None, key) {
+        Found::Prefix(prefix) => {
+            state.prefix = Some(prefix);
+            return vec![];
+        }
+        Found::Action(action) => return act(state, action),
+        Found::Nothing => {}
+    }
+    if let Some(overlay) = state.overlay.take() {
+        return over(state, overlay, key);
+    }
+    match state.session {
+        Some(_) => session::press(state, key),
+        None => hub::press(state, key),
+    }
+}
+
+/// Does what a key of the table means.
+fn act(state: &mut State, action: Action) -> Vec<Command> {
+    match action {
+        Action::Hold => match &state.session {
+            Some(session) if !session.closed => {
+                vec![Command::ToggleHold { shown: session.snapshot.hold.shown() }]
+            }
+            _ => vec![],
+        },
+        Action::Steps => {
+            if let Some(session) = &mut state.session {
+                session.steps = !session.steps;
+                let what = if session.steps { "steps are shown" } else { "steps are hidden" };
+                state.tell(Tone::Plain, what);
+            }
+            vec![]
+        }
+        Action::Open => {
+            state.session.iter_mut().for_each(|session| session.open = !session.open);
+            vec![]
+        }
+        Action::Detach => leave(state, true),
+        Action::Quit => ask_to_leave(state, true),
+        Action::Sessions => ask_to_leave(state, false),
+        Action::Inbox => {
+            state.hub.show_inbox();
+            leave(state, false)
+        }
+        Action::New => {
+            let mut commands = forget(state);
+            commands.extend(open_new(state));
+            commands
+        }
+        Action::Editor => match &state.session {
+            Some(session) => vec![Command::Edit { text: session.prompt.text() }],
+            None => vec![],
+        },
+        Action::Redraw => vec![Command::Redraw],
+        Action::Suspend => vec![Command::Suspend],
+        Action::Help => {
+            hide_asks(state);
+            state.overlay = Some(Overlay::Help { scroll: 0 });
+            vec![]
+        }
+    }
+}
+
+/// What lies over an ask hides it.
+fn hide_asks(state: &mut State) {
+    let views = state.session.as_mut().and_then(|session| session.asking.as_mut());
+    views.into_iter().chain(state.hub.asking.as_mut()).for_each(super::ask::AskView::hide);
+}
+
+/// Leaves the session, unless it runs: then it is asked what becomes of it.
+fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
+    if state.session.as_ref().is_some_and(|session| session.runs() && !session.closed) {
+        hide_asks(state);
+        state.overlay = Some(Overlay::Leave { quit });
+        return vec![];
+    }
+    leave(state, quit)
+}
+
+/// Leaves the session: for the hub, or for good.
+fn leave(state: &mut State, quit: bool) -> Vec<Command> {
+    let mut commands = forget(state);
+    let left = state.session.take().filter(|session| quit && commands.is_empty() && !session.closed);
+    state.left = left.map(|session| session.snapshot.settings.name.clone());
+    state.opening = None;
+    state.leaving = None;
+    commands.push(if quit { Command::Quit } else { Command::Detach });
+    commands
+}
+
+/// A session that was opened here and left untouched is nothing to come back to.
+fn forget(state: &mut State) -> Vec<Command> {
+    let untouched = state.session.as_ref().filter(|session| session.is_untouched() && !session.closed);
+    untouched.map(|session| Command::Forget { id: session.id.clone() }).into_iter().collect()
+}
+
+fn open_new(state: &mut State) -> Vec<Command> {
+    let attachment = open(state, true);
+    vec![Command::New { attachment, limit: PAST }]
+}
+
+/// Another session is about to be shown.
+fn open(state: &mut State, fresh: bool) -> u64 {
+    state.attachments += 1;
+    state.opening = Some(Opening { attachment: state.attachments, fresh });
+    state.session = None;
+    state.attachments
+}
+
+/// A key for what lies over the rest.
+fn over(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<Command> {
+    let leaves = is_ctrl_c(key) || key.code == KeyCode::Esc;
+    match overlay {
+        Overlay::Help { .. } if leaves || matches!(key.code, KeyCode::Char('q') | KeyCode::Enter) => vec![],
+        Overlay::Help { scroll } => {
+            let scroll = match key.code {
+                KeyCode::Up => scroll.saturating_sub(1),
+                KeyCode::Down => scroll + 1,
+                KeyCode::PageUp => scroll.saturating_sub(10),
+                KeyCode::PageDown => scroll + 10,
+                _ => scroll,
+            };
+            state.overlay = Some(Overlay::Help { scroll });
+            vec![]
+        }
+        Overlay::Leave { .. } | Overlay::Delete { .. } if leaves => vec![],
+        Overlay::Leave { quit } => match (key.code, &state.session) {
+            (KeyCode::Enter | KeyCode::Char('d' | 'D'), _) => leave(state, quit),
+            (KeyCode::Char('c' | 'C'), Some(session)) => {
+                let close = Command::Close { id: session.id.clone() };
+                let mut commands = vec![close];
+                commands.extend(leave(state, quit));
+                commands
+            }
+            _ => {
+                state.overlay = Some(Overlay::Leave { quit });
+                vec![]
+            }
+        },
+        Overlay::Delete { id, name, live } => match key.code {
+            KeyCode::Char('y' | 'Y') if live => vec![Command::Close { id }],
+            KeyCode::Char('y' | 'Y') => vec![Command::Delete { id }],
+            KeyCode::Char('n' | 'N') => vec![],
+            _ => {
+                state.overlay = Some(Overlay::Delete { id, name, live });
+                vec![]
+            }
+        },
+    }
+}
+
+fn is_ctrl_c(key: &KeyEvent) -> bool {
+    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
+}
+
+#[cfg(test)]
+mod tests;

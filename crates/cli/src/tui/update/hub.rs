@@ -1,0 +1,116 @@
+//! Keys of the hub.
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::super::ask::AskView;
+use super::super::hub::Row;
+use super::super::message::Command;
+use super::super::session::PAST;
+use super::super::state::{Overlay, State};
+use super::super::style::Tone;
+use super::{is_ctrl_c, leave, open, open_new};
+use crate::asking::Pressed;
+use crate::terminal::Key;
+
+/// How soon a second Ctrl+C leaves.
+const AGAIN: Duration = Duration::from_secs(2);
+
+pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
+    if state.hub.asking.is_some() {
+        return answer(state, key);
+    }
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    if is_ctrl_c(key) {
+        let again = state.leaving.is_some_and(|at| state.now.instant.saturating_duration_since(at) <= AGAIN);
+        if again {
+            return leave(state, true);
+        }
+        state.hub.filter.clear();
+        state.leaving = Some(state.now.instant);
+        state.tell(Tone::Plain, "Ctrl+C again leaves");
+        return vec![];
+    }
+    state.leaving = None;
+    match key.code {
+        KeyCode::Up => state.hub.move_by(-1),
+        KeyCode::Down => state.hub.move_by(1),
+        KeyCode::PageUp => state.hub.move_by(-10),
+        KeyCode::PageDown => state.hub.move_by(10),
+        KeyCode::Home => state.hub.cursor = 0,
+        KeyCode::End => state.hub.move_by(isize::MAX),
+        KeyCode::Enter => return choose(state),
+        KeyCode::Tab => answer_here(state),
+        KeyCode::Delete => delete(state),
+        KeyCode::Char('d') if control => delete(state),
+        KeyCode::Esc => state.hub.filter.clear(),
+        KeyCode::Backspace => _ = state.hub.filter.pop(),
+        KeyCode::Char(character) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
+            state.hub.filter.push(character);
+            state.hub.cursor = 0;
+        }
+        _ => {}
+    }
+    vec![]
+}
+
+/// Enter.
+fn choose(state: &mut State) -> Vec<Command> {
+    match state.hub.row() {
+        Some(Row::Waiting(id) | Row::Resume(id) | Row::Session(id)) => {
+            let attachment = open(state, false);
+            vec![Command::Open { id, attachment, limit: PAST }]
+        }
+        Some(Row::New) => open_new(state),
+        Some(Row::Quit) => leave(state, true),
+        None => vec![],
+    }
+}
+
+/// Takes keys as answers to what the session under the cursor asks.
+fn answer_here(state: &mut State) {
+    let row = state.hub.row();
+    let asks = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id)).and_then(|s| s.waits_for.clone());
+    state.hub.asking = asks.map(|ask| AskView::new(ask, state.now.instant));
+}
+
+fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
+    let now = state.now.instant;
+    let Some(view) = &mut state.hub.asking else { return vec![] };
+    match key.code {
+        KeyCode::Tab => {
+            state.hub.asking = None;
+            return vec![];
+        }
+        KeyCode::Up => view.scroll_by(-1),
+        KeyCode::Down => view.scroll_by(1),
+        KeyCode::PageUp => view.scroll_by(-10),
+        KeyCode::PageDown => view.scroll_by(10),
+        _ => {}
+    }
+    let Some(key) = Key::of(key).filter(|_| view.drawn || matches!(key.code, KeyCode::Esc)) else { return vec![] };
+    let ask = view.asking.ask().id.clone();
+    match view.asking.press(key, now) {
+        Pressed::Nothing | Pressed::Typed => vec![],
+        Pressed::Turned => {
+            view.hide();
+            vec![]
+        }
+        Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
+        Pressed::Interrupt => {
+            state.hub.asking = None;
+            vec![Command::InterruptOther { id: ask.session }]
+        }
+    }
+}
+
+fn delete(state: &mut State) {
+    let row = state.hub.row();
+    if let Some(Row::Session(id)) = &row
+        && let Some(session) = state.hub.get(id)
+    {
+        let name = session.name.clone();
+        state.overlay = Some(Overlay::Delete { id: id.clone(), name, live: session.live });
+    }
+}

@@ -1,0 +1,145 @@
+//! Keys of a session: for what it asks, else for the prompt.
+
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::super::layout::Scroll;
+use super::super::message::Command;
+use super::super::session::Session;
+use super::super::state::State;
+use super::super::style::Tone;
+use super::{is_ctrl_c, leave, slash};
+use crate::asking::{Entry, Pressed};
+use crate::terminal::Key;
+
+/// How soon a second Ctrl+C leaves.
+const AGAIN: Duration = Duration::from_secs(2);
+/// Older facts that are asked for, each time as many times more.
+const FURTHER: usize = 5;
+
+pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
+    let now = state.now.instant;
+    let Some(session) = &mut state.session else { return vec![] };
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    let page = session.shown.1.saturating_sub(2).max(1).cast_signed();
+    match key.code {
+        KeyCode::PageUp => return scroll(state, -page),
+        KeyCode::PageDown => return scroll(state, page),
+        KeyCode::Home if control => return scroll(state, -isize::MAX / 2),
+        KeyCode::End if control => {
+            session.scroll = Scroll::End;
+            return vec![];
+        }
+        _ => {}
+    }
+    if !is_ctrl_c(key) {
+        session.leaving = None;
+    }
+    if session.asking.is_some() {
+        return answer(session, key, now);
+    }
+    match key.code {
+        KeyCode::Esc if session.runs() => return interrupt(session),
+        KeyCode::Esc if !session.prompt.is_empty() => session.prompt.clear(),
+        KeyCode::Esc => return leave(state, false),
+        KeyCode::Char('c') if control && session.runs() => return interrupt(session),
+        KeyCode::Char('c') if control => {
+            if session.leaving.is_some_and(|at| now.saturating_duration_since(at) <= AGAIN) {
+                return leave(state, true);
+            }
+            session.prompt.clear();
+            session.leaving = Some(now);
+            state.tell(Tone::Plain, "Ctrl+C again leaves");
+        }
+        KeyCode::Char('d') if control && session.prompt.is_empty() => return leave(state, false),
+        KeyCode::Enter if key.modifiers.is_empty() => return send(state),
+        _ => _ = session.prompt.press(key),
+    }
+    vec![]
+}
+
+/// The turn that is shown, and no later one.
+fn interrupt(session: &Session) -> Vec<Command> {
+    vec![Command::Interrupt { turn: session.snapshot.turn }]
+}
+
+fn scroll(state: &mut State, rows: isize) -> Vec<Command> {
+    let Some(session) = &mut state.session else { return vec![] };
+    if !session.scroll(rows) {
+        return vec![];
+    }
+    // The first line of what is here: more of the past is fetched, and takes its place.
+    state.attachments += 1;
+    session.attachment = state.attachments;
+    session.limit *= FURTHER;
+    session.pending = Some(super::super::session::Told::new(state.me.pid));
+    let (id, attachment, limit) = (session.id.clone(), session.attachment, session.limit);
+    vec![Command::Open { id, attachment, limit }]
+}
+
+/// A key while something is asked: none of it reaches the prompt.
+fn answer(session: &mut Session, key: &KeyEvent, now: Instant) -> Vec<Command> {
+    let turn = session.snapshot.turn;
+    let Some(view) = &mut session.asking else { return vec![] };
+    let typing = matches!(view.asking.entry(), Entry::Words { .. });
+    let chosen = matches!(view.asking.entry(), Entry::Words { chosen: true, .. });
+    match key.code {
+        KeyCode::Up => view.scroll_by(-1),
+        KeyCode::Down => view.scroll_by(1),
+        KeyCode::Home => view.scroll = 0,
+        KeyCode::End => view.scroll_by(isize::MAX),
+        KeyCode::Tab if !typing => {
+            view.large = !view.large;
+            view.scroll = 0;
+        }
+        _ => {}
+    }
+    let Some(key) = Key::of(key) else { return vec![] };
+    // What has not been drawn can't have been read; to stop it needs no reading.
+    if !view.drawn && !chosen && !matches!(key, Key::Esc | Key::Ctrl('c')) {
+        return vec![];
+    }
+    let ask = view.asking.ask().id.clone();
+    match view.asking.press(key, now) {
+        Pressed::Nothing | Pressed::Typed => vec![],
+        Pressed::Turned => {
+            view.scroll = 0;
+            view.hide();
+            vec![]
+        }
+        Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
+        Pressed::Interrupt => vec![Command::Interrupt { turn }],
+    }
+}
+
+/// Pasted text: words for what is asked, else for the prompt; never keys.
+pub(super) fn paste(session: &mut Session, text: &str, now: Instant) {
+    let Some(view) = &mut session.asking else {
+        session.leaving = None;
+        return session.prompt.paste(text);
+    };
+    if matches!(view.asking.entry(), Entry::Words { .. }) && view.drawn {
+        for character in text.chars().map(|character| if character.is_control() { ' ' } else { character }) {
+            let _ = view.asking.press(Key::Char(character), now);
+        }
+    }
+}
+
+/// Enter: what is typed is a command, or a prompt.
+fn send(state: &mut State) -> Vec<Command> {
+    let Some(session) = &mut state.session else { return vec![] };
+    if session.prompt.text().trim().is_empty() {
+        return vec![];
+    }
+    if session.closed {
+        state.tell(Tone::Warning, "the session is closed");
+        return vec![];
+    }
+    let text = session.prompt.take();
+    session.scroll = Scroll::End;
+    match text.strip_prefix('/').filter(|command| slash::is_command(command)) {
+        Some(command) => slash::carry_out(state, command),
+        None => vec![Command::Prompt { text }],
+    }
+}

@@ -1,0 +1,77 @@
+//! Commands that are typed: `/help` and the like.
+
+use std::path::PathBuf;
+
+use holdpoint_tools::shown::prose_line;
+
+use super::super::keymap::Action;
+use super::super::message::Command;
+use super::super::state::State;
+use super::super::style::Tone;
+use super::{act, leave};
+
+/// What can be typed, and what it does.
+pub(crate) const COMMANDS: [(&str, &str); 11] = [
+    ("/help", "keys and commands"),
+    ("/steps", "show or hide tool calls and thoughts"),
+    ("/hold", "pause at the next boundary"),
+    ("/release", "go on"),
+    ("/interrupt", "end what it does now"),
+    ("/model", "which model this session has"),
+    ("/clear", "clear the screen; nothing is forgotten"),
+    ("/rename NAME", "give the session another name"),
+    ("/export [FILE]", "write all that was said to a file"),
+    ("/close", "end the session; it stays saved"),
+    ("/quit", "leave; the session goes on"),
+];
+
+/// Whether this is one, or looks like a slip in one: a path begins with a slash, too, but has more of them.
+pub(super) fn is_command(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    !text.contains('\n') && !word.is_empty() && word.chars().all(|character| character.is_ascii_alphabetic())
+}
+
+pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
+    let (command, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    let Some(session) = &mut state.session else { return vec![] };
+    match command {
+        "help" => act(state, Action::Help),
+        "steps" => act(state, Action::Steps),
+        "hold" | "pause" => vec![Command::Hold],
+        "release" | "play" => vec![Command::Release],
+        "interrupt" => vec![Command::Interrupt { turn: session.snapshot.turn }],
+        "model" => {
+            let model = prose_line(&session.snapshot.settings.model).into_owned();
+            state.tell(Tone::Plain, format!("model: {model}; `holdpoint new --model` opens a session with another"));
+            vec![]
+        }
+        "clear" => {
+            session.told.transcript.clear();
+            vec![]
+        }
+        "rename" if rest.is_empty() => {
+            state.tell(Tone::Warning, "/rename NAME");
+            vec![]
+        }
+        "rename" => vec![Command::Rename { name: rest.to_owned() }],
+        "export" => {
+            let named = |character: char| if character.is_alphanumeric() { character } else { '-' };
+            let name: String = session.snapshot.settings.name.chars().map(named).collect();
+            let path = if rest.is_empty() { format!("{name}.md") } else { rest.to_owned() };
+            vec![Command::Export { path: PathBuf::from(path) }]
+        }
+        "close" => {
+            let mut commands = vec![Command::Close { id: session.id.clone() }];
+            session.closed = true;
+            commands.extend(leave(state, false));
+            commands
+        }
+        "quit" | "exit" => act(state, Action::Quit),
+        other => {
+            session.prompt.set(&format!("/{text}"));
+            state.tell(Tone::Warning, format!("there is no /{other}: /help has them all"));
+            vec![]
+        }
+    }
+}

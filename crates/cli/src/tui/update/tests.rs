@@ -1,0 +1,308 @@
+//! What keys and messages do, one by one.
+
+use holdpoint_common::{Answer, Hold, HoldCause, HoldShown, Outcome, PauseKind, SessionStatus, Timestamp, TurnId};
+
+use super::super::layout::Scroll;
+use super::super::message::{Command, Message};
+use super::super::scene::{Scene, ask, pause, standing, user};
+
+fn draft(scene: &Scene) -> String {
+    scene.state.session.as_ref().unwrap().prompt.text()
+}
+
+fn asking() -> Scene {
+    let mut scene = Scene::session();
+    scene.turn("Go.").confirms("touch made");
+    scene
+}
+
+fn answers(commands: &[Command]) -> Vec<&Answer> {
+    commands
+        .iter()
+        .filter_map(|command| match command {
+            Command::Answer { answer, .. } => Some(answer),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn m_a10_keys_count_from_300_ms_after_the_ask_was_drawn() {
+    let mut scene = asking();
+    // Not on the screen: whatever the time, nothing is approved.
+    assert_eq!(scene.later(10_000).press("y"), []);
+    scene.screen(80, 24);
+    assert_eq!(scene.later(299).press("y"), []);
+    assert_eq!(answers(&scene.later(1).press("y")), [&Answer::Approve { always: false }]);
+    // It is answered once.
+    assert_eq!(scene.press("y n"), []);
+}
+
+#[test]
+fn m_a10_what_lay_over_an_ask_makes_it_appear_anew() {
+    let mut scene = asking();
+    scene.screen(80, 24);
+    scene.later(1000).press("ctrl+x ?");
+    scene.screen(80, 24);
+    assert_eq!(scene.later(1000).press("esc y"), []);
+    scene.screen(80, 24);
+    assert_eq!(scene.later(299).press("y"), []);
+    assert_eq!(answers(&scene.later(2).press("n")), [&Answer::Deny { reason: None }]);
+}
+
+#[test]
+fn m_a10_the_next_ask_has_a_guard_of_its_own() {
+    let mut scene = asking();
+    scene.screen(80, 24);
+    scene.snapshot.asks = vec![ask(50, pause(PauseKind::Confirm, "rm -rf /"), Timestamp(0))];
+    scene.later(1000).delta(holdpoint_common::Delta::SavedAgain);
+    assert_eq!(scene.press("y"), []);
+    scene.screen(80, 24);
+    assert_eq!(scene.later(200).press("y"), []);
+    let commands = scene.later(100).press("Y");
+    assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 50), "{commands:?}");
+}
+
+#[test]
+fn m_a10_no_key_reaches_the_draft_while_something_is_asked() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").types("a draft");
+    scene.confirms("touch made");
+    scene.screen(80, 24);
+    scene.later(1000);
+    assert_eq!(scene.press("x q enter tab backspace ctrl+w ctrl+u"), []);
+    scene.tell(Message::Paste("y\ny".to_owned()));
+    assert_eq!(draft(&scene), "a draft");
+    scene.press("n");
+    scene.snapshot.asks.clear();
+    scene.delta(holdpoint_common::Delta::SavedAgain).types("!");
+    assert_eq!(draft(&scene), "a draft!");
+}
+
+#[test]
+fn m_a10_esc_and_ctrl_c_interrupt_the_turn_that_is_shown() {
+    for key in ["esc", "ctrl+c"] {
+        for mut scene in [asking(), {
+            let mut scene = Scene::session();
+            scene.turn("Go.");
+            scene
+        }] {
+            let turn = scene.snapshot.turn;
+            assert!(turn.is_some());
+            // At once, drawn or not.
+            assert_eq!(scene.press(key), [Command::Interrupt { turn }], "{key}");
+        }
+    }
+}
+
+#[test]
+fn m_a10_ctrl_c_with_nothing_running_clears_and_leaves_the_second_time() {
+    let mut scene = Scene::session();
+    scene.types("draft");
+    assert_eq!(scene.press("ctrl+c"), []);
+    assert_eq!(draft(&scene), "");
+    // Too late, or something else between: it begins anew.
+    assert_eq!(scene.later(2001).press("ctrl+c"), []);
+    scene.types("x");
+    assert_eq!(scene.press("ctrl+c"), []);
+    let commands = scene.later(1999).press("ctrl+c");
+    assert!(commands.contains(&Command::Quit), "{commands:?}");
+}
+
+#[test]
+fn esc_clears_the_draft_then_goes_back() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").ended(Outcome::Done, None);
+    scene.types("draft");
+    assert_eq!(scene.press("esc"), []);
+    assert_eq!(draft(&scene), "");
+    assert_eq!(scene.press("esc"), [Command::Detach]);
+    assert!(scene.state.session.is_none());
+}
+
+#[test]
+fn m_d1_a_toggle_carries_what_was_shown() {
+    let mut scene = asking();
+    let toggle = |shown| vec![Command::ToggleHold { shown }];
+    // Above any prompt.
+    assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Off));
+    scene.hold(Hold::Requested { by: user(), since: Timestamp(0) });
+    assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Requested));
+    scene.hold(standing(HoldCause::Restored));
+    assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Standing));
+    // Without a session it does nothing.
+    assert_eq!(Scene::hub().press("ctrl+x p"), []);
+}
+
+#[test]
+fn m_d7_esc_and_unknown_keys_leave_the_prefix() {
+    for key in ["esc", "z", "ctrl+x"] {
+        let mut scene = Scene::session();
+        scene.turn("Go.");
+        assert_eq!(scene.press("ctrl+x"), []);
+        assert!(scene.screen(80, 24).contains("ctrl+x p pause"));
+        assert_eq!(scene.press(key), [], "{key}");
+        assert!(scene.state.prefix.is_none());
+    }
+}
+
+#[test]
+fn prompts_are_sent_and_come_back_if_they_are_refused() {
+    let mut scene = Scene::session();
+    scene.types("do it");
+    scene.press("alt+enter");
+    scene.types("now");
+    assert_eq!(scene.press("enter"), [Command::Prompt { text: "do it\nnow".to_owned() }]);
+    assert_eq!(draft(&scene), "");
+    scene.tell(Message::PromptRefused { text: "do it\nnow".to_owned(), why: "queue full".to_owned() });
+    assert_eq!(draft(&scene), "do it\nnow");
+    assert!(scene.screen(80, 24).contains("queue full"));
+    scene.press("esc");
+    assert_eq!(scene.press("enter"), []);
+}
+
+#[test]
+fn commands_are_typed_and_paths_are_prompts() {
+    let run = |text: &str| {
+        let mut scene = Scene::session();
+        scene.turn("Go.").types(text);
+        scene.press("enter")
+    };
+    assert_eq!(run("/hold"), [Command::Hold]);
+    assert_eq!(run("/rename new name"), [Command::Rename { name: "new name".to_owned() }]);
+    assert_eq!(run("/interrupt"), [Command::Interrupt { turn: Some(TurnId(1)) }]);
+    assert_eq!(run("/usr/bin/true fails"), [Command::Prompt { text: "/usr/bin/true fails".to_owned() }]);
+    assert_eq!(run("/nonsense"), []);
+    assert_eq!(run("/quit"), []);
+}
+
+#[test]
+fn leaving_a_running_session_asks_and_detaching_does_not() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    assert_eq!(scene.press("ctrl+x s"), []);
+    assert_eq!(scene.press("esc"), []);
+    assert_eq!(scene.press("ctrl+x q enter"), [Command::Quit]);
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    let id = scene.snapshot.settings.id.clone();
+    assert_eq!(scene.press("ctrl+x s c"), [Command::Close { id }, Command::Detach]);
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    assert_eq!(scene.press("ctrl+x d"), [Command::Quit]);
+    assert_eq!(scene.state.left_behind().as_deref(), Some("alpha"));
+}
+
+#[test]
+fn m_e1_an_untouched_session_is_forgotten_and_a_touched_one_is_not() {
+    let mut scene = Scene::session();
+    let id = scene.snapshot.settings.id.clone();
+    assert_eq!(scene.press("esc"), [Command::Forget { id }, Command::Detach]);
+    let mut scene = Scene::session();
+    scene.turn("Go.").ended(Outcome::Done, None);
+    assert_eq!(scene.press("esc"), [Command::Detach]);
+}
+
+#[test]
+fn m_e1_resume_is_this_folders_newest_in_which_something_was_said() {
+    let mut scene = Scene::hub();
+    let last = |outcome| Some(holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None });
+    let said = |scene: &mut Scene, name: &str, since, folder: &str, said: bool| {
+        let folder = folder.to_owned();
+        scene.hears(
+            |session| {
+                (session.since, session.workspace) = (Timestamp(since), folder);
+                session.last_turn = if said { last(Outcome::Done) } else { None };
+            },
+            name,
+        );
+    };
+    let resumes = |scene: &Scene| scene.state.hub.resumable().map(|session| session.name.clone());
+    said(&mut scene, "fresh", 90, "/work/project", false);
+    assert_eq!(resumes(&scene), None);
+    assert!(!scene.screen(80, 24).contains("Resume"));
+    said(&mut scene, "far", 80, "/elsewhere", true);
+    assert_eq!(resumes(&scene).as_deref(), Some("far"));
+    assert!(scene.screen(80, 24).contains("Resume far in /elsewhere"));
+    said(&mut scene, "old", 10, "/work/project", true);
+    said(&mut scene, "new", 20, "/work/project", true);
+    assert_eq!(resumes(&scene).as_deref(), Some("new"));
+}
+
+#[test]
+fn the_hubs_first_row_waits_the_longest_and_is_answered_from_there() {
+    let mut scene = Scene::hub();
+    for (name, since) in [("late", 50), ("early", 10)] {
+        let asked = ask(since, pause(PauseKind::Confirm, "ls"), Timestamp(since));
+        scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), name);
+    }
+    let waiting: Vec<_> = scene.state.hub.waiting().iter().map(|session| session.name.clone()).collect();
+    assert_eq!(waiting, ["early", "late"]);
+    scene.press("tab");
+    scene.screen(80, 24);
+    assert_eq!(scene.later(200).press("y"), []);
+    let commands = scene.later(100).press("y");
+    assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{commands:?}");
+}
+
+#[test]
+fn scrolling_stays_put_while_text_arrives() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    for number in 0..100 {
+        scene.said(number, &format!("Message {number}."));
+    }
+    scene.screen(80, 24);
+    scene.press("pgup");
+    let before = scene.screen(80, 24);
+    for number in 100..120 {
+        scene.said(number, &format!("Message {number}."));
+    }
+    let now = scene.screen(80, 24);
+    assert_eq!(before.lines().next(), now.lines().next());
+    scene.press("ctrl+end");
+    assert_eq!(scene.state.session.as_ref().unwrap().scroll, Scroll::End);
+    assert!(scene.screen(80, 24).contains("Message 119."));
+}
+
+#[test]
+fn older_facts_are_fetched_at_the_first_line_and_take_its_place() {
+    let mut scene = Scene::session();
+    // As if only the newest had come.
+    scene.state.session.as_mut().unwrap().older = true;
+    scene.turn("Go.").said(1, "The first that came.");
+    scene.screen(80, 24);
+    let commands = scene.press("pgup");
+    let [Command::Open { attachment: 2, limit, .. }] = &commands[..] else { panic!("{commands:?}") };
+    assert!(*limit > super::super::session::PAST);
+    // What comes of the one before is no longer of interest, and what is there stays until all has come.
+    scene.said(9, "of the old stream");
+    assert!(!scene.screen(80, 24).contains("of the old stream"));
+    assert!(scene.screen(80, 24).contains("The first that came."));
+    scene.tell(Message::Live { attachment: 2 });
+    assert!(!scene.screen(80, 24).contains("The first that came."));
+}
+
+#[test]
+fn the_terminal_calls_only_where_it_is_not_looked_at() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    let ask = ask(9, pause(PauseKind::Confirm, "ls"), Timestamp(0));
+    scene.snapshot.asks.push(ask.clone());
+    let happened = |scene: &Scene| Message::Happened {
+        attachment: 1,
+        events: vec![],
+        snapshot: std::sync::Arc::new(scene.snapshot.clone()),
+    };
+    scene.tell(Message::Focus(false));
+    let message = happened(&scene);
+    let commands = scene.tell(message);
+    assert!(matches!(&commands[..], [Command::Notify { text }] if text == "shell asks"), "{commands:?}");
+    // Once.
+    let message = happened(&scene);
+    assert_eq!(scene.tell(message), []);
+    scene.tell(Message::Focus(true));
+    scene.snapshot.asks[0].id.seq = 10;
+    let message = happened(&scene);
+    assert_eq!(scene.tell(message), []);
+}

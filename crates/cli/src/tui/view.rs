@@ -1,0 +1,168 @@
+//! The state as a frame.
+
+mod ask;
+mod help;
+mod hub;
+mod session;
+mod status;
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Widget};
+use unicode_width::UnicodeWidthStr;
+
+use super::keymap::Action;
+use super::state::{Overlay, State};
+use super::style::Tone;
+use super::wrap::{fit, wrap};
+
+/// Draws all of it.
+pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
+    let area = frame.area();
+    if area.width < 10 || area.height < 4 {
+        // There is no room for anything to be read.
+        return;
+    }
+    let cursor = if state.session.is_some() {
+        session::draw(frame.buffer_mut(), area, state)
+    } else {
+        hub::draw(frame.buffer_mut(), area, state);
+        None
+    };
+    let overlay = state.overlay.clone();
+    match overlay {
+        Some(Overlay::Help { scroll }) => help::draw(frame.buffer_mut(), area, state, scroll),
+        Some(Overlay::Leave { quit }) => {
+            let name = state.session.as_ref().map(|session| session.snapshot.settings.name.clone()).unwrap_or_default();
+            let name = holdpoint_tools::shown::prose_line(&name).into_owned();
+            let to = if quit { "" } else { ", back to the hub" };
+            let lines = [
+                format!("{name} is still working."),
+                String::new(),
+                format!("[D] Detach: it goes on{to} (Enter)"),
+                "[C] Close it: what it does is interrupted".to_owned(),
+                "[Esc] Stay".to_owned(),
+            ];
+            dialog(frame.buffer_mut(), area, &lines);
+        }
+        Some(Overlay::Delete { name, live, .. }) => {
+            let name = holdpoint_tools::shown::prose_line(&name).into_owned();
+            let what = match live {
+                true => format!("Close {name}? What it does is interrupted; it stays saved."),
+                false => format!("Delete {name}, with all that was said in it?"),
+            };
+            dialog(frame.buffer_mut(), area, &[what, String::new(), "[Y] Yes  [N] No".to_owned()]);
+        }
+        None => {
+            if let Some(cursor) = cursor {
+                frame.set_cursor_position(cursor);
+            }
+        }
+    }
+}
+
+/// Writes a line at the top of this area, and returns the rest of it.
+fn put(buffer: &mut Buffer, area: Rect, line: &Line<'_>) -> Rect {
+    if area.height == 0 {
+        return area;
+    }
+    buffer.set_line(area.x, area.y, line, area.width);
+    Rect { y: area.y + 1, height: area.height - 1, ..area }
+}
+
+/// A line of one text, shortened to the width.
+fn line(text: &str, tone: Tone, width: u16) -> Line<'static> {
+    Line::styled(fit(text, usize::from(width)), tone.style())
+}
+
+/// What can be pressed: as many whole hints as fit, the first ones first.
+fn hints(hints: &[(String, &str)], width: usize) -> Line<'static> {
+    let mut line = Line::default();
+    let mut cells = 0;
+    for (key, does) in hints {
+        let between = if cells == 0 { "" } else { "  " };
+        let needed = between.width() + key.width() + 1 + does.width();
+        if cells + needed > width {
+            continue;
+        }
+        cells += needed;
+        line.spans.push(Span::styled(format!("{between}{key}"), Tone::Accent.style()));
+        line.spans.push(Span::styled(format!(" {does}"), Tone::Dim.style()));
+    }
+    line
+}
+
+/// The last line of the screen: what is told for a while, or what can be pressed.
+fn foot(state: &State, hints_now: &[(String, &str)], width: u16) -> Line<'static> {
+    if let Some(prefix) = state.prefix {
+        let mut spans = vec![Span::styled(format!("{prefix} "), Tone::Strong.style())];
+        let map = &state.keymap;
+        let next = |action| {
+            let key = map.key(action);
+            key.strip_prefix(&format!("{prefix} ")).unwrap_or(&key).to_owned()
+        };
+        let all = [
+            (next(Action::Hold), if is_held(state) { "play" } else { "pause" }),
+            (next(Action::Detach), "detach"),
+            (next(Action::Sessions), "sessions"),
+            (next(Action::Inbox), "inbox"),
+            (next(Action::New), "new"),
+            (next(Action::Help), "help"),
+            ("Esc".to_owned(), "back"),
+        ];
+        let used: usize = spans.iter().map(Span::width).sum();
+        spans.extend(hints(&all, usize::from(width).saturating_sub(used)).spans);
+        return Line::from(spans);
+    }
+    if let Some(notice) = &state.notice {
+        return line(&notice.text, notice.tone, width);
+    }
+    if !state.daemon {
+        return line("the daemon is gone, and is started again", Tone::Warning, width);
+    }
+    hints(hints_now, usize::from(width))
+}
+
+/// Whether what is shown is held, or is about to be.
+fn is_held(state: &State) -> bool {
+    let hold = state.session.as_ref().map(|session| session.snapshot.hold.shown()).unwrap_or_default();
+    hold != holdpoint_common::HoldShown::Off
+}
+
+/// A few lines in the middle.
+fn dialog(buffer: &mut Buffer, area: Rect, texts: &[String]) {
+    let widest = texts.iter().map(|text| text.width()).max().unwrap_or_default();
+    let width = (widest + 4).min(usize::from(area.width));
+    let mut lines = Vec::new();
+    for text in texts {
+        wrap(&Line::raw(text.clone()), width.saturating_sub(4), "", &mut lines);
+    }
+    let inside = over(buffer, area, width, lines.len(), "");
+    lines.iter().fold(inside, |rest, line| put(buffer, rest, line));
+}
+
+/// A frame over the rest, of a size for so much in it, in the middle; returns what is inside.
+fn over(buffer: &mut Buffer, area: Rect, width: usize, lines: usize, title: &str) -> Rect {
+    let width = u16::try_from(width).unwrap_or(area.width).min(area.width);
+    let height = u16::try_from(lines + 2).unwrap_or(area.height).min(area.height);
+    let place = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
+    Clear.render(place, buffer);
+    let block = Block::bordered().border_style(Tone::Accent.style()).title(title.to_owned());
+    let inner = block.inner(place);
+    block.render(place, buffer);
+    Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
+}
+
+/// A rule across, with a text in it.
+fn rule(width: u16, text: &str, style: Style) -> Line<'static> {
+    let text = fit(text, usize::from(width).saturating_sub(4));
+    let begin = if text.is_empty() { "─".to_owned() } else { format!("─ {text} ") };
+    let rest = usize::from(width).saturating_sub(begin.width());
+    Line::styled(format!("{begin}{}", "─".repeat(rest)), style)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! An ask: what it wants, all of it within reach, and the keys that answer it.
+
+use holdpoint_common::{AskRequest, PauseKind, Question};
+use holdpoint_tools::shown::{line as exact_line, prose, prose_line};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style};
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use super::super::ask::AskView;
+use super::super::style::Tone;
+use super::super::wrap::wrap;
+use super::{put, rule};
+use crate::asking::{Asking, Entry};
+
+/// An ask, laid out.
+pub(super) struct Panel {
+    /// What it wants: scrolls.
+    body: Vec<Line<'static>>,
+    /// How to answer: always there.
+    keys: Vec<Line<'static>>,
+    title: String,
+}
+
+/// Lays an ask out. `waiting` asks wait behind it.
+pub(super) fn panel(view: &AskView, waiting: usize, width: u16) -> Panel {
+    let width = usize::from(width);
+    let asking = &view.asking;
+    let mut body = Vec::new();
+    let mut keys = Vec::new();
+    let tool = prose_line(asking.ask().request.tool_name()).into_owned();
+    let title = match waiting {
+        0 => format!("⏸ {tool}"),
+        1 => format!("⏸ {tool}, 1 more waits"),
+        more => format!("⏸ {tool}, {more} more wait"),
+    };
+    match &asking.ask().request {
+        AskRequest::Pause(pause) => {
+            let hint = if pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
+            let message = format!("{}{hint}", prose_line(&pause.message));
+            wrap(&Line::styled(message, Tone::Waits.style()), width, "  ", &mut body);
+            let details = pause.details.as_deref().unwrap_or_default();
+            let is_diff = details.starts_with("--- ");
+            for text in details.split('\n').filter(|_| !details.is_empty()) {
+                let style = if is_diff { of_diff(text) } else { Style::new() };
+                let bar = Span::styled("│ ", Tone::Dim.style());
+                wrap(&Line::from(vec![bar, Span::styled(prose(text).into_owned(), style)]), width, "│ ", &mut body);
+            }
+            if pause.kind == PauseKind::Confirm {
+                confirm_keys(asking, width, &mut keys);
+            } else {
+                keys.push(Line::styled("[Enter] Continue (Esc to interrupt)", Tone::Strong.style()));
+            }
+        }
+        AskRequest::Question(_) => {
+            if let Some((question, number, of)) = asking.question() {
+                let place = if of > 1 { format!(" ({number} of {of})") } else { String::new() };
+                question_lines(question, &place, width, &mut body);
+                let skip = if of > 1 { "Skip all" } else { "Skip" };
+                match asking.entry() {
+                    Entry::Words { typed, chosen } => {
+                        typed_line(typed, width, &mut keys);
+                        let esc = if *chosen { "Esc to go back" } else { "Esc to interrupt" };
+                        let text = format!("Your words, then Enter (Ctrl+D: {skip}, {esc})");
+                        wrap(&Line::styled(text, Tone::Dim.style()), width, "", &mut keys);
+                    }
+                    Entry::Choice => {
+                        let most = question.options.len().min(9);
+                        let text = format!("[1-{most}] Choose [W] Your own words [S] {skip} (Esc to interrupt)");
+                        wrap(&Line::styled(text, Tone::Strong.style()), width, "", &mut keys);
+                    }
+                }
+            }
+        }
+    }
+    Panel { body, keys, title }
+}
+
+fn confirm_keys(asking: &Asking, width: usize, keys: &mut Vec<Line<'static>>) {
+    if let Entry::Words { typed, .. } = asking.entry() {
+        typed_line(typed, width, keys);
+        let text = "Why not, then Enter (Esc to go back)";
+        return wrap(&Line::styled(text, Tone::Dim.style()), width, "", keys);
+    }
+    if let Some(always) = &asking.ask().always {
+        let text = format!("[A] Approve always in this session: {}", exact_line(always));
+        wrap(&Line::raw(text), width, "    ", keys);
+    }
+    keys.push(Line::raw("[R] Deny and say why"));
+    let text = "[Y] Approve [N] Deny (Esc to interrupt)";
+    wrap(&Line::styled(text, Tone::Strong.style()), width, "", keys);
+}
+
+/// What is typed, with a cursor behind it.
+fn typed_line(typed: &str, width: usize, keys: &mut Vec<Line<'static>>) {
+    let line = Line::from(vec![
+        Span::styled("> ", Tone::Accent.style()),
+        Span::raw(prose_line(typed).into_owned()),
+        Span::styled(" ", super::super::style::selected()),
+    ]);
+    wrap(&line, width, "  ", keys);
+}
+
+fn question_lines(question: &Question, place: &str, width: usize, body: &mut Vec<Line<'static>>) {
+    let mut lines = question.question.trim().split('\n');
+    let first = prose_line(lines.next().unwrap_or_default()).into_owned();
+    let text = format!("{}: {first}{place}", prose_line(&question.header));
+    wrap(&Line::styled(text, Tone::Waits.style()), width, "  ", body);
+    for line in lines {
+        wrap(&Line::raw(format!("│ {}", prose(line))), width, "│ ", body);
+    }
+    for (number, option) in (1..).zip(&question.options) {
+        let mut spans = vec![
+            Span::styled(format!("  {number}. "), Tone::Accent.style()),
+            Span::raw(prose_line(&option.label).into_owned()),
+        ];
+        if !option.description.is_empty() {
+            spans.push(Span::styled(format!(" - {}", prose_line(&option.description)), Tone::Dim.style()));
+        }
+        wrap(&Line::from(spans), width, "     ", body);
+    }
+}
+
+/// How a line of a diff looks.
+fn of_diff(text: &str) -> Style {
+    match text.as_bytes().first() {
+        Some(b'+') if !text.starts_with("+++ ") => Style::new().fg(Color::Green),
+        Some(b'-') if !text.starts_with("--- ") => Style::new().fg(Color::Red),
+        Some(b'@') => Style::new().fg(Color::Cyan),
+        _ => Style::new(),
+    }
+}
+
+impl Panel {
+    /// Rows it would take.
+    pub(super) fn height(&self) -> usize {
+        self.body.len() + self.keys.len() + 1
+    }
+
+    /// Draws as much of it as there is room for: of what it wants a part, its keys whole.
+    pub(super) fn draw(self, buffer: &mut Buffer, area: Rect, view: &mut AskView) {
+        let room = usize::from(area.height).saturating_sub(1 + self.keys.len());
+        let hidden = self.body.len().saturating_sub(room);
+        view.scroll = view.scroll.min(hidden);
+        view.below = hidden - view.scroll;
+        let mut title = self.title;
+        if hidden > 0 {
+            let (from, to) = (view.scroll + 1, view.scroll + room.min(self.body.len()));
+            // Where there is little room, that there is more goes before how much else waits.
+            let more = format!("lines {from}-{to} of {}: ↑ ↓ Tab", self.body.len());
+            let fits = title.width() + more.width() + 6 <= usize::from(area.width);
+            title = if fits { format!("{title}, {more}") } else { more };
+        }
+        let mut rest = put(buffer, area, &rule(area.width, &title, Tone::Waits.style()));
+        for line in self.body.iter().skip(view.scroll).take(room) {
+            rest = put(buffer, rest, line);
+        }
+        let keys = u16::try_from(self.keys.len()).unwrap_or_default();
+        let at_end =
+            Rect { y: (area.y + area.height).saturating_sub(keys).max(rest.y), height: keys.min(rest.height), ..area };
+        self.keys.iter().fold(at_end, |rest, line| put(buffer, rest, line));
+    }
+}

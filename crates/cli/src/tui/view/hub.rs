@@ -1,0 +1,231 @@
+//! The hub: what waits for the user, what can be done, and all sessions.
+
+use holdpoint_common::{AskRequest, SessionSummary, Timestamp};
+use holdpoint_tools::shown::prose_line;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::super::hub::{Hub, Row};
+use super::super::keymap::Action;
+use super::super::state::State;
+use super::super::style::{Tone, selected};
+use super::super::wrap::fit;
+use super::{ask, foot, put, rule};
+use crate::commands::list::status;
+use crate::table::span;
+
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
+    let hints = if state.hub.asking.is_some() {
+        vec![("Tab".to_owned(), "back to the list")]
+    } else {
+        let mut hints = vec![("↑↓".to_owned(), "choose"), ("Enter".to_owned(), "open")];
+        let waits = |row: Option<Row>| {
+            row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id)).is_some_and(|s| s.waits_for.is_some())
+        };
+        if waits(state.hub.row()) {
+            hints.push(("Tab".to_owned(), "answer here"));
+        }
+        hints.push(("Ctrl+D".to_owned(), "delete"));
+        hints.push((state.keymap.key(Action::Help), "help"));
+        hints.push(("type".to_owned(), "to filter"));
+        hints
+    };
+    let foot = foot(state, &hints, area.width);
+    let now = state.now.time;
+    let opening = state.opening.is_some();
+    let hub = &mut state.hub;
+    let mut rest = put(buffer, area, &head(hub, area.width));
+    let last = Rect { y: area.y + area.height - 1, height: 1, ..area };
+    put(buffer, last, &foot);
+    rest.height -= 1;
+
+    let panel = peek(hub, area.width, rest.height / 2);
+    let list = Rect { height: rest.height - panel.height(), ..rest };
+    draw_list(buffer, list, hub, now, opening);
+    let place = Rect { y: list.y + list.height, height: panel.height(), ..rest };
+    match panel {
+        Peek::Nothing => {}
+        Peek::Ask(panel, rows) => {
+            if let Some(view) = &mut hub.asking {
+                panel.draw(buffer, Rect { height: rows, ..place }, view);
+            }
+        }
+        Peek::Lines(lines) => _ = lines.iter().fold(place, |rest, line| put(buffer, rest, line)),
+    }
+}
+
+fn head(hub: &Hub, width: u16) -> Line<'static> {
+    if !hub.filter.is_empty() {
+        let text = fit(&format!("filter: {}", prose_line(&hub.filter)), usize::from(width).saturating_sub(1));
+        return Line::from(vec![Span::styled(text, Tone::Strong.style()), Span::styled(" ", selected())]);
+    }
+    let waiting = match hub.waiting().len() {
+        0 => String::new(),
+        1 => " | 1 waits for you".to_owned(),
+        many => format!(" | {many} wait for you"),
+    };
+    let spans = vec![Span::styled("holdpoint", Tone::Strong.style()), Span::styled(waiting, Tone::Waits.style())];
+    Line::from(spans)
+}
+
+/// What is known of the row under the cursor.
+enum Peek {
+    Nothing,
+    Ask(ask::Panel, u16),
+    Lines(Vec<Line<'static>>),
+}
+
+impl Peek {
+    fn height(&self) -> u16 {
+        match self {
+            Self::Nothing => 0,
+            Self::Ask(_, rows) => *rows,
+            Self::Lines(lines) => u16::try_from(lines.len()).unwrap_or_default(),
+        }
+    }
+}
+
+fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
+    if let Some(view) = &hub.asking {
+        let panel = ask::panel(view, 0, width);
+        let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
+        return Peek::Ask(panel, rows);
+    }
+    let row = hub.row();
+    let Some(session) = row.as_ref().and_then(Row::session).and_then(|id| hub.get(id)) else { return Peek::Nothing };
+    if most < 4 {
+        return Peek::Nothing;
+    }
+    let dim = |text: String| Line::styled(fit(&text, usize::from(width)), Tone::Dim.style());
+    let mut lines = vec![rule(width, &prose_line(&session.title), Tone::Dim.style())];
+    if let Some(ask) = &session.waits_for {
+        lines.push(Line::styled(fit(&wants(&ask.request), usize::from(width)), Tone::Waits.style()));
+    }
+    lines.push(dim(format!("{} in {}", prose_line(&session.model), prose_line(&session.workspace))));
+    if let Some(error) = session.last_turn.as_ref().and_then(|turn| turn.error.as_ref()) {
+        lines.push(Line::styled(fit(&prose_line(error), usize::from(width)), Tone::Fault.style()));
+    }
+    lines.truncate(usize::from(most));
+    Peek::Lines(lines)
+}
+
+fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening: bool) {
+    let rows = hub.rows();
+    // Headings stand before the first of each kind.
+    let mut lines: Vec<(Option<usize>, Line<'static>)> = Vec::new();
+    let mut heading = "";
+    for (at, row) in rows.iter().enumerate() {
+        let above = match row {
+            Row::Waiting(_) => "Waits for you",
+            Row::Resume(_) | Row::New => " ",
+            Row::Session(_) => "Sessions",
+            Row::Quit => "  ",
+        };
+        if above != heading {
+            heading = above;
+            if !lines.is_empty() || !above.trim().is_empty() {
+                lines.push((None, Line::styled(above, Tone::Dim.style())));
+            }
+        }
+        lines.push((Some(at), row_line(row, hub, now, area.width)));
+    }
+    if !hub.known {
+        lines.push((None, Line::styled("looking for sessions", Tone::Dim.style())));
+    } else if rows.is_empty() {
+        lines.push((None, Line::styled("nothing is like this", Tone::Dim.style())));
+    }
+    if opening {
+        lines.push((None, Line::styled("opening", Tone::Accent.style())));
+    }
+    let cursor = lines.iter().position(|(at, _)| *at == Some(hub.cursor)).unwrap_or_default();
+    let height = usize::from(area.height);
+    let skip = (cursor + 2).saturating_sub(height).min(lines.len().saturating_sub(height));
+    let mut rest = area;
+    for (at, line) in lines.iter().skip(skip) {
+        let y = rest.y;
+        let full = rest.height > 0;
+        rest = put(buffer, rest, line);
+        if *at == Some(hub.cursor) && full && hub.asking.is_none() {
+            buffer.set_style(Rect { y, height: 1, ..area }, selected());
+        }
+    }
+}
+
+fn row_line(row: &Row, hub: &Hub, now: Timestamp, width: u16) -> Line<'static> {
+    let width = usize::from(width);
+    let session = row.session().and_then(|id| hub.get(id));
+    match (row, session) {
+        (Row::New, _) => Line::raw("  New session"),
+        (Row::Quit, _) => Line::raw("  Quit"),
+        (Row::Resume(_), Some(session)) => {
+            let title = prose_line(&session.title).into_owned();
+            let folder =
+                if hub.is_here(session) { String::new() } else { format!(" in {}", prose_line(&session.workspace)) };
+            Line::raw(fit(&format!("  Resume {title}{folder}"), width))
+        }
+        (Row::Waiting(_), Some(session)) => waiting_line(session, now, width),
+        (Row::Session(_), Some(session)) => session_line(session, now, width),
+        (_, None) => Line::default(),
+    }
+}
+
+fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<'static> {
+    let Some(ask) = &session.waits_for else { return Line::default() };
+    let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
+    let since = span(now.since(ask.since));
+    let left = width.saturating_sub(name.chars().count() + since.len() + 6);
+    Line::from(vec![
+        Span::styled("⏸ ", Tone::Waits.style()),
+        Span::styled(name, Tone::Strong.style()),
+        Span::styled(format!(" {since:>4} "), Tone::Dim.style()),
+        Span::raw(fit(&wants(&ask.request), left)),
+    ])
+}
+
+fn session_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<'static> {
+    let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
+    let does = column(&status(session), 22.min(width / 3));
+    let since = format!(" {:>4}  ", span(now.since(session.since)));
+    let tone = match (session.live, &session.waits_for) {
+        (_, Some(_)) => Tone::Waits,
+        (true, None) if session.status == holdpoint_common::SessionStatus::Running => Tone::Accent,
+        (true, None) => Tone::Plain,
+        (false, None) => Tone::Dim,
+    };
+    let used = 2 + width / 4 + 22.min(width / 3) + 8;
+    let rest = width.saturating_sub(used);
+    let title = prose_line(&session.title).into_owned();
+    let what = if title == session.name { prose_line(&session.workspace).into_owned() } else { title };
+    Line::from(vec![
+        Span::raw("  "),
+        Span::raw(name),
+        Span::raw(" "),
+        Span::styled(does, tone.style()),
+        Span::styled(since, Tone::Dim.style()),
+        Span::styled(fit(&what, rest), Tone::Dim.style()),
+    ])
+}
+
+/// A text in a column of this many cells.
+fn column(text: &str, cells: usize) -> String {
+    let fitted = fit(text, cells);
+    let pad = cells.saturating_sub(unicode_width::UnicodeWidthStr::width(&*fitted));
+    format!("{fitted}{}", " ".repeat(pad))
+}
+
+/// What an ask wants, in a line.
+fn wants(request: &AskRequest) -> String {
+    let text = match request {
+        AskRequest::Pause(pause) => {
+            let details = pause.details.as_deref().and_then(|details| details.lines().next()).unwrap_or_default();
+            let details = if details.starts_with("--- ") { "" } else { details };
+            format!("{} {details}", pause.message)
+        }
+        AskRequest::Question(request) => {
+            request.questions.first().map(|question| question.question.clone()).unwrap_or_default()
+        }
+    };
+    let first = text.lines().next().unwrap_or_default().trim_end().to_owned();
+    format!("{}: {}", prose_line(request.tool_name()), prose_line(&first))
+}

@@ -1,0 +1,201 @@
+//! A session: what was said, what is asked, what is typed, what it does.
+
+use holdpoint_tools::shown::prose_line;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Widget;
+use unicode_width::UnicodeWidthStr;
+
+use super::super::keymap::Action;
+use super::super::layout::Look;
+use super::super::session::Session;
+use super::super::state::State;
+use super::super::style::Tone;
+use super::super::wrap::{fit, wrap};
+use super::{ask, foot, is_held, put, rule, status};
+use crate::said::sum_up;
+
+/// Rows of the prompt, at most.
+const PROMPT: u16 = 8;
+/// Prompts that wait and are shown.
+const QUEUED: usize = 3;
+/// Rows of the transcript that an ask leaves.
+const LEFT: u16 = 3;
+/// On a screen with fewer rows, an ask takes all of it.
+const SHORT: u16 = 16;
+
+/// Draws the session, and returns where the cursor is.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
+    let now = state.now.time;
+    let (hold, help) = (state.keymap.key(Action::Hold), state.keymap.key(Action::Help));
+    let hold_hint = (hold, if is_held(state) { "play" } else { "pause" });
+    let help_hint = (help, "help");
+    let esc = |does| ("Esc".to_owned(), does);
+    let hints = match &state.session {
+        Some(session) if session.asking.is_some() => vec![hold_hint, help_hint],
+        Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
+        Some(session) if !session.prompt.is_empty() => {
+            vec![("Enter".to_owned(), "send"), ("Alt+Enter".to_owned(), "new line"), hold_hint, help_hint, esc("clear")]
+        }
+        _ => vec![hold_hint, esc("sessions"), help_hint, ("/".to_owned(), "commands")],
+    };
+    let foot = foot(state, &hints, area.width);
+    let session = state.session.as_mut()?;
+
+    let queue = queue(session, area.width);
+    let prompt_rows = prompt_rows(session, area.width).min(PROMPT.min(area.height / 3).max(1));
+    let below = 3 + u16::try_from(queue.len()).unwrap_or_default() + prompt_rows;
+    let room = area.height.saturating_sub(below);
+    let waiting = session.snapshot.asks.len().saturating_sub(1);
+    let mut panel =
+        session.asking.as_ref().map(|view| (ask::panel(view, waiting, area.width), view.large || area.height < SHORT));
+    let ask_rows = panel.as_ref().map_or(0, |(panel, large)| {
+        let wanted = u16::try_from(panel.height()).unwrap_or(u16::MAX);
+        let most = if *large { area.height.saturating_sub(2) } else { room.saturating_sub(LEFT.min(room / 3)) };
+        wanted.min(most)
+    });
+    let large = panel.as_ref().is_some_and(|(_, large)| *large);
+
+    // From the top down.
+    let rows = if large { 0 } else { room - ask_rows };
+    let mut rest = transcript(buffer, Rect { height: rows, ..area }, session);
+    rest.height = area.height - rows;
+    if let (Some((panel, _)), Some(view)) = (panel.take(), &mut session.asking) {
+        panel.draw(buffer, Rect { height: ask_rows.min(rest.height), ..rest }, view);
+        let taken = ask_rows.min(rest.height);
+        rest = Rect { y: rest.y + taken, height: rest.height - taken, ..rest };
+    }
+    let mut cursor = None;
+    if !large {
+        for line in &queue {
+            rest = put(buffer, rest, line);
+        }
+        let more = if session.below { "↓ more below: Ctrl+End" } else { "" };
+        rest = put(buffer, rest, &rule(area.width, more, Tone::Dim.style()));
+        let place = Rect { height: prompt_rows.min(rest.height), ..rest };
+        cursor = prompt(buffer, place, session);
+        rest = Rect { y: rest.y + place.height, height: rest.height - place.height, ..rest };
+    }
+    let at_end = Rect { y: (area.y + area.height).saturating_sub(2).max(rest.y), height: 2.min(rest.height), ..area };
+    let rest = status_line(buffer, at_end, session, now);
+    put(buffer, rest, &foot);
+    cursor
+}
+
+/// The status bar, and behind it what was used.
+fn status_line(buffer: &mut Buffer, area: Rect, session: &Session, now: holdpoint_common::Timestamp) -> Rect {
+    let width = usize::from(area.width);
+    let bar = status::bar(session, now, width);
+    let used = used(session);
+    let left = width.saturating_sub(bar.width());
+    let rest = put(buffer, area, &bar);
+    if used.width() + 2 <= left && area.height > 0 {
+        let x = area.x + area.width - u16::try_from(used.width()).unwrap_or_default();
+        buffer.set_string(x, area.y, &used, Tone::Dim.style());
+    }
+    rest
+}
+
+/// What the model was given, and how full its context is.
+fn used(session: &Session) -> String {
+    let tokens = match session.snapshot.usage.total() {
+        0 => String::new(),
+        few @ 1..1_000 => format!("{few} tokens"),
+        some @ 1_000..1_000_000 => format!("{:.1}k tokens", some as f64 / 1e3),
+        many => format!("{:.1}M tokens", many as f64 / 1e6),
+    };
+    match &session.snapshot.context {
+        Some(fill) if fill.limit > 0 => {
+            format!("{tokens}  context {}%", (fill.tokens * 100).div_ceil(fill.limit).min(100))
+        }
+        _ => tokens,
+    }
+}
+
+/// What was said.
+fn transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Rect {
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    session.shown = (width, height);
+    let look = Look { width, steps: session.steps, open: session.open };
+    let (lines, below) = session.layouts.window(&session.told.transcript, look, &mut session.scroll, height);
+    session.below = below;
+    if lines.is_empty() && session.pending.is_none() {
+        welcome(buffer, area, session);
+    }
+    // A short transcript stands at the bottom, beside the prompt.
+    let free = u16::try_from(height - lines.len().min(height)).unwrap_or_default();
+    let rest = Rect { y: area.y + free, height: area.height - free, ..area };
+    lines.iter().fold(rest, |rest, line| put(buffer, rest, line));
+    Rect { y: area.y + area.height, height: 0, ..area }
+}
+
+/// What is said where nothing was said yet.
+fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
+    let settings = &session.snapshot.settings;
+    let lines = [
+        Line::styled(prose_line(&settings.name).into_owned(), Tone::Strong.style()),
+        Line::styled(format!("in {}", prose_line(&settings.workspace)), Tone::Dim.style()),
+        Line::styled(format!("model {}", prose_line(&settings.model)), Tone::Dim.style()),
+        Line::styled(format!("policy {}", policy(settings.policy)), Tone::Dim.style()),
+    ];
+    let mut shown = Vec::new();
+    lines.iter().for_each(|line| wrap(line, usize::from(area.width).saturating_sub(2), "", &mut shown));
+    let rest = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    shown.iter().fold(rest, |rest, line| put(buffer, rest, line));
+}
+
+fn policy(mode: holdpoint_common::PolicyMode) -> &'static str {
+    use holdpoint_common::PolicyMode;
+    match mode {
+        PolicyMode::Ask => "ask: reading inside the folder is allowed, the rest asks you",
+        PolicyMode::Edits => "edits: reading and writing inside the folder is allowed, the rest asks you",
+        PolicyMode::All => "all: everything is allowed that is not denied",
+        PolicyMode::Readonly => "readonly: reading is allowed, the rest is denied",
+    }
+}
+
+/// The prompts that wait.
+fn queue(session: &Session, width: u16) -> Vec<Line<'static>> {
+    let queued = &session.snapshot.queue;
+    let shown = if queued.len() > QUEUED { QUEUED - 1 } else { queued.len() };
+    let style = Tone::Dim.style().add_modifier(Modifier::ITALIC);
+    let text = |text: String| Line::styled(fit(&text, usize::from(width)), style);
+    let mut lines: Vec<_> =
+        queued.iter().take(shown).map(|prompt| text(format!("queued: {}", sum_up(&prompt.text)))).collect();
+    if queued.len() > shown {
+        lines.push(text(format!("and {} more queued", queued.len() - shown)));
+    }
+    lines
+}
+
+/// Rows that what is typed takes up.
+fn prompt_rows(session: &Session, width: u16) -> u16 {
+    let width = usize::from(width).saturating_sub(3).max(1);
+    let rows = |line: &String| line.width() / width + 1;
+    let rows: usize = session.prompt.area().lines().iter().take(usize::from(PROMPT)).map(rows).sum();
+    u16::try_from(rows).unwrap_or(PROMPT)
+}
+
+/// What is typed. It keeps while something is asked, but takes no keys then.
+fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position> {
+    if area.height == 0 || area.width < 4 {
+        return None;
+    }
+    let asks = session.asking.is_some();
+    let mark = if asks { Tone::Dim } else { Tone::User };
+    buffer.set_line(area.x, area.y, &Line::from(Span::styled("› ", mark.style())), 2);
+    let inside = Rect { x: area.x + 2, width: area.width - 2, ..area };
+    let field = session.prompt.area();
+    let mut field = field.clone();
+    if asks {
+        field.set_cursor_style(Tone::Plain.style());
+        field.set_style(Tone::Dim.style());
+        field.set_placeholder_text("");
+    } else if session.closed {
+        field.set_placeholder_text("The session is closed");
+    }
+    (&field).render(inside, buffer);
+    None
+}

@@ -1,0 +1,332 @@
+//! Every view as it looks, in a usual terminal and in a small one.
+
+use holdpoint_common::AskRequest;
+use holdpoint_common::{
+    AnsweredBy, BlockKind, CallId, ContextFill, CutCause, Delta, EndedProcesses, Fact, Hold, HoldCause, ItemId,
+    Outcome, PauseKind, PromptId, Question, QuestionOption, QuestionRequest, QueuedPrompt, Receipt, SessionStatus,
+    Timestamp, ToolStatus, Who,
+};
+
+use super::super::scene::{Scene, ask, block, pause, standing, user};
+
+/// The screen at both sizes, beside what it was.
+fn shows(name: &str, scene: &mut Scene) {
+    for (width, height) in [(80, 24), (40, 12)] {
+        insta::assert_snapshot!(format!("{name}-{width}x{height}"), scene.screen(width, height));
+    }
+}
+
+const HOSTILE: &str = "echo \\u{1b}[2Jsafe\\u{202e}evil\\u{0}\nrm -rf / # second line\n\nin /work/project";
+
+fn worked() -> Scene {
+    let mut scene = Scene::session();
+    scene.turn("Fix the *parser*,\nand be quick.");
+    let thought = "The parser is in src/parse.rs; I look at it first.";
+    scene.message(vec![block(1, BlockKind::Thought, thought), block(2, BlockKind::Text, MARKDOWN)], vec![]);
+    scene.called(3, "cargo test --workspace").came(3, ToolStatus::Ok, "running 12 tests\nok\n", "[exit code 0]");
+    scene.called(4, "rm -rf target").came(4, ToolStatus::Denied, "", "denied: not on Fridays");
+    scene.called(5, "false").came(5, ToolStatus::Error, "", "exit code 1");
+    scene.later(65_000).ended(Outcome::Done, None);
+    scene
+}
+
+const MARKDOWN: &str = "# What I found\n\nThe **parser** forgets `\\n`:\n\n- one\n- two\n\n```rust\nfn main() {\n    \
+                        parse(\"漢字\");\n}\n```\n\n| file | lines |\n|---|---|\n| parse.rs | 120 |\n";
+
+#[test]
+fn hub_before_anything_is_known() {
+    shows("hub-unknown", &mut Scene::hub());
+}
+
+fn hub() -> Scene {
+    let mut scene = Scene::hub();
+    let title = |title: &str| title.to_owned();
+    scene.hears(
+        |session| {
+            session.title = title("Fix the parser");
+            session.status = SessionStatus::Running;
+        },
+        "parser",
+    );
+    let since = Timestamp(scene.now().time.0 - 90_000);
+    scene.hears(
+        |session| {
+            session.waits_for = Some(ask(3, pause(PauseKind::Confirm, "cargo publish\n\nin /work"), since));
+            session.status = SessionStatus::Paused;
+            session.title = title("Publish it");
+        },
+        "release",
+    );
+    scene.hears(
+        |session| {
+            session.live = false;
+            session.title = title("漢字 and \u{1b}[31mred");
+            session.workspace = "/elsewhere".to_owned();
+        },
+        "saved",
+    );
+    scene.hears(|session| session.hold = standing(HoldCause::Restored), "held");
+    scene
+}
+
+#[test]
+fn hub_with_sessions() {
+    shows("hub", &mut hub());
+}
+
+#[test]
+fn hub_filtered_and_with_nothing_like_it() {
+    let mut scene = hub();
+    scene.types("pars");
+    shows("hub-filtered", &mut scene);
+    scene.types("zzz");
+    shows("hub-nothing", &mut scene);
+}
+
+#[test]
+fn hub_answering_from_there() {
+    let mut scene = hub();
+    scene.press("tab");
+    shows("hub-answering", &mut scene);
+}
+
+#[test]
+fn hub_deleting() {
+    let mut scene = hub();
+    scene.types("saved");
+    scene.press("ctrl+d");
+    shows("hub-deleting", &mut scene);
+}
+
+#[test]
+fn session_untouched() {
+    shows("session-untouched", &mut Scene::session());
+}
+
+#[test]
+fn session_idle_after_work() {
+    let mut scene = worked();
+    scene.snapshot.files_modified = std::sync::Arc::new(["a".to_owned(), "b".to_owned()].into());
+    scene.snapshot.context = Some(ContextFill { tokens: 34_000, limit: 100_000 });
+    scene.delta(Delta::SavedAgain);
+    shows("session-idle", &mut scene);
+    scene.press("ctrl+o");
+    shows("session-open", &mut scene);
+    scene.press("ctrl+o ctrl+v");
+    scene.later(10_000).tell(super::super::message::Message::Tick);
+    shows("session-without-steps", &mut scene);
+}
+
+#[test]
+fn session_running() {
+    let mut scene = Scene::session();
+    scene.turn("Go on.").called(1, "make").fact(Fact::ToolStarted { call: CallId(1) });
+    scene.delta(Delta::Output { item: ItemId(1), text: "cc a.c\ncc b.c\n".to_owned() });
+    scene.delta(Delta::Text { item: ItemId(2), text: "I wait for `make".to_owned() });
+    scene.types("a draft");
+    shows("session-running", &mut scene);
+}
+
+#[test]
+fn session_confirming_a_hostile_command() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").called(1, "echo \u{1b}[2Jsafe").confirms(HOSTILE);
+    scene.types("x");
+    shows("ask-confirm-hostile", &mut scene);
+}
+
+#[test]
+fn session_confirming_a_long_diff() {
+    let mut scene = Scene::session();
+    let lines: String = (1..=60).map(|line| format!("-old {line}\n+new {line}\n")).collect();
+    scene.turn("Go.").confirms(&format!("--- a.rs\n+++ a.rs\n@@ -1,60 +1,60 @@\n{lines}"));
+    shows("ask-confirm-diff", &mut scene);
+    scene.press("end");
+    shows("ask-confirm-diff-end", &mut scene);
+    scene.press("tab");
+    shows("ask-confirm-diff-large", &mut scene);
+}
+
+#[test]
+fn session_confirming_with_always_and_others_behind() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").confirms("cargo test\n\nin /work/project");
+    scene.snapshot.asks[0].always = Some("shell in /work/project: cargo test".to_owned());
+    let behind = ask(90, pause(PauseKind::Confirm, "ls"), Timestamp(0));
+    scene.snapshot.asks.push(behind);
+    scene.state.session.as_mut().unwrap().asking = None;
+    scene.delta(Delta::SavedAgain);
+    shows("ask-confirm-always", &mut scene);
+    scene.later(400).press("r");
+    scene.types("not on Fridays");
+    shows("ask-confirm-reason", &mut scene);
+}
+
+#[test]
+fn session_continuing() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").asks(pause(PauseKind::Continue, ""));
+    shows("ask-continue", &mut scene);
+}
+
+#[test]
+fn session_asked_a_question() {
+    let option =
+        |label: &str, description: &str| QuestionOption { label: label.into(), description: description.into() };
+    let question = |id: &str, header: &str, text: &str, options| Question {
+        id: id.into(),
+        header: header.into(),
+        question: text.into(),
+        options,
+    };
+    let options = vec![option("red", "seen from afar"), option("灰色", "")];
+    let request = AskRequest::Question(QuestionRequest {
+        tool_name: "ask_user".to_owned(),
+        questions: vec![
+            question("a", "Colour", "Which colour?\nIt matters.", options),
+            question("b", "Reason", "And why?", vec![]),
+        ],
+    });
+    let mut scene = Scene::session();
+    scene.turn("Go.").asks(request);
+    shows("ask-options", &mut scene);
+    scene.later(400).press("1");
+    shows("ask-words", &mut scene);
+    scene.later(400).types("so it is");
+    shows("ask-words-typed", &mut scene);
+}
+
+#[test]
+fn session_pausing_and_paused() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").later(3_000).hold(Hold::Requested { by: user(), since: Timestamp(0) });
+    shows("hold-pausing", &mut scene);
+    scene.hold(standing(HoldCause::User { by: user() }));
+    shows("hold-paused", &mut scene);
+    scene.press("ctrl+x");
+    shows("hold-prefix", &mut scene);
+}
+
+#[test]
+fn session_restored_with_queued_prompts() {
+    let mut scene = worked();
+    let queued =
+        |number| QueuedPrompt { prompt: PromptId(number), text: format!("and then number {number}\nwith more") };
+    scene.snapshot.queue = (1..=5).map(queued).collect();
+    scene.hold(standing(HoldCause::Restored));
+    shows("hold-restored", &mut scene);
+}
+
+#[test]
+fn session_interrupted() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").said(1, "I begin");
+    scene.snapshot.status = SessionStatus::Interrupted;
+    scene.fact(Fact::TurnCut { cause: CutCause::User { by: user() } });
+    shows("interrupting", &mut scene);
+    (scene.snapshot.turn, scene.snapshot.status) = (None, SessionStatus::Idle);
+    let processes = EndedProcesses { terminated: 2, killed: 1, left: vec![] };
+    let receipt = Some(Receipt { processes, ..Receipt::default() });
+    let cause = Some(CutCause::User { by: Who { name: "attach".to_owned(), pid: Some(99) } });
+    let usage = Default::default();
+    scene.fact(Fact::TurnFinished { outcome: Outcome::Interrupted, error: None, cause, receipt, usage });
+    shows("interrupted", &mut scene);
+}
+
+#[test]
+fn session_failed_and_told_of_others() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").confirms("ls");
+    let (ask, by) = (scene.snapshot.asks[0].id.clone(), Who { name: "approve".to_owned(), pid: Some(99) });
+    let answer = holdpoint_common::Answer::Approve { always: false };
+    scene.snapshot.asks.clear();
+    scene.fact(Fact::AskAnswered { ask, answer, by: AnsweredBy::Client(by) });
+    scene.delta(Delta::NotSaved { reason: "disk full\u{1b}[2J".to_owned() });
+    scene.delta(Delta::Retrying { next: 2, tries: 4, wait_ms: 1500, reason: "overloaded".to_owned() });
+    scene.ended(Outcome::Failed, Some("the model\n\u{9b}31m is gone"));
+    shows("failed", &mut scene);
+}
+
+#[test]
+fn session_closed() {
+    let mut scene = worked();
+    scene.tell(super::super::message::Message::Closed { attachment: 1 });
+    shows("closed", &mut scene);
+}
+
+#[test]
+fn session_of_long_and_hostile_texts() {
+    let mut scene = Scene::session();
+    scene
+        .turn("\u{1b}]0;title\u{7}")
+        .said(1, "漢字👩‍👩‍👧 \u{1b}[31mred \u{202e}evil <script>x</script>")
+        .said(2, &"word ".repeat(300));
+    scene.called(3, &"x".repeat(500)).came(3, ToolStatus::Ok, "\u{1b}]52;c;aGk=\u{7}\u{9b}1m\r", "");
+    shows("hostile", &mut scene);
+}
+
+#[test]
+fn session_of_ten_thousand_messages() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    for number in 0..10_000 {
+        scene.said(number, &format!("Message *number* {number}."));
+    }
+    shows("ten-thousand", &mut scene);
+    for (width, height) in [(80, 24), (40, 12)] {
+        scene.press("ctrl+end");
+        scene.screen(width, height);
+        scene.press("pgup pgup");
+        let before = scene.screen(width, height);
+        insta::assert_snapshot!(format!("ten-thousand-scrolled-{width}x{height}"), before);
+        scene.said(20_000, "One more.");
+        assert_eq!(scene.screen(width, height), before);
+    }
+    scene.press("ctrl+home");
+    shows("ten-thousand-first", &mut scene);
+}
+
+#[test]
+fn what_lies_over_it() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").press("ctrl+x ?");
+    shows("help", &mut scene);
+    scene.press("esc ctrl+x s");
+    shows("leave", &mut scene);
+}
+
+#[test]
+fn no_colours_are_left_where_none_are_wanted() {
+    use ratatui::{Terminal, backend::TestBackend, style::Color};
+    let mut scene = worked();
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    let colours = |buffer: &ratatui::buffer::Buffer| {
+        buffer.content.iter().filter(|cell| (cell.fg, cell.bg) != (Color::Reset, Color::Reset)).count()
+    };
+    terminal.draw(|frame| super::draw(frame, &mut scene.state)).unwrap();
+    assert!(colours(terminal.backend().buffer()) > 0);
+    // And of colours only the terminal's own sixteen.
+    let strange = |color: Color| matches!(color, Color::Rgb(..) | Color::Indexed(_));
+    assert!(!terminal.backend().buffer().content.iter().any(|cell| strange(cell.fg) || strange(cell.bg)));
+    terminal
+        .draw(|frame| {
+            super::draw(frame, &mut scene.state);
+            super::super::style::without_colours(frame.buffer_mut());
+        })
+        .unwrap();
+    assert_eq!(colours(terminal.backend().buffer()), 0);
+}
+
+#[test]
+fn t_y5_no_size_is_too_small_or_too_large() {
+    let mut scene = worked();
+    scene.confirms(HOSTILE);
+    for (width, height) in [(1, 1), (0, 0), (10, 4), (11, 5), (1000, 1000), (3, 200), (200, 3)] {
+        scene.screen(width, height);
+        for keys in ["ctrl+x ?", "esc", "pgup", "up", "end", "tab"] {
+            scene.press(keys);
+            scene.screen(width, height);
+        }
+    }
+    assert!(scene.screen(80, 24).contains("[Y] Approve"));
+}

@@ -1,0 +1,125 @@
+//! Styled lines broken to a width, at words where that is possible, by what characters take on a terminal.
+
+use ratatui::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Cells of a tab. A terminal's own would depend on where it stands.
+const TAB: &str = "    ";
+
+/// A line as the lines it takes up at this width; `indent` stands before all but the first.
+pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Vec<Line<'static>>) {
+    let width = width.max(2);
+    let mut row = Row { line: Line::default().style(line.style), cells: 0 };
+    row.line.alignment = line.alignment;
+    // Where there is hardly room for a word, there is none for an indent.
+    let indent = if indent.width() <= width / 2 { indent } else { "" };
+    let hanging = indent.width();
+    let mut next = |row: &mut Row| {
+        let fresh = Row { line: Line::default().style(line.style), cells: 0 };
+        let mut full = std::mem::replace(row, fresh);
+        full.trim();
+        wrapped.push(full.line);
+        if hanging > 0 {
+            row.push(indent, Default::default());
+        }
+    };
+    for span in &line.spans {
+        let content = span.content.replace('\t', TAB);
+        for word in content.split_word_bounds() {
+            let cells = word.width();
+            if row.cells + cells <= width {
+                row.push(word, span.style);
+            } else if cells <= width - hanging && !word.trim().is_empty() {
+                next(&mut row);
+                row.push(word, span.style);
+            } else if word.trim().is_empty() {
+                // A space at the end of a row is not seen.
+                next(&mut row);
+            } else {
+                for grapheme in word.graphemes(true) {
+                    if row.cells + grapheme.width() > width {
+                        next(&mut row);
+                    }
+                    row.push(grapheme, span.style);
+                }
+            }
+        }
+    }
+    wrapped.push(row.line);
+}
+
+/// A row that is being filled.
+struct Row {
+    line: Line<'static>,
+    cells: usize,
+}
+
+impl Row {
+    fn push(&mut self, text: &str, style: ratatui::style::Style) {
+        self.cells += text.width();
+        match self.line.spans.last_mut() {
+            Some(last) if last.style == style => last.content.to_mut().push_str(text),
+            _ => self.line.spans.push(Span::styled(text.to_owned(), style)),
+        }
+    }
+
+    /// Without the spaces at its end, which would only be selected with it.
+    fn trim(&mut self) {
+        if let Some(last) = self.line.spans.last_mut() {
+            let kept = last.content.trim_end_matches(' ').len();
+            last.content.to_mut().truncate(kept);
+        }
+    }
+}
+
+/// The beginning of a text that fits into so many cells, with an ellipsis if that is not all.
+pub(crate) fn fit(text: &str, cells: usize) -> String {
+    if text.width() <= cells {
+        return text.to_owned();
+    }
+    let mut fitted = String::new();
+    let mut left = cells.saturating_sub(1);
+    for grapheme in text.graphemes(true) {
+        match left.checked_sub(grapheme.width()) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+        fitted.push_str(grapheme);
+    }
+    if cells > 0 {
+        fitted.push('…');
+    }
+    fitted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        wrap(&Line::raw(text.to_owned()), width, indent, &mut lines);
+        lines.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn lines_break_at_words_and_long_words_anywhere() {
+        assert_eq!(wrapped("one two three", 8, ""), ["one two", "three"]);
+        assert_eq!(wrapped("one two three", 8, "  "), ["one two", "  three"]);
+        assert_eq!(wrapped("abcdefghij", 4, ""), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrapped("", 4, ""), [""]);
+        assert_eq!(wrapped("a\tb", 9, ""), ["a    b"]);
+    }
+
+    #[test]
+    fn wide_characters_count_as_they_are_drawn() {
+        assert_eq!(wrapped("漢字漢字", 4, ""), ["漢字", "漢字"]);
+        assert_eq!(wrapped("漢字漢字", 5, ""), ["漢字", "漢字"]);
+        assert_eq!(wrapped("👩‍👩‍👧x👩‍👩‍👧", 3, ""), ["👩‍👩‍👧x", "👩‍👩‍👧"]);
+        assert_eq!(fit("漢字漢字", 5), "漢字…");
+        assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit("abcd", 3), "ab…");
+        assert_eq!(fit("abcd", 0), "");
+    }
+}

@@ -1,0 +1,109 @@
+//! Asks on the screen: what is shown, what answers, and what does not.
+
+use std::time::{Duration, Instant};
+
+use crate::tty::Tty;
+use crate::world::{PATIENCE, World};
+
+const ASKED: &str = "[Y] Approve [N] Deny (Esc to interrupt)";
+
+#[test]
+fn m_a10_what_was_typed_before_it_appeared_does_not_answer_and_the_draft_is_kept() {
+    let world = World::new();
+    world.opens("one", &["--policy", "ask"], "wait 1s\nshell: touch made");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("Esc interrupt");
+    tty.press("yYy ");
+    tty.wait_for(ASKED);
+    tty.press("y");
+    assert!(!tty.shows("→", Duration::from_millis(200)), "{}", tty.text());
+    // None of these is an answer.
+    tty.press("\r\nx1\t\x19q");
+    assert!(!tty.shows("→", Duration::from_millis(400)), "{}", tty.text());
+    tty.press_until("n", "→ denied");
+    tty.wait_for("› yYy");
+    assert!(!world.work("made").exists());
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn m_a2_a_reason_is_typed_and_esc_goes_back() {
+    let world = World::new();
+    world.opens("one", &[], "shell: touch made\nsay Done.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for(ASKED);
+    tty.press_until("r", "Why not, then Enter (Esc to go back)");
+    tty.press("yes");
+    tty.wait_for("> yes");
+    tty.press("\x1b");
+    tty.wait_for(ASKED);
+    tty.press_until("r", "Why not");
+    tty.press("not today");
+    tty.wait_for("> not today");
+    tty.press("\r");
+    tty.wait_for("→ denied: not today");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn m_e4_questions_are_answered_by_number_and_by_words() {
+    let world = World::new();
+    let script = r#"call ask_user {"questions": [{"id": "a", "header": "Colour", "question": "Which colour?", "options": [{"label": "red", "description": "like fire"}, {"label": "blue", "description": ""}]}, {"id": "b", "header": "Reason", "question": "And why?"}]}"#;
+    world.opens("one", &[], script);
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("Colour: Which colour? (1 of 2)");
+    tty.wait_for("1. red - like fire");
+    tty.press_until("2", "Reason: And why? (2 of 2)");
+    tty.press_until("s", "> s");
+    tty.press("o it is");
+    tty.wait_for("so it is");
+    tty.press("\r");
+    tty.wait_for("→ answered: blue, s");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn m_b9_what_waits_is_answered_from_the_hub() {
+    let world = World::new();
+    world.opens("one", &[], "shell: touch made");
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("1 waits for you");
+    tty.wait_for("Tab answer here");
+    tty.press("\t");
+    tty.wait_for(ASKED);
+    // Once it is answered, letters are for the list.
+    let by = Instant::now() + PATIENCE;
+    while tty.shows(ASKED, Duration::ZERO) {
+        assert!(Instant::now() < by, "{}", tty.text());
+        tty.press("y");
+        tty.shows("idle (done)", Duration::from_millis(100));
+    }
+    tty.press("\x1b");
+    tty.wait_for("idle (done)");
+    assert!(world.work("made").exists());
+    assert!(!tty.text().contains("waits for you"), "{}", tty.text());
+    tty.press("\x03\x03");
+    tty.end(0);
+}
+
+#[test]
+fn t_c1_every_byte_of_a_hostile_command_is_visible_and_none_acts() {
+    let world = World::new();
+    let hostile = r"echo \u001b[2J\u001b]52;c;aGk=\u0007\u009b31m\rsafe\b\u202e # \u200b";
+    world.opens("one", &[], &format!("call shell {{\"command\": \"{hostile}\"}}"));
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for(ASKED);
+    let text = tty.text().replace("\n│ ", "");
+    let shown = r"echo \u{1b}[2J\u{1b}]52;c;aGk=\u{7}\u{9b}31m\u{d}safe\u{8}\u{202e} # \u{200b}";
+    assert!(text.contains(shown), "{shown}\nnot in\n{text}");
+    let bytes = String::from_utf8_lossy(&tty.bytes()).into_owned();
+    for acts in ["\x1b]52", "\u{9b}", "\u{202e}", "\x1b[2Jsafe", "\u{8}"] {
+        assert!(!bytes.contains(acts), "{acts:?} got through");
+    }
+    tty.press_until("n", "→ denied");
+    tty.press("\x18d");
+    tty.end(0);
+}

@@ -1,0 +1,134 @@
+//! Y1: however the program ends, the terminal is as it was.
+
+use std::time::Duration;
+
+use crate::tty::{Tty, signal_to};
+use crate::world::{World, rounds};
+
+fn running(world: &World) -> Tty {
+    let tty = Tty::run(world, &["attach", "one"]);
+    tty.wait_for("● shell: sleep 1000");
+    assert!(tty.is_taken());
+    tty
+}
+
+#[test]
+fn t_y1_signals_give_the_terminal_back_and_the_session_goes_on() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "shell: sleep 1000");
+    for _ in 0..rounds(1, 100) {
+        for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 129), ("QUIT", 131)] {
+            let mut tty = running(&world);
+            tty.signal(signal);
+            tty.end(code);
+        }
+    }
+    assert!(world.run(&["show", "one"]).code(0).out.contains("status    running"));
+    world.run(&["interrupt", "one"]).code(0);
+}
+
+#[test]
+fn t_y1_leaving_gives_the_terminal_back() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "shell: sleep 1000");
+    for _ in 0..rounds(3, 100) {
+        let mut tty = running(&world);
+        tty.press("\x18q");
+        tty.wait_for("[D] Detach");
+        tty.press("\r");
+        tty.end(0);
+        assert!(!tty.is_taken());
+    }
+    world.run(&["interrupt", "one"]).code(0);
+}
+
+#[test]
+fn m_b10_a_terminal_that_is_gone_ends_the_program_and_not_the_session() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "shell: sleep 1000");
+    for _ in 0..rounds(2, 100) {
+        let mut tty = running(&world);
+        tty.hang_up();
+        tty.wait();
+    }
+    assert!(world.run(&["show", "one"]).code(0).out.contains("status    running"));
+    world.run(&["interrupt", "one"]).code(0);
+}
+
+#[test]
+fn t_y1_output_that_nobody_takes_ends_it_too() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "shell: sleep 1000");
+    // Its output is a terminal at first, which is then closed under it: another one, without a reader.
+    let mut tty = running(&world);
+    tty.signal("STOP");
+    tty.signal("TERM");
+    tty.signal("CONT");
+    tty.end(143);
+    world.run(&["interrupt", "one"]).code(0);
+}
+
+#[test]
+fn t_y3_ctrl_z_gives_the_shell_and_fg_comes_back() {
+    for line in ["$P attach one", "sh -c '$P attach one; true'"] {
+        let world = World::new();
+        world.opens("one", &[], "say Hello.");
+        let mut tty = Tty::shell(&world);
+        tty.press(&format!("{line}\r"));
+        tty.wait_for("done: 1 step");
+        for _ in 0..rounds(3, 100) {
+            tty.press("\x1a");
+            tty.wait_for("Stopped");
+            assert!(!tty.is_taken());
+            // The shell can be used.
+            tty.press("clear; echo $((6 * 7))\r");
+            tty.wait_for("42\n$");
+            tty.press("fg\r");
+            tty.wait_for("done: 1 step");
+            assert!(tty.is_taken());
+        }
+        tty.press("draft");
+        tty.wait_for("› draft");
+        tty.press("\x18d");
+        tty.wait_for("detached: ");
+        tty.press("exit\r");
+        tty.wait();
+        tty.is_as_before();
+    }
+}
+
+#[test]
+fn the_editor_writes_the_prompt_and_the_screen_comes_back() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut command = portable_pty::CommandBuilder::new(crate::world::program());
+    command.args(["attach", "one"]);
+    let mut tty = Tty::start(&world, command, &[("EDITOR", "printf ' and more' >>")]);
+    tty.wait_for("done: 1 step");
+    tty.press("say this");
+    tty.wait_for("› say this");
+    tty.press("\x18e");
+    tty.wait_for("› say this and more");
+    tty.press("\r");
+    tty.wait_for("this and more\n");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn a_stopped_program_draws_its_screen_anew_when_it_goes_on() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    let before = tty.bytes().len();
+    signal_to(tty.pid(), "STOP");
+    signal_to(tty.pid(), "CONT");
+    let by = std::time::Instant::now() + crate::world::PATIENCE;
+    while !String::from_utf8_lossy(&tty.bytes()[before..]).contains("Hello.") {
+        assert!(std::time::Instant::now() < by, "{}", tty.text());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    tty.press("\x18d");
+    tty.end(0);
+}

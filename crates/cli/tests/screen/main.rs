@@ -1,0 +1,13 @@
+//! The screen as its users meet it: the real program in a real terminal, with keys pressed and a screen to read.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+mod asks;
+mod hostile;
+mod leaving;
+mod plain;
+mod story;
+mod tty;
+#[path = "../cli/world.rs"]
+#[allow(dead_code, reason = "shared with the tests of the commands")]
+mod world;

@@ -1,0 +1,45 @@
+//! Y7: where there is no terminal that can show a screen.
+
+use crate::tty::Tty;
+use crate::world::World;
+
+#[test]
+fn t_y7_without_a_terminal_it_is_a_list_and_a_hint() {
+    let world = World::new();
+    let ran = world.run(&[]).code(0);
+    assert!(ran.out.starts_with("No sessions."), "{ran:#?}");
+    assert!(ran.err.contains("hint: "), "{ran:#?}");
+    world.opens("one", &[], "say Hello.");
+    assert!(world.run(&[]).code(0).out.contains("one"));
+}
+
+#[test]
+fn t_y7_a_dumb_terminal_gets_lines_instead_of_a_screen() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    for (args, env) in [(&["attach", "one"][..], "dumb"), (&["attach", "--plain", "one"], "xterm")] {
+        let mut command = portable_pty::CommandBuilder::new(crate::world::program());
+        command.args(args);
+        let mut tty = Tty::start(&world, command, &[("TERM", env)]);
+        tty.wait_for("Hello.");
+        assert!(!tty.is_taken());
+        tty.signal("INT");
+        tty.end(0);
+    }
+}
+
+#[test]
+fn t_y7_another_locale_changes_nothing() {
+    let world = World::new();
+    world.opens("one", &[], "say 漢字.");
+    let mut command = portable_pty::CommandBuilder::new(crate::world::program());
+    command.args(["attach", "one"]);
+    let mut tty = Tty::start(&world, command, &[("LANG", "C"), ("NO_COLOR", "1")]);
+    tty.wait_for("漢字.");
+    let bytes = String::from_utf8_lossy(&tty.bytes()).into_owned();
+    for colour in ["\x1b[38;5;", "\x1b[36m", "\x1b[48;5;"] {
+        assert!(!bytes.contains(colour), "{colour:?}");
+    }
+    tty.press("\x18d");
+    tty.end(0);
+}

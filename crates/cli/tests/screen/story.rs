@@ -1,0 +1,166 @@
+//! Whole stories: from the hub into a session and back, and two at one session.
+
+use crate::tty::{Tty, signal_to};
+use crate::world::World;
+
+impl World {
+    /// Opens a session of this name that plays a script.
+    #[track_caller]
+    pub(crate) fn opens(&self, name: &str, args: &[&str], script: &str) {
+        self.run(&[&["new", "--name", name], args, &[script]].concat()).code(0);
+    }
+}
+
+#[test]
+fn m_e1_from_the_hub_to_a_session_detached_and_back() {
+    let world = World::new();
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("New session");
+    assert!(!tty.text().contains("Resume"), "{}", tty.text());
+    tty.press("\r");
+    tty.wait_for("policy ask");
+    tty.press("say Hello **there**.\x1b\rshell: touch made");
+    tty.wait_for("› say Hello **there**.");
+    tty.press("\r");
+    tty.wait_for("Hello there.");
+    tty.wait_for("[Y] Approve [N] Deny (Esc to interrupt)");
+    tty.wait_for("│ touch made");
+    tty.wait_for("⏸ asks you");
+    tty.press("\x18d");
+    tty.end(0);
+    tty.wait_for("detached: the session goes on; `holdpoint attach work` comes back");
+
+    // Later, from the hub, where it waits first.
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("1 waits for you");
+    tty.wait_for("⏸ work");
+    tty.press("\r");
+    tty.wait_for("Hello there.");
+    tty.press_until("y", "→ approved");
+    tty.wait_for("done: 2 steps");
+    assert!(world.work("made").exists());
+    // Esc leaves to the hub, where it can be resumed now, and there Ctrl+C leaves for good.
+    tty.press("\x1b");
+    tty.wait_for("Resume say Hello");
+    tty.press("\x03\x03");
+    tty.end(0);
+}
+
+#[test]
+fn m_a5_two_terminals_at_one_session_are_told_who_answered() {
+    let world = World::new();
+    world.opens("one", &[], "shell: touch made\n---\nsay Done.");
+    let mut first = Tty::run(&world, &["attach", "one"]);
+    let mut second = Tty::run(&world, &["attach", "one"]);
+    for tty in [&first, &second] {
+        tty.wait_for("[Y] Approve");
+    }
+    first.press_until("y", "→ approved");
+    second.wait_for(&format!("→ approved by tui (pid {})", first.pid()));
+    for tty in [&first, &second] {
+        tty.wait_for("done: 2 steps");
+        assert!(!tty.text().contains("[Y] Approve"), "{}", tty.text());
+    }
+    assert!(!first.text().contains("by tui (pid"), "{}", first.text());
+    first.press("\x18d");
+    first.end(0);
+    second.press("\x18d");
+    second.end(0);
+}
+
+#[test]
+fn m_d1_held_and_released_in_the_middle_of_a_turn() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "shell: read line < go\n---\nshell: touch made\n---\nsay Done.");
+    assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("● shell: read line");
+    tty.wait_for("ctrl+x p pause");
+    tty.press("\x18p");
+    tty.wait_for("PAUSING...");
+    tty.wait_for("ctrl+x p play");
+    // Again: it is not to stop after all.
+    tty.press("\x18p");
+    tty.wait_until("going on", |text| !text.contains("PAUSING"));
+    tty.press("\x18p");
+    tty.wait_for("PAUSING...");
+    std::fs::write(world.work("go"), "\n").unwrap();
+    tty.wait_for("⏸ PAUSED");
+    assert!(!world.work("made").exists());
+    tty.press("\x18p");
+    tty.wait_for("done: 3 steps");
+    assert!(world.work("made").exists());
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn m_c6_esc_interrupts_and_says_so() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "shell: sleep 1000");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("● shell: sleep 1000");
+    tty.press("\x1b");
+    tty.wait_for("Agent interrupted");
+    tty.wait_for("1 tool stopped, 1 process ended");
+    tty.press("\x18d");
+    tty.end(0);
+    assert!(!world.census.living().iter().any(|(_, what)| what.contains("sleep 1000")));
+}
+
+#[test]
+fn m_e5_steps_are_hidden_and_shown_for_what_is_there_already() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "think A\\tthought.\nshell: echo out\nsay So it is\\tsaid.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("A    thought.");
+    tty.wait_for("done: 2 steps");
+    tty.press("\x16");
+    tty.wait_until("without steps", |text| {
+        !text.contains("A    thought.") && !text.contains("✓ shell") && text.contains("So it is    said.")
+    });
+    tty.press("/steps\r");
+    tty.wait_for("✓ shell: echo out");
+    tty.wait_for("A    thought.");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn the_daemon_killed_while_attached_comes_back_and_nothing_is_missed() {
+    let world = World::new();
+    world.opens("one", &[], "say Before.\nshell: touch made\n---\nsay After.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("[Y] Approve");
+    tty.press("x");
+    let status: serde_json::Value = serde_json::from_str(&world.run(&["status", "--json"]).code(0).out).unwrap();
+    signal_to(u32::try_from(status["pid"].as_u64().unwrap()).unwrap(), "KILL");
+    tty.wait_for("the daemon was started anew");
+    tty.wait_for("the daemon is back");
+    // The ask stands again, under its id.
+    tty.press_until("y", "→ approved");
+    tty.wait_for("done: 2 steps");
+    let said = |words| tty.text().lines().filter(|line| *line == words).count();
+    assert_eq!((said("Before."), said("After.")), (1, 1), "{}", tty.text());
+    assert!(world.work("made").exists());
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn prompts_wait_are_shown_and_run_in_order() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "shell: read line < go\nsay First.");
+    assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("● shell: read line");
+    tty.press("say Second.");
+    tty.wait_for("› say Second.");
+    tty.press("\r");
+    tty.wait_for("queued: say Second.");
+    std::fs::write(world.work("go"), "\n").unwrap();
+    tty.wait_until("the second answer", |text| text.lines().any(|line| line == "Second."));
+    assert!(!tty.text().contains("queued:"), "{}", tty.text());
+    tty.press("\x18d");
+    tty.end(0);
+}

@@ -1,0 +1,252 @@
+//! A terminal whose every byte and mode can be looked at, with the program in it and nothing between.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::termios::{Termios, tcgetattr};
+
+use crate::world::{PATIENCE, World, program};
+
+/// What has come out, as a screen and as it came.
+struct Shown {
+    screen: vt100::Parser,
+    bytes: Vec<u8>,
+}
+
+/// A terminal with a program in it.
+pub(crate) struct Tty {
+    shown: Arc<(Mutex<Shown>, Condvar)>,
+    child: Box<dyn Child + Send + Sync>,
+    /// Our end. Nobody is at the terminal without it.
+    master: Option<(Box<dyn MasterPty + Send>, File)>,
+    /// Its end stops the reading, so that nothing else has our end.
+    #[allow(dead_code, reason = "dropped, it wakes the reader")]
+    wake: Option<UnixStream>,
+    before: Termios,
+}
+
+fn cells(count: u16) -> std::num::NonZero<u16> {
+    std::num::NonZero::new(count).unwrap()
+}
+
+impl Tty {
+    /// Runs the program with these arguments, on 80 × 24.
+    pub(crate) fn run(world: &World, args: &[&str]) -> Self {
+        let mut command = CommandBuilder::new(program());
+        command.args(args);
+        Self::start(world, command, &[])
+    }
+
+    /// An interactive shell in which `$P` is the program.
+    pub(crate) fn shell(world: &World) -> Self {
+        let mut command = CommandBuilder::new("bash");
+        command.args(["--norc", "--noprofile", "-i"]);
+        Self::start(world, command, &[("P", program().to_str().unwrap()), ("PS1", "$ ")])
+    }
+
+    /// Runs this, with these variables as well.
+    pub(crate) fn start(world: &World, mut command: CommandBuilder, env: &[(&str, &str)]) -> Self {
+        let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        command.cwd(world.path("work"));
+        command.env_clear();
+        for (name, value) in world.env() {
+            command.env(name, value);
+        }
+        command.env("TERM", "xterm-256color");
+        for (name, value) in env {
+            command.env(name, value);
+        }
+        let keys = file(&*pair.master);
+        let before = tcgetattr(&keys).unwrap();
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let screen = vt100::Parser::new(cells(24), cells(80), 0);
+        let shown = Arc::new((Mutex::new(Shown { screen, bytes: Vec::new() }), Condvar::new()));
+        let (told, mut output) = (Arc::clone(&shown), file(&*pair.master));
+        let (wake, woken) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 16 * 1024];
+            while readable(&output, &woken) {
+                let Ok(read @ 1..) = output.read(&mut bytes) else { return };
+                let mut shown = told.0.lock().unwrap();
+                shown.screen.process(&bytes[..read]);
+                shown.bytes.extend_from_slice(&bytes[..read]);
+                told.1.notify_all();
+            }
+        });
+        Self { shown, child, master: Some((pair.master, keys)), wake: Some(wake), before }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.0.lock().unwrap()
+    }
+
+    /// What is on the screen.
+    pub(crate) fn text(&self) -> String {
+        text_of(&self.shown())
+    }
+
+    /// All that came out, as it came.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.shown().bytes.clone()
+    }
+
+    /// Whether the screen is the program's own one.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.shown().screen.screen().alternate_screen()
+    }
+
+    /// Waits until the screen is like this.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, wanted: impl Fn(&str) -> bool) {
+        assert!(self.becomes(wanted, PATIENCE), "not {what} on the screen:\n{}", self.text());
+    }
+
+    /// Whether the screen has this within that time.
+    pub(crate) fn shows(&self, text: &str, within: Duration) -> bool {
+        self.becomes(|screen| screen.contains(text), within)
+    }
+
+    fn becomes(&self, wanted: impl Fn(&str) -> bool, within: Duration) -> bool {
+        let by = Instant::now() + within;
+        let mut shown = self.shown();
+        while !wanted(&text_of(&shown)) {
+            let Some(left) = by.checked_duration_since(Instant::now()) else { return false };
+            shown = self.shown.1.wait_timeout(shown, left).unwrap().0;
+        }
+        true
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for(&self, text: &str) {
+        assert!(self.shows(text, PATIENCE), "no {text:?} on the screen:\n{}", self.text());
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.master.as_mut().unwrap().1.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Presses a key until it has had its effect: one that comes too early does not count.
+    #[track_caller]
+    pub(crate) fn press_until(&mut self, key: &str, text: &str) {
+        let by = Instant::now() + PATIENCE;
+        while !self.shows(text, Duration::from_millis(50)) {
+            assert!(Instant::now() < by, "{key:?} brought no {text:?}:\n{}", self.text());
+            self.press(key);
+        }
+    }
+
+    /// Gives the terminal another size.
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
+        if let (Some(columns), Some(rows)) = (std::num::NonZero::new(columns), std::num::NonZero::new(rows)) {
+            self.shown().screen.screen_mut().set_size(rows, columns);
+        }
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        self.master.as_ref().unwrap().0.resize(size).unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        signal_to(self.pid(), signal);
+    }
+
+    /// Nobody is at the terminal any more.
+    pub(crate) fn hang_up(&mut self) {
+        (self.master, self.wake) = (None, None);
+    }
+
+    /// Waits for the program's end.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let by = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < by, "it does not end:\n{}", self.text());
+            // There is no wait with a timeout.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The program ended with this code, and the terminal is as it was, byte for byte.
+    #[track_caller]
+    pub(crate) fn end(&mut self, code: u32) {
+        let status = self.wait();
+        assert_eq!(status.exit_code(), code, "{}", self.text());
+        self.is_as_before();
+    }
+
+    /// The terminal is as it was: its modes byte for byte, and what the program has switched on is off.
+    #[track_caller]
+    pub(crate) fn is_as_before(&self) {
+        assert_eq!(format!("{:?}", tcgetattr(&self.master.as_ref().unwrap().1).unwrap()), format!("{:?}", self.before));
+        // What was written last may be on its way from the program to us.
+        let by = Instant::now() + PATIENCE;
+        while !self.is_off() {
+            assert!(Instant::now() < by, "left on: {:?}", String::from_utf8_lossy(&self.bytes()));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Whether every private mode that was set has been reset since.
+    fn is_off(&self) -> bool {
+        let bytes = self.bytes();
+        let text = String::from_utf8_lossy(&bytes);
+        let last = |on: &str, off: &str| (text.rfind(on), text.rfind(off));
+        // The cursor is shown where these are hidden: the other way round.
+        let modes = ["1049", "2004", "1004", "1000", "1002", "1003", "1006", "2026"];
+        let off = |mode: &&str| {
+            let (on, off) = last(&format!("\x1b[?{mode}h"), &format!("\x1b[?{mode}l"));
+            on.is_none() || off > on
+        };
+        let (shown, hidden) = last("\x1b[?25h", "\x1b[?25l");
+        modes.iter().all(off) && (hidden.is_none() || shown > hidden) && !text.contains("\x1b[>1u")
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        // A program that has ended can't be ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file of our own at this end.
+#[allow(unsafe_code, reason = "portable-pty gives its descriptor as a number")]
+fn file(master: &dyn MasterPty) -> File {
+    let master = unsafe { BorrowedFd::borrow_raw(master.as_raw_fd().unwrap()) };
+    master.try_clone_to_owned().unwrap().into()
+}
+
+/// Waits for output: false if it is time to stop.
+fn readable(output: &File, woken: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(output, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
+    loop {
+        match poll(&mut fds, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            polled => return polled.is_ok() && fds[1].revents().is_empty(),
+        }
+    }
+}
+
+/// The screen's text, line by line, without what only fills the lines.
+fn text_of(shown: &Shown) -> String {
+    let text = shown.screen.screen().contents();
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+pub(crate) fn signal_to(pid: u32, signal: &str) {
+    assert!(std::process::Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap().success());
+}
