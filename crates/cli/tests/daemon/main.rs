@@ -12,6 +12,7 @@ mod house;
 mod killed;
 mod leaving;
 mod logs;
+mod looping;
 mod notify;
 mod one;
 mod private;
