@@ -110,7 +110,9 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         tracing::info!(cause, "stopping");
         // Who looks for a daemon from now on finds none, and starts the next one, which waits for the lock.
         claim.sockets().remove();
-        serving.stop(false).await;
+        host.stopping.tell().await;
+        // What was written is read by whoever reads; the others are given up.
+        serving.stop(true).await;
         if let Ok(Err(error)) = served.await {
             tracing::error!(%error, "the server failed");
         }

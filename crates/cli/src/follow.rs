@@ -10,7 +10,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use holdpoint_common::{Answer, AnsweredBy, AskId, AskRequest, AsksMode, Event, Fact, Outcome, PauseKind, RunEnd};
+use holdpoint_common::{
+    Answer, AnsweredBy, AskId, AskRequest, AsksMode, CutCause, Event, Fact, Outcome, PauseKind, PromptId, RunEnd,
+    TurnId,
+};
 use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, RunRequest, SessionError, SessionHandle};
 use holdpoint_tools::shown::prose;
@@ -31,8 +34,8 @@ use crate::ui::{Style, Ui};
 const BATCH: usize = 1024;
 /// Keys that wait to be looked at. More are lost: nobody types so fast, and pastes so much as an answer.
 const KEYS: usize = 4096;
-/// How often a session whose actor failed is looked for again.
-const REBUILDS: u32 = 3;
+/// How often a stream that ends at once is begun again.
+const BREAKS: u32 = 5;
 
 /// Done, but something was denied because nobody was there.
 const DENIED_UNSEEN: i32 = 3;
@@ -77,6 +80,8 @@ pub(crate) enum Ended {
     Run(RunEnd),
     /// The session was closed.
     Closed,
+    /// The daemon was told to stop.
+    Stopped,
     /// The user left it.
     Left,
 }
@@ -87,6 +92,9 @@ pub(crate) struct Follower<'a> {
     daemon: Option<&'a Folders>,
     attachment: Attachment,
     until: Until,
+    /// The prompt that is followed, and its turn.
+    prompt: Option<PromptId>,
+    turn: Option<TurnId>,
     /// Where asks are answered by keys.
     terminal: Option<Terminal>,
     leaving: Leaving,
@@ -115,17 +123,21 @@ impl<'a> Follower<'a> {
     ) -> Result<Self, CliError> {
         let Followed { session, from, daemon } = followed;
         let attachment = session.attach(from).await?;
+        // Of a past that is only seen in part, what is left out is not seen when it is attached again either.
+        let after = if from.limit.is_some() { attachment.snapshot().seq.max(from.after) } else { from.after };
         let (press, pressed) = mpsc::channel(KEYS);
         Ok(Self {
             session,
             daemon,
             attachment,
             until: Until::Left,
+            prompt: None,
+            turn: None,
             terminal,
             leaving,
             view,
             ui,
-            after: from.after,
+            after,
             confirms: Vec::new(),
             denied_unseen: false,
             ended: None,
@@ -137,15 +149,11 @@ impl<'a> Follower<'a> {
 
     /// Gives it something to do, follows it to the end of that, closes the session. Returns the exit code.
     pub(crate) async fn run(mut self, begin: Begin) -> Result<i32, CliError> {
-        match begin {
-            Begin::Prompt(prompt) => {
-                self.until = Until::Turn;
-                self.session.prompt(prompt).await?;
-            }
-            Begin::Run(request) => {
-                self.until = Until::Run;
-                self.session.start_run(request).await?;
-            }
+        if let Err(error) = self.begin(begin).await {
+            // What was opened for it is of no use.
+            let closed = self.session.close().await;
+            tracing::debug!(?closed, "closed without a turn");
+            return Err(error.into());
         }
         if self.leaving.code().is_some() {
             // The signal came before there was a turn to interrupt.
@@ -160,16 +168,46 @@ impl<'a> Follower<'a> {
             tracing::debug!(?ended, ?closed, "ended without being shown");
             return self.leaving.code().ok_or(error);
         }
-        if self.ended != Some(Ended::Closed) {
-            self.session.close().await?;
-            self.drain().await?;
+        let code = self.code();
+        if matches!(self.ended, Some(Ended::Turn(_) | Ended::Run(_))) {
+            self.leave_closed().await?;
         }
         self.ui.flush()?;
-        Ok(self.code())
+        Ok(code)
+    }
+
+    /// Gives it what it is to do.
+    async fn begin(&mut self, begin: Begin) -> Result<(), SessionError> {
+        match begin {
+            Begin::Prompt(prompt) => {
+                self.until = Until::Turn;
+                self.prompt = Some(self.session.prompt(prompt).await?.prompt);
+            }
+            Begin::Run(request) => {
+                self.until = Until::Run;
+                self.session.start_run(request).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the session, unless others have given it more to do meanwhile.
+    async fn leave_closed(&mut self) -> Result<(), CliError> {
+        let now = self.session.snapshot();
+        if now.turn.is_some_and(|turn| Some(turn) != self.turn) || !now.queue.is_empty() {
+            let what = format!("others have given it more to do: session {} goes on", self.session.id());
+            return Ok(self.ui.line(Style::Warning, &what)?);
+        }
+        match self.session.close().await {
+            // Somebody was first.
+            Ok(()) | Err(SessionError::Refused(Refused::Closed)) => self.drain().await,
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Follows the session until it is closed or the user leaves.
     pub(crate) async fn watch(mut self) -> Result<Ended, CliError> {
+        self.show_past().await?;
         self.ask()?;
         let followed = self.follow().await;
         self.asking = None;
@@ -181,29 +219,38 @@ impl<'a> Follower<'a> {
 
     /// Shows what has happened so far.
     pub(crate) async fn past(mut self) -> Result<(), CliError> {
-        let mut batch = Vec::with_capacity(BATCH);
-        while self.leaving.code().is_none() && self.attachment.next_past(&mut batch, BATCH).await > 0 {
-            self.show(&mut batch)?;
-        }
+        self.show_past().await?;
         self.ui.end_line()?;
         self.ui.flush()?;
         Ok(())
     }
 
+    async fn show_past(&mut self) -> Result<(), CliError> {
+        let mut batch = Vec::with_capacity(BATCH);
+        while self.leaving.code().is_none() && self.attachment.next_past(&mut batch, BATCH).await > 0 {
+            self.show(&mut batch)?;
+        }
+        Ok(self.ui.flush()?)
+    }
+
     /// Shows events until it has ended.
     async fn follow(&mut self) -> Result<(), CliError> {
         let mut batch = Vec::with_capacity(BATCH);
-        let mut rebuilds = 0;
+        let mut breaks = 0;
         while self.ended.is_none() {
             tokio::select! {
                 biased;
                 () = self.leaving.asked(), if self.until == Until::Left => self.ended = Some(Ended::Left),
                 Some((key, at)) = self.pressed.recv() => self.press(key, at).await?,
                 count = self.attachment.next_batch(&mut batch, BATCH) => {
-                    if count == 0 {
-                        rebuilds += u32::from(self.attachment.end() == ClientEnd::Ended);
-                        if rebuilds > REBUILDS {
-                            return Err(CliError::failed("the session has ended"));
+                    if count > 0 {
+                        breaks = 0;
+                    } else if self.attachment.end() == ClientEnd::Stopped {
+                        self.ended = Some(Ended::Stopped);
+                    } else {
+                        breaks += 1;
+                        if breaks > BREAKS {
+                            return Err(CliError::failed("the stream of events ends as soon as it has begun"));
                         }
                         self.attach_again().await?;
                     }
@@ -256,7 +303,7 @@ impl<'a> Follower<'a> {
         for event in batch.drain(..) {
             self.after = self.after.max(event.seq);
             if let Some(fact) = event.fact() {
-                self.note(fact);
+                self.note(fact, event.turn);
             }
             self.view.show(&event, self.ui)?;
         }
@@ -264,8 +311,12 @@ impl<'a> Follower<'a> {
     }
 
     /// Follows what the exit code depends on.
-    fn note(&mut self, fact: &Fact) {
+    fn note(&mut self, fact: &Fact, turn: Option<TurnId>) {
+        if self.ended.is_some() {
+            return;
+        }
         match fact {
+            Fact::TurnStarted { turn, prompt } if Some(*prompt) == self.prompt => self.turn = Some(*turn),
             Fact::AskRaised { ask } => {
                 if matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm) {
                     self.confirms.push(ask.id.clone());
@@ -276,15 +327,18 @@ impl<'a> Follower<'a> {
                     *by == AnsweredBy::Setting { asks: AsksMode::Deny } && matches!(answer, Answer::Deny { .. });
                 self.denied_unseen |= unseen && self.confirms.contains(ask);
             }
-            Fact::TurnFinished { outcome, .. } if self.until == Until::Turn => {
-                self.ended = Some(Ended::Turn(*outcome));
+            Fact::TurnFinished { outcome, cause, .. } if turn.is_some() && turn == self.turn => {
+                use CutCause::{Panic, Restart, Shutdown};
+                // Nobody has wanted that.
+                let fault = matches!(cause, Some(Panic | Restart | Shutdown));
+                self.ended = Some(Ended::Turn(if fault { Outcome::Failed } else { *outcome }));
             }
             Fact::RunFinished { end, .. } if self.until == Until::Run => self.ended = Some(Ended::Run(*end)),
             // No turn will come of it.
-            Fact::PromptReturned { .. } if self.until == Until::Turn => {
+            Fact::PromptReturned { prompt, .. } if Some(*prompt) == self.prompt => {
                 self.ended = Some(Ended::Turn(Outcome::Interrupted));
             }
-            Fact::SessionClosed { .. } => self.ended = self.ended.or(Some(Ended::Closed)),
+            Fact::SessionClosed { .. } => self.ended = Some(Ended::Closed),
             _ => {}
         }
     }
@@ -353,6 +407,10 @@ impl<'a> Follower<'a> {
                     self.ui.flush()?;
                     asking.appear(Instant::now());
                 }
+                // The stream of events ends, too, and is begun again.
+                Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
+                    asking.reopen(Instant::now());
+                }
                 Err(error) => return Err(error.into()),
             },
         }
@@ -366,7 +424,8 @@ impl<'a> Follower<'a> {
             Some(
                 Ended::Turn(Outcome::Interrupted) | Ended::Run(RunEnd::Interrupted | RunEnd::Closed) | Ended::Closed,
             ) => self.leaving.code().unwrap_or(INTERRUPTED),
-            Some(Ended::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | Ended::Left) | None => FAILED,
+            Some(Ended::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | Ended::Stopped | Ended::Left)
+            | None => FAILED,
         }
     }
 }

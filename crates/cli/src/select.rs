@@ -136,10 +136,16 @@ pub(crate) fn complete_session(begun: &OsStr) -> Vec<CompletionCandidate> {
     let listed = with_daemon(|sessions| async move { sessions.list().await.ok() });
     let candidates = listed.into_iter().flatten().flat_map(|session| {
         let help = format!("{} {} {}", session.id, session.status, session.title);
-        let name = CompletionCandidate::new(session.name).help(Some(help.clone().into()));
-        [name, CompletionCandidate::new(session.id.to_string()).help(Some(help.into()))]
+        let words = [Some(session.name).filter(|name| is_plain(name)), Some(session.id.to_string())];
+        words.into_iter().flatten().map(move |word| CompletionCandidate::new(word).help(Some(help.clone().into())))
     });
     candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun)).collect()
+}
+
+/// Whether a shell takes a name as one word, and as nothing else: what is completed is put in as it is.
+fn is_plain(name: &str) -> bool {
+    let plain = |character: char| character.is_alphanumeric() || "._/@%+-".contains(character);
+    !name.starts_with('-') && name.chars().all(plain)
 }
 
 /// Open asks whose ids begin so.

@@ -244,6 +244,8 @@ pub enum ClientEnd {
     },
     /// The session's actor ended: closed, unloaded, or failed.
     Ended,
+    /// The daemon was told to stop: who starts the next one is there to attach again.
+    Stopped,
     /// The connection to the daemon broke. Attaching again after this number continues where it stopped.
     Disconnected {
         /// The last event that came.

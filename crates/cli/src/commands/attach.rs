@@ -1,7 +1,6 @@
 //! `holdpoint attach`
 
 use holdpoint_session::AttachFrom;
-use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::folders::Folders;
@@ -13,6 +12,9 @@ use crate::signals::{self, Signalled};
 use crate::terminal::Terminal;
 use crate::tui;
 use crate::ui::{Style, Ui};
+
+/// What leaving by Ctrl+C would be: 128 + SIGINT.
+const DETACHED: i32 = 130;
 
 /// Shows what a session does, from what it did last on, and takes answers
 ///
@@ -39,18 +41,21 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
     runtime()?.block_on(async {
         let session = sessions(folders, "attach").await?.get(args.stream.session()).await?;
-        let name = prose_line(&session.snapshot().settings.name).into_owned();
-        let view = View::steps(args.stream.json, terminal.is_some());
+        let id = session.id().clone();
+        let left = leaving.clone();
+        let view = View::transcript(args.stream.json, terminal.is_some());
         let followed = Followed { session, from: args.stream.from(), daemon: Some(folders) };
         let ended = Follower::attach(followed, terminal, leaving, view, ui).await?.watch().await?;
         if !args.stream.json {
             let what = match ended {
                 Ended::Closed => "the session was closed".to_owned(),
-                _ => format!("detached: the session goes on; `holdpoint attach {name}` comes back"),
+                Ended::Stopped => format!("the daemon was stopped; `holdpoint attach {id}` starts it and comes back"),
+                _ => format!("detached: the session goes on; `holdpoint attach {id}` comes back"),
             };
             ui.line(Style::Dim, &what)?;
             ui.flush()?;
         }
-        Ok(0)
+        // Ctrl+C is how one leaves.
+        Ok(left.code().filter(|code| *code != DETACHED).unwrap_or(0))
     })
 }

@@ -23,7 +23,7 @@ use crate::ui::Ui;
 /// TERM and Ctrl+C stop it: turns are interrupted, what they have started is ended, and within 10 s it is
 /// gone. A hang-up means nothing to it.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: Option<What>,

@@ -27,7 +27,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
     runtime()?.block_on(async {
         let session = sessions(folders, "logs").await?.get(args.stream.session()).await?;
-        let view = View::steps(args.stream.json, false);
+        let view = View::transcript(args.stream.json, false);
         let followed = Followed { session, from: args.stream.from(), daemon: Some(folders) };
         let follower = Follower::attach(followed, None, leaving, view, ui).await?;
         match args.follow {

@@ -37,6 +37,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let place = match prompted.position {
         0 => "its turn has begun".to_owned(),
         1 => "it is next".to_owned(),
+        2 => "1 prompt is before it".to_owned(),
         place => format!("{} prompts are before it", place - 1),
     };
     let saved = if prompted.saved { "" } else { ", not saved" };

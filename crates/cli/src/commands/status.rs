@@ -26,7 +26,7 @@ Exit codes:
   1  it does not answer
   3  it does not run")]
 pub(crate) struct Args {
-    /// Prints it as JSON; nothing runs: `{\"pid\": null}`
+    /// Prints it as JSON; where none runs, its `pid` is null
     #[arg(long)]
     json: bool,
 }

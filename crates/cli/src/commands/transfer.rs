@@ -35,37 +35,30 @@ pub(crate) struct Import {
 }
 
 pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let mut file = match &args.output {
-        Some(path) => {
-            let file = File::create_new(path).map_err(|error| {
-                CliError::failed(format!("{}: {error}", path.display()))
-                    .hint("--output names a file that is not there yet")
-            })?;
-            Some(BufWriter::new(file))
-        }
-        None => None,
-    };
-    let exported = runtime()?.block_on(async {
+    runtime()?.block_on(async {
         let sessions = sessions(folders, "export").await?;
-        match &mut file {
-            Some(file) => Ok::<_, CliError>(sessions.export(&args.session.session, file).await),
-            None => Ok(sessions.export(&args.session.session, ui.out()).await),
-        }
-    });
-    match (exported?, &args.output) {
-        (Ok(()), _) => Ok(0),
-        (Err(error), output) => {
-            if let Some(path) = output {
-                // It is ours, and not whole.
-                let _ = std::fs::remove_file(path);
+        let what = &args.session.session;
+        let exported = match &args.output {
+            None => sessions.export(what, ui.out()).await,
+            Some(path) => {
+                let file = File::create_new(path).map_err(|error| {
+                    CliError::failed(format!("{}: {error}", path.display()))
+                        .hint("--output names a file that is not there yet")
+                })?;
+                let exported = sessions.export(what, &mut BufWriter::new(file)).await;
+                if exported.is_err() {
+                    // It is ours, and not whole.
+                    let _ = std::fs::remove_file(path);
+                }
+                exported
             }
-            Err(match error {
-                ExportError::Session(error) => error.into(),
-                ExportError::Io(error) => error.into(),
-                error => CliError::failed(error),
-            })
-        }
-    }
+        };
+        exported.map(|()| 0).map_err(|error| match error {
+            ExportError::Session(error) => error.into(),
+            ExportError::Io(error) => error.into(),
+            error => CliError::failed(error),
+        })
+    })
 }
 
 pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {

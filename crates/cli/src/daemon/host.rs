@@ -6,9 +6,13 @@ use std::time::{Duration, SystemTime};
 use holdpoint_common::{Limits, Timestamp, Who};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{Engine, LoadMeter, Sessions};
+use tokio::sync::watch;
 use tracing_appender::non_blocking::ErrorCounter;
 
 use super::connection::Connections;
+
+/// How long streams may take to say that the daemon stops.
+const LAST_FRAMES: Duration = Duration::from_millis(500);
 
 /// What the handlers of all requests share. The engine is not in it: it ends when the daemon stops, whatever handlers
 /// still run.
@@ -20,6 +24,7 @@ pub(super) struct Host {
     pub(super) limits: Limits,
     pub(super) connections: Connections,
     pub(super) since: Timestamp,
+    pub(super) stopping: Stopping,
     pub(super) about: About,
 }
 
@@ -35,6 +40,26 @@ pub(super) struct About {
     pub(super) idle_stop: Option<Duration>,
 }
 
+/// Tells streams that the daemon stops, so that they can say so before they end.
+#[derive(Debug, Default)]
+pub(super) struct Stopping(watch::Sender<bool>);
+
+impl Stopping {
+    /// Tells them, and waits until they have ended; not for ever: a client may not read.
+    pub(super) async fn tell(&self) {
+        self.0.send_replace(true);
+        if tokio::time::timeout(LAST_FRAMES, self.0.closed()).await.is_err() {
+            tracing::info!("some clients do not read the end of their streams");
+        }
+    }
+
+    /// Waits until it stops. As long as this is held, whoever tells it waits.
+    pub(super) async fn told(&self) {
+        // The sender is here.
+        let _ = self.0.subscribe().wait_for(|stops| *stops).await;
+    }
+}
+
 impl Host {
     pub(super) fn new(engine: &Engine, store: Sqlite, limits: Limits, about: About) -> Self {
         Self {
@@ -44,6 +69,7 @@ impl Host {
             limits,
             connections: Connections::default(),
             since: SystemTime::now().into(),
+            stopping: Stopping::default(),
             about,
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 
 use holdpoint_common::{
     Answer, AnsweredBy, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept,
-    Outcome, RestoreCause, Tasks, Timestamp, ToolCall, ToolResult, ToolStatus,
+    Outcome, PromptId, RestoreCause, Tasks, Timestamp, ToolCall, ToolResult, ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -35,6 +35,10 @@ pub(crate) struct Human {
     /// Items of which all was told again.
     caught_up: BTreeSet<ItemId>,
     tasks: Tasks,
+    /// What the user says is shown, too.
+    prompts: bool,
+    /// Prompts whose turns have not begun.
+    waiting: BTreeMap<PromptId, String>,
     began: Option<Timestamp>,
     steps: u32,
     /// Something was denied by a setting, not by a person.
@@ -54,6 +58,11 @@ impl Human {
     /// With or without the asks.
     pub(crate) fn new(asks_elsewhere: bool) -> Self {
         Self { asks_elsewhere, ..Self::default() }
+    }
+
+    /// What the user says is shown, too: they may not be who says it here.
+    pub(crate) fn with_prompts(self) -> Self {
+        Self { prompts: true, ..self }
     }
 
     /// What comes next up to `seq` was missed because it came faster than it could be written.
@@ -125,12 +134,21 @@ impl Human {
         }
         match fact {
             Fact::IterationStarted { .. } => {
-                (self.began, self.steps) = (Some(at), 0);
+                (self.began, self.steps, self.denied_unseen) = (Some(at), 0, false);
                 Ok(())
             }
-            Fact::TurnStarted { .. } => {
-                self.began = Some(at);
+            Fact::PromptDelivered { prompt, .. } => self.begins(*prompt, ui),
+            Fact::PromptAccepted { prompt, text, .. } if self.prompts => {
+                self.waiting.insert(*prompt, text.clone());
                 Ok(())
+            }
+            Fact::PromptReturned { prompt, text } => {
+                self.waiting.remove(prompt);
+                ui.line(Style::Warning, &format!("handed back, prompt {prompt}: {}", prose(text)))
+            }
+            Fact::TurnStarted { prompt, .. } => {
+                (self.began, self.steps, self.denied_unseen) = (Some(at), 0, false);
+                self.begins(*prompt, ui)
             }
             Fact::StepStarted => {
                 self.steps += 1;
@@ -177,6 +195,12 @@ impl Human {
             },
             _ => Ok(()),
         }
+    }
+
+    /// Shows what the user said, now that it is begun with.
+    fn begins(&mut self, prompt: PromptId, ui: &mut Ui) -> io::Result<()> {
+        let text = self.waiting.remove(&prompt).unwrap_or_default();
+        text.trim_end().lines().try_for_each(|line| ui.line(Style::Bold, &format!("> {}", prose(line))))
     }
 
     /// Shows what deltas have not shown of an answer, and ends its line.

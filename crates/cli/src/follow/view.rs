@@ -25,6 +25,11 @@ impl View {
         if json { Self::Json } else { Self::Human(Box::new(Human::new(asks_elsewhere))) }
     }
 
+    /// The same, and what was said by users, who are elsewhere.
+    pub(crate) fn transcript(json: bool, asks_elsewhere: bool) -> Self {
+        if json { Self::Json } else { Self::Human(Box::new(Human::new(asks_elsewhere).with_prompts())) }
+    }
+
     /// Shows an event.
     pub(super) fn show(&mut self, event: &Arc<Event>, ui: &mut Ui) -> io::Result<()> {
         match self {

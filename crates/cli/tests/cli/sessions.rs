@@ -271,3 +271,78 @@ fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
     assert!(raw.is_empty(), "{raw:?} in {shown:?}");
     assert!(ran.out.contains("next line\n"), "{:?}", ran.out);
 }
+
+/// What others give a session to do while `run` follows it is theirs: it neither counts for `run` nor is cut by its end.
+#[test]
+fn m_b2_run_is_about_its_own_prompt() {
+    let world = World::new();
+    let mut run = world.start(&["--policy", "all", "--name", "mine"], "shell: echo up; read line < go");
+    assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());
+    run.wait_for("the turn", |event| matches!(event.fact(), Some(holdpoint_common::Fact::ToolStarted { .. })));
+    world.run(&["prompt", "mine", "shell: read line < went; touch made"]).code(0);
+    assert!(std::process::Command::new("mkfifo").arg(world.work("went")).status().unwrap().success());
+    std::fs::write(world.work("go"), "on\n").unwrap();
+    let (status, _, err) = run.end();
+    assert_eq!(status.code(), Some(0), "{err}");
+    assert!(err.contains("goes on"), "{err}");
+    std::fs::write(world.work("went"), "on\n").unwrap();
+    world.idle("mine");
+    assert!(world.work("made").exists());
+}
+
+#[test]
+fn a_run_whose_session_somebody_closes_is_interrupted() {
+    let world = World::new();
+    let mut run = world.start(&["--asks", "wait", "--name", "mine"], "shell: touch made");
+    run.wait_for("the ask", |event| matches!(event.fact(), Some(holdpoint_common::Fact::AskRaised { .. })));
+    world.run(&["close", "mine"]).code(0);
+    let (status, _, err) = run.end();
+    assert_eq!(status.code(), Some(130), "{err}");
+}
+
+#[test]
+fn n6_a_daemon_that_is_stopped_stays_so_whoever_follows() {
+    let world = World::new();
+    let id = world.open(&["--asks", "wait"], "shell: touch made");
+    world.ask(&id);
+    let mut follows = world.command(&["logs", "-f", "--json", &id]).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(follows.stdout.take().unwrap()));
+    assert!(lines.any(|line| line.unwrap().contains("askRaised")));
+    world.run(&["daemon", "stop"]).code(0);
+    assert!(follows.wait().unwrap().success());
+    world.run(&["status"]).code(3);
+    // What stood, stands.
+    world.ask(&id);
+}
+
+#[test]
+fn nothing_is_opened_for_an_empty_prompt() {
+    let world = World::new();
+    for args in [&["run", " "][..], &["run"], &["new", ""], &["new", "-"]] {
+        world.run(args).code(2);
+    }
+    assert!(world.run(&["list"]).code(0).out.starts_with("No sessions."));
+}
+
+#[test]
+fn a_name_that_a_shell_would_carry_out_is_not_completed() {
+    let world = World::new();
+    let id = world.open(&["--name", "x $(touch made)"], "say Hi.");
+    let mut command = world.command(&["--", "holdpoint", "show", ""]);
+    command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "2");
+    let offered = Ran::of(command).code(0).out;
+    assert!(offered.contains(&id) && !offered.contains('$'), "{offered}");
+}
+
+/// The past comes first, with what the user said in it, and then what is asked.
+#[test]
+fn m_b4_logs_tell_what_was_said_by_whom() {
+    let world = World::new();
+    let id = world.open(&[], "say Hello.");
+    world.idle(&id);
+    world.run(&["prompt", &id, "say Bye."]).code(0);
+    world.idle(&id);
+    let err = world.run(&["logs", &id]).code(0).err;
+    let at = |words: &str| err.find(words).unwrap_or_else(|| panic!("{words}: {err}"));
+    assert!(at("> say Hello.") < at("> say Bye.") && err.matches("done: 1 step,").count() == 2, "{err}");
+}

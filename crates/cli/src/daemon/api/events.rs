@@ -7,7 +7,7 @@ use actix_web::body::BoxBody;
 use actix_web::dev::Payload;
 use actix_web::web::Query;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, Responder, rt};
-use holdpoint_common::api::{EventsQuery, SessionNews, StreamFrame};
+use holdpoint_common::api::{ClientEnd, EventsQuery, SessionNews, StreamFrame};
 use holdpoint_common::{Event, SessionId};
 use holdpoint_session::{AttachFrom, Attachment, SessionHandle, Watch};
 
@@ -43,9 +43,13 @@ pub(super) async fn attach(caller: Caller, Id(id): Id, Attaching(query): Attachi
     }
     let (session, attachment) = attached?;
     let (mut writer, stream) = Stream::new(caller.connection);
+    let host = caller.host;
     rt::spawn(async move {
         // Whoever is gone needs no last word.
-        let _ = send_events(&mut writer, &session, attachment, query.snapshots).await;
+        let _ = tokio::select! {
+            sent = send_events(&mut writer, &session, attachment, query.snapshots) => sent,
+            () = host.stopping.told() => send_end(&mut writer, ClientEnd::Stopped).await,
+        };
     });
     Ok(Events(stream))
 }
@@ -82,7 +86,11 @@ async fn send_events(
         }
         put_events(writer, &mut batch).await?;
     }
-    writer.put(Some("end"), None, &attachment.end()).await?;
+    send_end(writer, attachment.end()).await
+}
+
+async fn send_end(writer: &mut Writer, end: ClientEnd) -> Result<(), Gone> {
+    writer.put(Some("end"), None, &end).await?;
     writer.flush().await
 }
 
