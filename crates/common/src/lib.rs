@@ -49,7 +49,8 @@ pub use client::Who;
 pub use hold::{Hold, HoldCause, HoldShown};
 pub use run::{HoldAt, LastRun, RUN_ITERATIONS, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings};
 pub use session::{
-    LastTurn, MAX_SESSION_NAME, NameError, QueuedPrompt, SessionSettings, SessionSummary, Snapshot, check_name,
+    LastTurn, MAX_SESSION_NAME, MAX_TITLE, NameError, QueuedPrompt, SessionSettings, SessionSummary, Snapshot,
+    check_name,
 };
 pub use status::{SessionStatus, UnknownStatus};
 pub use task::{

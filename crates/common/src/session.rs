@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::ask::{Ask, AsksMode};
 use crate::hold::Hold;
-use crate::id::{PromptId, SessionId, TurnId};
+use crate::id::{AskId, PromptId, SessionId, TurnId};
 use crate::job::Job;
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::run::{LastRun, Run, RunProgress};
@@ -22,7 +22,11 @@ use crate::usage::{ContextFill, Usage};
 /// Bytes that a session's name may have.
 pub const MAX_SESSION_NAME: usize = 255;
 
-/// Whether a session can be called this: one line that shows, of at most [`MAX_SESSION_NAME`] bytes.
+/// Characters that a session's title may have.
+pub const MAX_TITLE: usize = 200;
+
+/// Whether a session can be called this: one line that shows, of at most [`MAX_SESSION_NAME`] bytes, that can't be taken
+/// for the id of an ask.
 ///
 /// # Errors
 /// [`NameError`] says what is wrong with it.
@@ -35,6 +39,10 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     }
     if name.chars().any(char::is_control) {
         return Err(NameError::Control);
+    }
+    // Where a command takes either, it would be taken for the ask.
+    if name.parse::<AskId>().is_ok() {
+        return Err(NameError::Id);
     }
     Ok(())
 }
@@ -55,6 +63,9 @@ pub enum NameError {
     /// It would not stay on its line.
     #[error("a session's name can't have control characters")]
     Control,
+    /// It is the id of a session, or could be that of an ask.
+    #[error("a session's name can't be the id of a session, or look like that of an ask")]
+    Id,
 }
 
 /// What a session is opened with.

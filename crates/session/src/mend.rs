@@ -34,7 +34,7 @@ impl Mend {
         let mut free: Vec<Range<u64>> = Vec::new();
         let mut mended = Vec::new();
         for event in events.iter() {
-            if self.last + 1 < event.seq {
+            if self.last.saturating_add(1) < event.seq {
                 free.push(self.last + 1..event.seq);
             }
             self.last = event.seq;

@@ -56,6 +56,24 @@ async fn m_b4_whoever_attaches_later_gets_the_same() {
 }
 
 #[tokio::test]
+async fn m_b4_any_number_is_taken_as_the_last_one_known() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    for after in [u64::MAX, u64::MAX - 1, 1 << 63] {
+        let attachment = session.attach(AttachFrom::after(after)).await.unwrap();
+        assert_eq!(attachment.end(), ClientEnd::Ended, "nothing has ended it");
+        session.attach(AttachFrom { after, limit: Some(1_000_000) }).await.unwrap();
+    }
+    assert!(harness.watch(&session).await.attachment().snapshot().last_turn.is_some());
+    let restored = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
+    let mut events = harness.watch(&session).await;
+    read_to(&mut events, session.snapshot().seq).await;
+    assert!(!events.events().iter().any(restored), "its actor is the same");
+}
+
+#[tokio::test]
 async fn m_b4_after_a_number_only_what_follows() {
     let harness = Harness::start();
     flooding(&harness);

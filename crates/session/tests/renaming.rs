@@ -65,6 +65,29 @@ async fn a_name_is_given_once_however_many_want_it() {
 }
 
 #[tokio::test]
+async fn m_b9_one_that_comes_back_to_a_taken_name_is_renamed() {
+    let folder = TempDir::new().unwrap();
+    let harness = Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
+    let sessions = harness.sessions();
+    for long in ["dup".to_owned(), "ü".repeat(127)] {
+        let first = sessions.open(harness.session().name(&long)).await.unwrap();
+        first.close().await.unwrap();
+        let second = sessions.open(harness.session().name(&long)).await.unwrap();
+        let back = sessions.get(first.id().as_str()).await.unwrap();
+        let name = back.snapshot().settings.name.clone();
+        assert!(name.ends_with("-2") && name.len() <= holdpoint_common::MAX_SESSION_NAME, "{name}");
+        assert_eq!(sessions.get(&long).await.unwrap().id(), second.id());
+        assert_eq!(sessions.get(&name).await.unwrap().id(), first.id());
+        let mut events = harness.watch(&back).await;
+        let renamed = |fact: &Fact| matches!(fact, Fact::SessionRenamed { name: to, .. } if *to == name);
+        events.until("the name", |event| event.fact().filter(|fact| renamed(fact)).map(|_| ())).await;
+        let names: Vec<_> = sessions.list().await.unwrap().into_iter().map(|session| session.name).collect();
+        let unique: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(unique.len(), names.len(), "{names:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_name_outlives_the_process_and_a_fault() {
     let folder = TempDir::new().unwrap();
     let on = || Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));

@@ -7,21 +7,27 @@ use std::time::Duration;
 
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{AskId, SessionId, SessionSummary, Timestamp};
-use holdpoint_session::Sessions;
+use holdpoint_session::{SessionError, Sessions};
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 /// How long the command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long after a failure to watch the sessions it is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
 /// Commands that run at once; the others wait.
 const AT_ONCE: usize = 4;
 
 /// Runs `command` for every ask that is raised from `since` on, until the engine stops: when it is the one its session
 /// shows.
 pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestamp) {
-    let mut watch = match sessions.watch().await {
-        Ok(watch) => watch,
-        Err(error) => return tracing::error!(%error, "nobody is told of asks"),
+    let mut watch = loop {
+        match sessions.watch().await {
+            Ok(watch) => break watch,
+            Err(SessionError::Stopped) => return,
+            Err(error) => tracing::error!(%error, "nobody is told of asks, until the sessions can be read"),
+        }
+        tokio::time::sleep(AGAIN).await;
     };
     let mut told: HashMap<SessionId, AskId> = HashMap::new();
     let places = Arc::new(Semaphore::new(AT_ONCE));

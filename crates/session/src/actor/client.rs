@@ -111,7 +111,7 @@ impl Handler<Attach> for SessionActor {
         let (after, older) = self.past(after, limit);
         let (mut summaries, past) = self.ring.after(after);
         // What could not be saved and has left the buffer is nowhere else.
-        summaries.extend(self.outbox.unsaved_in(after + 1..self.ring.evicted() + 1).cloned());
+        summaries.extend(self.outbox.unsaved_in(after.saturating_add(1)..self.ring.evicted() + 1).cloned());
         summaries.sort_by_key(|event| event.seq);
         let (queue, events) = mpsc::channel(limits.buffered_events.max(1));
         let shared = Arc::<Shared>::default();
@@ -146,13 +146,13 @@ impl SessionActor {
     fn past(&self, after: u64, limit: Option<usize>) -> (u64, Option<Older>) {
         let evicted = self.ring.evicted();
         let Some(limit) = limit else {
-            return (after, (after < evicted).then_some((after + 1..evicted + 1, None)));
+            return (after, (after < evicted).then_some((after.saturating_add(1)..evicted + 1, None)));
         };
         match self.ring.before_newest(limit) {
             Some(before) => (after.max(before), None),
             None => {
                 let missing = limit - self.ring.facts_after(after);
-                (after, (after < evicted).then_some((after + 1..evicted + 1, Some(missing))))
+                (after, (after < evicted).then_some((after.saturating_add(1)..evicted + 1, Some(missing))))
             }
         }
     }

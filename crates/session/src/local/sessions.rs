@@ -77,9 +77,9 @@ impl LocalSessions {
         let mut inbox = Vec::new();
         for session in self.list().await?.into_iter().filter(|session| session.waits_for.is_some()) {
             let snapshot = match self.look(session.id.as_str()).await {
-                Ok(snapshot) => snapshot,
+                Ok(snapshot) if snapshot.settings.id == session.id => snapshot,
                 // Deleted meanwhile.
-                Err(SessionError::Unknown { .. }) => continue,
+                Ok(_) | Err(SessionError::Unknown { .. }) => continue,
                 Err(error) => return Err(error),
             };
             inbox.extend(snapshot.asks.iter().map(|ask| InboxAsk {

@@ -24,6 +24,8 @@ pub(crate) struct LocalWatch {
     told: HashMap<SessionId, SessionSummary>,
     /// What is to be told next.
     news: VecDeque<SessionNews>,
+    /// Which sessions there are could not be found out: at the next change it is tried again.
+    behind: bool,
 }
 
 impl LocalSessions {
@@ -31,7 +33,7 @@ impl LocalSessions {
         let manager = self.manager().clone();
         let roster = manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?.roster;
         let (live, told, news) = (StreamMap::new(), HashMap::new(), VecDeque::new());
-        let mut watch = LocalWatch { manager, roster, live, told, news };
+        let mut watch = LocalWatch { manager, roster, live, told, news, behind: false };
         watch.call_roll().await?;
         Ok(watch)
     }
@@ -47,9 +49,16 @@ impl LocalWatch {
             tokio::select! {
                 changed = self.roster.changed() => {
                     changed.ok()?;
-                    self.call_roll().await.ok()?;
+                    self.behind = true;
                 }
                 Some((_, snapshot)) = self.live.next() => self.tell(SessionSummary::from(&*snapshot)),
+            }
+            if self.behind {
+                match self.call_roll().await {
+                    Ok(()) => self.behind = false,
+                    Err(SessionError::Stopped) => return None,
+                    Err(error) => tracing::warn!(%error, "who watches is not told which sessions there are"),
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix::prelude::*;
 use holdpoint_common::SessionId;
 
-use super::find::{Known, choose};
+use super::find::choose;
 use super::room::stopped;
 use super::{Life, Manager};
 use crate::error::SessionError;
@@ -26,10 +26,7 @@ impl Handler<DeleteSession> for Manager {
             drop(mending.lock().await);
             // Held until it is gone, so that nobody opens it meanwhile.
             let _one_at_a_time = room.lock().await;
-            let id = match known {
-                Known::Exactly(id) => id,
-                Known::Beginning(ids) => choose(&what, ids, &base.store.list().await?)?,
-            };
+            let id = choose(&what, known, &*base.store).await?;
             manager.send(Forget(id.clone())).await.map_err(stopped)??;
             base.store.delete(&id).await?;
             manager.send(Deleted).await.map_err(stopped)?;

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use actix::prelude::*;
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Timestamp};
 
-use super::{Find, Life, List, Live, Look, Manager, restore, start};
+use super::room::stopped;
+use super::start::IsKnown;
+use super::{Find, Life, List, Live, Look, Manager, Reach, restore, start};
 use crate::error::SessionError;
-use crate::store::SavedSession;
+use crate::store::{SavedSession, SessionStore};
 
 impl Handler<Find> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
@@ -21,13 +23,16 @@ impl Handler<Find> for Manager {
                 }
                 return self.reach(id, 0, ctx);
             }
-            Known::Beginning(ids) => ids,
+            known => known,
         };
         let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
         let mending = Arc::clone(&self.mending);
         Box::pin(async move {
             drop(mending.lock().await);
-            let id = choose(&what, known, &base.store.list().await?)?;
+            let id = choose(&what, known, &*base.store).await?;
+            if manager.send(IsKnown(id.clone())).await.map_err(stopped)? {
+                return manager.send(Reach { id, seen: 0 }).await.map_err(stopped)?;
+            }
             start::load(&manager, &base, &room, id, &supplies).await
         })
     }
@@ -40,19 +45,17 @@ impl Handler<Look> for Manager {
         let known = self.known(&what);
         let ids = match &known {
             Known::Exactly(id) => std::slice::from_ref(id).iter().collect::<Vec<_>>(),
+            Known::Named(id, _) => vec![id],
             Known::Beginning(ids) => ids.iter().collect(),
         };
         let shown = |id: &SessionId| Some((id.clone(), self.sessions.get(id)?.shown.subscribe()));
         let shown: BTreeMap<_, _> = ids.into_iter().filter_map(shown).collect();
         let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
         Box::pin(async move {
-            let id = match known {
-                Known::Exactly(id) => id,
-                Known::Beginning(ids) => {
-                    drop(mending.lock().await);
-                    choose(&what, ids, &base.store.list().await?)?
-                }
-            };
+            if !matches!(known, Known::Exactly(_)) {
+                drop(mending.lock().await);
+            }
+            let id = choose(&what, known, &*base.store).await?;
             if let Some(shown) = shown.get(&id) {
                 return Ok(shown.borrow().clone());
             }
@@ -64,8 +67,10 @@ impl Handler<Look> for Manager {
 
 /// What the manager knows of what somebody named.
 pub(super) enum Known {
-    /// The session of this name or id.
+    /// The session of this id.
     Exactly(SessionId),
+    /// The session of this name, unless a saved one has this id.
+    Named(SessionId, Option<SessionId>),
     /// None; the ids of these begin with it.
     Beginning(BTreeSet<SessionId>),
 }
@@ -73,9 +78,12 @@ pub(super) enum Known {
 impl Manager {
     /// The session that is meant by `what`, as far as it can be told without the store.
     pub(super) fn known(&self, what: &str) -> Known {
-        let exact = || what.parse().ok().filter(|id| self.sessions.contains_key(id));
-        match self.names.get(what).cloned().or_else(exact) {
-            Some(id) => Known::Exactly(id),
+        let id = what.parse::<SessionId>().ok();
+        if let Some(id) = id.as_ref().filter(|id| self.sessions.contains_key(id)) {
+            return Known::Exactly(id.clone());
+        }
+        match self.names.get(what).cloned() {
+            Some(named) => Known::Named(named, id),
             None => {
                 let begins = |id: &&SessionId| id.as_str().starts_with(what);
                 Known::Beginning(self.sessions.keys().filter(begins).cloned().collect())
@@ -84,12 +92,16 @@ impl Manager {
     }
 }
 
-/// The session that is meant by `what`, which is no live one's id or name.
-pub(super) fn choose(
-    what: &str,
-    known: BTreeSet<SessionId>,
-    saved: &[SavedSession],
-) -> Result<SessionId, SessionError> {
+/// The session that is meant by `what`: of this id, else of this name, else of an id that begins so.
+pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -> Result<SessionId, SessionError> {
+    let known = match known {
+        Known::Exactly(id) => return Ok(id),
+        Known::Named(named, None) => return Ok(named),
+        // What can't be read hides no live session.
+        Known::Named(named, Some(id)) => return Ok(if store.open(&id).await.is_ok() { id } else { named }),
+        Known::Beginning(ids) => ids,
+    };
+    let saved = store.list().await?;
     let named = |saved: &&SavedSession| saved.summary.name == what;
     if let Some(exact) = saved.iter().find(|saved| saved.summary.id.as_str() == what) {
         return Ok(exact.summary.id.clone());

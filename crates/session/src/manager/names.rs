@@ -1,14 +1,18 @@
-//! What fresh sessions are called.
+//! What sessions are called: fresh ones, and those that come back.
 
 use actix::prelude::*;
-use holdpoint_common::{MAX_SESSION_NAME, SessionId, check_name};
+use holdpoint_common::{MAX_SESSION_NAME, NameError, SessionId, check_name};
 
 use super::Manager;
 use crate::error::SessionError;
 use crate::state::Refused;
+use crate::store::SessionStore;
 
 /// Characters of a fresh session id: 50 bits.
 const ID_CHARACTERS: usize = 10;
+
+/// Bytes that the number behind a name may take, and its hyphen.
+const NUMBER: usize = 11;
 
 pub(crate) fn fresh_id() -> SessionId {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -19,9 +23,20 @@ pub(crate) fn fresh_id() -> SessionId {
 
 pub(super) fn folder_name(folder: &std::path::Path) -> String {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-    // With room for a number.
-    let fits = |name: &String| name.len() + 8 <= MAX_SESSION_NAME && check_name(name).is_ok();
-    name.filter(fits).unwrap_or_else(|| "session".to_owned())
+    let fits = |name: &String| check_name(name).is_ok();
+    let undotted = |name: &String| name.replace('.', "-");
+    let named = name.as_ref().map(undotted).filter(fits);
+    name.filter(fits).or(named).unwrap_or_else(|| "session".to_owned())
+}
+
+/// Refuses a name that is the id of a session, live or saved.
+pub(super) async fn check_free(name: &str, store: &dyn SessionStore) -> Result<(), SessionError> {
+    let Ok(id) = name.parse::<SessionId>() else { return Ok(()) };
+    match store.open(&id).await {
+        Ok(_) => Err(Refused::Name(NameError::Id).into()),
+        // What can't be read is told when something is to be saved.
+        Err(_) => Ok(()),
+    }
 }
 
 /// A name: this one, or the folder's, numbered where taken.
@@ -40,17 +55,45 @@ impl Handler<NameFor> for Manager {
             Some(name) if self.names.contains_key(&name) => return Err(SessionError::NameTaken { name }),
             Some(name) => name,
             None if !self.names.contains_key(&folder) => folder,
-            None => {
-                let last = self.numbered.entry(folder.clone()).or_insert(1);
-                loop {
-                    *last += 1;
-                    let name = format!("{folder}-{last}");
-                    if !self.names.contains_key(&name) {
-                        break name;
-                    }
-                }
-            }
+            None => self.numbered(folder),
         };
         Ok(name)
+    }
+}
+
+impl Manager {
+    /// This name, with the next number behind it that makes one which no live session has.
+    fn numbered(&mut self, mut name: String) -> String {
+        name.truncate(name.floor_char_boundary(MAX_SESSION_NAME - NUMBER));
+        let last = self.numbered.entry(name.clone()).or_insert(1);
+        loop {
+            *last += 1;
+            let numbered = format!("{name}-{last}");
+            if !self.names.contains_key(&numbered) {
+                break numbered;
+            }
+        }
+    }
+}
+
+/// Gives a session its name as it becomes live: what it is called, or, if another live session has that name by now, that
+/// with a number. Returns the name.
+#[derive(Message)]
+#[rtype(result = "String")]
+pub(super) struct TakeName {
+    pub(super) id: SessionId,
+    /// What its log says that it is called.
+    pub(super) name: String,
+}
+
+impl Handler<TakeName> for Manager {
+    type Result = String;
+
+    fn handle(&mut self, TakeName { id, name }: TakeName, _: &mut Self::Context) -> String {
+        let is_taken = self.names.get(&name).is_some_and(|holder| *holder != id);
+        let name = if is_taken { self.numbered(name) } else { name };
+        self.names.insert(name.clone(), id.clone());
+        self.has_name(&id, &name);
+        name
     }
 }

@@ -1,8 +1,11 @@
 //! Renaming a session: its name is free, becomes its own, and the old one is free again.
 
+use std::sync::Arc;
+
 use actix::prelude::*;
 use holdpoint_common::{SessionId, Who, check_name};
 
+use super::names::check_free;
 use super::room::stopped;
 use super::{Manager, Reach};
 use crate::actor;
@@ -31,9 +34,12 @@ impl Handler<RenameSession> for Manager {
         }
         // Taken from here on, so that nobody else is given it meanwhile.
         self.names.insert(name.clone(), id.clone());
-        let manager = ctx.address();
+        let (manager, base) = (ctx.address(), Arc::clone(&self.base));
         Box::pin(async move {
-            let renamed = ask_actor(&manager, &id, &name, &by).await;
+            let renamed = match check_free(&name, &*base.store).await {
+                Ok(()) => ask_actor(&manager, &id, &name, &by).await,
+                refused => refused,
+            };
             manager.send(Settle { id, name }).await.map_err(stopped)?;
             renamed
         })

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use actix::dev::channel;
 use actix::prelude::*;
 use holdpoint_common::{
-    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot, Supplies, Timestamp,
+    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot, Supplies, Timestamp, Who,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
 
 use super::catalogs::CatalogFor;
-use super::names::{NameFor, folder_name, fresh_id};
+use super::names::{NameFor, TakeName, check_free, folder_name, fresh_id};
 use super::restore::{Found, damaged, find};
 use super::room::{Room, make_room, stopped};
 use super::{ActorEnded, Entry, Life, Live, Manager, Reach};
@@ -41,6 +41,9 @@ pub(super) async fn open(
         let message = "its path is not UTF-8, and could not be saved".to_owned();
         return Err(SessionError::Workspace { path: open.workspace.display().to_string(), message });
     };
+    if let Some(name) = &open.name {
+        check_free(name, &*base.store).await?;
+    }
     let _one_at_a_time = room.lock().await;
     make_room(manager).await?;
     let settings = SessionSettings {
@@ -165,14 +168,14 @@ async fn start(
     manager: &Addr<Manager>,
     id: SessionId,
     seen: u64,
-    state: State,
-    numbers: std::ops::Range<u64>,
+    mut state: State,
+    mut numbers: std::ops::Range<u64>,
     log: Arc<dyn SessionLog>,
     restored: Option<Restored>,
 ) -> Result<Live, SessionError> {
     let Place { arbiter, outfit, shown } = manager.send(GetPlace(id.clone())).await.map_err(stopped)??;
     let (alive, runs) = mpsc::channel(1);
-    let name = state.settings().name.clone();
+    take_name(manager, &id, &mut state, &mut numbers, &*log, &shown).await?;
     let parts = Parts { state, numbers, log, shown, outfit, restored, alive };
     // The address is made first, so that nobody waits for the arbiter.
     let (address, mailbox) = channel::channel(MAILBOX);
@@ -180,7 +183,7 @@ async fn start(
     let (watcher, ended) = (manager.clone(), id.clone());
     let span = tracing::info_span!("session", %id);
     // Entered first, so that its end can't be told before its beginning.
-    let live = manager.send(Started { id, name, seen, actor, alive: runs }).await.map_err(stopped)??;
+    let live = manager.send(Started { id, seen, actor, alive: runs }).await.map_err(stopped)??;
     let spawned = arbiter.spawn_fn(move || {
         let context = Context::with_receiver(mailbox);
         let task = actix_rt::spawn(context.into_future(SessionActor::new(parts)).instrument(span));
@@ -191,6 +194,31 @@ async fn start(
         });
     });
     if spawned { Ok(live) } else { Err(SessionError::Stopped) }
+}
+
+/// Gives a session its name, as it becomes live. If another live one has it by now, it is renamed first of all.
+async fn take_name(
+    manager: &Addr<Manager>,
+    id: &SessionId,
+    state: &mut State,
+    numbers: &mut std::ops::Range<u64>,
+    log: &dyn SessionLog,
+    shown: &watch::Sender<Arc<Snapshot>>,
+) -> Result<(), SessionError> {
+    let named = state.settings().name.clone();
+    let name = manager.send(TakeName { id: id.clone(), name: named.clone() }).await.map_err(stopped)?;
+    if name == named {
+        return Ok(());
+    }
+    let body = Body::Fact(Fact::SessionRenamed { name, by: Who::named("holdpoint") });
+    let (last, seq) = (state.last(), numbers.start);
+    numbers.start += 1;
+    let renamed = Arc::new(Event { seq, at: now(), turn: None, step: None, body });
+    state.follow(&[Arc::clone(&renamed)]);
+    let snapshot = state.snapshot(seq, 0, true);
+    log.append(last, vec![renamed], SessionSummary { live: false, ..SessionSummary::from(&snapshot) }).await?;
+    shown.send_replace(Arc::new(snapshot));
+    Ok(())
 }
 
 /// Enters a fresh session.
@@ -282,8 +310,6 @@ impl Handler<GetPlace> for Manager {
 #[rtype(result = "Result<Live, SessionError>")]
 struct Started {
     id: SessionId,
-    /// What its log says that it is called: it may have been renamed just before it failed.
-    name: String,
     seen: u64,
     actor: Addr<SessionActor>,
     alive: mpsc::Receiver<()>,
@@ -292,8 +318,7 @@ struct Started {
 impl Handler<Started> for Manager {
     type Result = Result<Live, SessionError>;
 
-    fn handle(&mut self, Started { id, name, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
-        self.has_name(&id, &name);
+    fn handle(&mut self, Started { id, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
         self.roster.changed();
         entry.incarnation += 1;
@@ -332,7 +357,7 @@ impl Handler<Failed> for Manager {
 /// Whether the manager knows the session: it is live, or was and can be again.
 #[derive(Message)]
 #[rtype(result = "bool")]
-struct IsKnown(SessionId);
+pub(super) struct IsKnown(pub(super) SessionId);
 
 impl Handler<IsKnown> for Manager {
     type Result = bool;

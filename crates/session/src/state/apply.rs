@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskId, AskOrigin, CutCause, Event, Fact, Hold, ItemId, LastRun, LastTurn, PromptId, Run,
+    Answer, Ask, AskId, AskOrigin, CutCause, Event, Fact, Hold, ItemId, LastRun, LastTurn, MAX_TITLE, PromptId, Run,
     SessionStatus, Timestamp, TurnId, Usage,
 };
 
@@ -250,5 +250,5 @@ impl State {
 
 /// What a session is called for its first words: their first line.
 fn title_of(words: &str) -> Option<String> {
-    words.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    words.lines().map(str::trim).find(|line| !line.is_empty()).map(|line| line.chars().take(MAX_TITLE).collect())
 }
