@@ -91,6 +91,14 @@ fn no_secret_is_written(wire: Wire, secret: &str, how: &[&str]) {
     world.config(&format!("[limits]\nmodel_retry_ms = 1\n{reach}"));
     let echo = format!(r#"{{"error":{{"type":"overloaded_error","message":"your key {secret} is not welcome"}}}}"#);
     server.reply(Reply::calls([("shell", r#"{"command":"env"}"#)]));
+    // In the daemon also in what a tool prints, and in an address: people see these, its log does not.
+    let in_process = how.contains(&"--in-process");
+    if !in_process {
+        let keys: Vec<_> = SECRETS.iter().map(|(name, secret)| format!("{name}={secret}")).collect();
+        std::fs::write(world.work("keys"), keys.join("\n")).unwrap();
+        let command = format!(r#"{{"command":"cat keys; : https://host/?key={secret}"}}"#);
+        server.reply(Reply::calls([("shell", &*command)]));
+    }
     server.reply(Reply::status(500, &[("x-echo", secret)], &echo)).reply(Reply::stream().event(&echo).end());
     server.reply(Reply::stream().say("half").event(&echo).end()).reply(Reply::status(401, &[], &echo));
     let model = format!("{provider}/x");
@@ -98,17 +106,17 @@ fn no_secret_is_written(wire: Wire, secret: &str, how: &[&str]) {
     let mut command = world.command(&args);
     command.envs(SECRETS).env("HOLDPOINT_LOG", "trace");
     let ran = Ran::of(command).code(1);
-    assert_eq!(server.requests().len(), 5, "{provider}: {ran:#?}");
+    assert_eq!(server.requests().len(), if in_process { 5 } else { 6 }, "{provider}: {ran:#?}");
     // The daemon has a log of its own, which it has written when it is gone.
     world.run(&["daemon", "stop"]).code(0);
     let log = std::fs::read_to_string(world.path("data/holdpoint/logs/daemon.log")).unwrap_or_default();
-    let log = if how.contains(&"--in-process") { &ran.err } else { &log };
+    let log = if in_process { &ran.err } else { &log };
     assert!(log.contains("TRACE"), "{provider} {how:?}: nothing was logged: {ran:#?}");
     let sent = server.request(0).headers.iter().any(|(_, value)| value.contains(secret));
     assert!(sent, "{provider}: the key is in the request");
     for (name, secret) in SECRETS {
-        let told = ran.err.lines().chain(ran.out.lines()).chain(log.lines()).filter(|line| line.contains(secret));
-        assert_eq!(told.collect::<Vec<_>>(), Vec::<&str>::new(), "{provider} {how:?}: {name}");
+        let told: Vec<_> = log.lines().filter(|line| line.contains(secret)).collect();
+        assert!(told.is_empty(), "{provider} {how:?}: {name}: {told:#?}");
     }
     server.assert_no_violations();
 }
