@@ -204,6 +204,11 @@ pub enum Fact {
     },
     /// A tool call ended, or will never run.
     ToolFinished(ToolResult),
+    /// Files have changed in this iteration of a run, by the word of git: also such as no tool has told of.
+    FilesChanged {
+        /// Their paths, relative to the workspace.
+        paths: Vec<String>,
+    },
     /// A background job runs. It may go on when its turn is over.
     JobStarted {
         /// Which, and what it runs.
@@ -296,6 +301,7 @@ impl Fact {
                 }
             },
             Self::JobStarted { job } => job.command.len(),
+            Self::FilesChanged { paths } => paths.iter().map(|path| size_of_val(path) + path.len()).sum(),
             Self::SessionRenamed { name, .. } => name.len(),
             Self::RunStarted { run, .. } => run.goal.len(),
             Self::TaskAdded { title, .. } => title.len(),

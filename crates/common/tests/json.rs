@@ -147,6 +147,7 @@ fn facts() -> Vec<Fact> {
         Fact::AssistantMessage(message),
         Fact::ToolStarted { call: CallId(3) },
         Fact::ToolFinished(result),
+        Fact::FilesChanged { paths: vec!["a b/new".into()] },
         Fact::JobStarted { job: job() },
         Fact::JobEnded { job: CallId(3), end: JobEnd::Exited { code: 1 } },
         Fact::JobEnded { job: CallId(3), end: JobEnd::Signalled { signal: 9 } },

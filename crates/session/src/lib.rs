@@ -54,6 +54,7 @@ mod outfit;
 mod project;
 #[cfg(feature = "remote")]
 pub mod remote;
+mod repository;
 mod sessions;
 pub mod state;
 pub mod store;

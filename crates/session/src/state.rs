@@ -366,6 +366,7 @@ impl State {
             | Fact::AskClosed { .. }
             | Fact::HoldChanged { .. }
             | Fact::PromptDelivered { .. }
+            | Fact::FilesChanged { .. }
             | Fact::TaskAdded { .. }
             | Fact::TaskMoved { .. }
             | Fact::NoteTaken { .. }

@@ -28,6 +28,7 @@ use crate::lane::{Lane, Passage};
 use crate::model::ModelError;
 use crate::outfit::Outfit;
 use crate::project;
+use crate::repository::Changes;
 use crate::state::{Conversation, Gate, Report};
 use answer::Answered;
 use order::Order;
@@ -36,6 +37,8 @@ use retry::Tries;
 /// What a runner is given.
 pub(crate) struct TurnJob {
     pub(crate) turn: TurnId,
+    /// It is of a run.
+    pub(crate) iteration: bool,
     pub(crate) first_item: ItemId,
     /// The steps it has taken already.
     pub(crate) step: u32,
@@ -59,12 +62,13 @@ pub(crate) struct TurnJob {
 pub(crate) async fn run(job: TurnJob) {
     let lane = job.lane.clone();
     let _alive = job.alive.clone();
-    let TurnJob { turn, first_item, step, standing, settings, outfit, toolbox, .. } = job;
+    let TurnJob { turn, iteration, first_item, step, standing, settings, outfit, toolbox, .. } = job;
     let TurnJob { background, cancel, lane: to_actor, asks, alive, .. } = job;
     let specs = toolbox.specs().cloned().collect();
     let system = project::system_prompt(&outfit.system, outfit.workspace.root()).await;
     let runner = Runner {
         turn,
+        before: if iteration { Changes::of(&outfit.workspace).await } else { None },
         settings,
         outfit,
         specs,
@@ -119,6 +123,8 @@ impl End {
 /// A turn that runs.
 struct Runner {
     turn: TurnId,
+    /// In a run: what had changed in the workspace before.
+    before: Option<Changes>,
     settings: Arc<SessionSettings>,
     outfit: Arc<Outfit>,
     specs: Arc<[ToolSpec]>,
@@ -144,12 +150,25 @@ impl Runner {
             Some(end) => end,
             None => self.steps(step, &mut toolbox).await,
         };
+        self.tell_changes().await;
         if self.cancel.is_cancelled() {
             end.processes.add(self.jobs_ended().await);
         }
         // If the actor is gone, so are its tools.
         let _ = self.lane.send(Lane::Tools(toolbox)).await;
         end
+    }
+
+    /// Tells which files have changed, also by commands. A cut waits for nothing.
+    async fn tell_changes(&self) {
+        let Some(before) = self.before.as_ref().filter(|_| !self.cancel.is_cancelled()) else { return };
+        let changes = tokio::select! {
+            () = self.cancel.cancelled() => None,
+            changes = Changes::of(&self.outfit.workspace) => changes,
+        };
+        if let Some(changes) = changes {
+            self.report(Report::FilesChanged(changes.since(before))).await;
+        }
     }
 
     /// Waits until the turn's background jobs, which the cut has ended, are gone.

@@ -46,6 +46,7 @@ impl SessionActor {
         let toolbox = self.toolbox.take().unwrap_or_else(|| (self.outfit.toolbox)(self.state.settings()));
         let job = TurnJob {
             turn,
+            iteration: self.state.run().is_some(),
             first_item: self.state.next_item(),
             step,
             standing,

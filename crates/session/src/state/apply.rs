@@ -112,6 +112,7 @@ impl State {
                 }
                 self.remember(event);
             }
+            Fact::FilesChanged { paths } => Arc::make_mut(&mut self.files_modified).extend(paths.iter().cloned()),
             Fact::JobStarted { job } => self.jobs.push(job.clone()),
             Fact::JobEnded { job, .. } => self.jobs.retain(|running| running.id != *job),
             Fact::StepFinished { usage, context, refused } => {

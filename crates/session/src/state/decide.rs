@@ -126,6 +126,8 @@ impl Draft<'_> {
             Report::StepFinished { usage, context, refused } => {
                 self.facts.push(Fact::StepFinished { usage, context, refused });
             }
+            Report::FilesChanged(paths) if paths.is_empty() => {}
+            Report::FilesChanged(paths) => self.facts.push(Fact::FilesChanged { paths }),
             Report::Finished { outcome, error, tools, processes } => {
                 self.finish(open, outcome, error, tools, processes);
             }

@@ -195,6 +195,8 @@ pub enum Report {
         /// The provider refused its request for what it was.
         refused: bool,
     },
+    /// Files have changed since the turn began.
+    FilesChanged(Vec<String>),
     /// The turn ended. Nothing of it runs any more.
     Finished {
         /// How, if it was not cut.

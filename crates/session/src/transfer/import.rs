@@ -206,6 +206,7 @@ fn rename(event: &mut Event, id: &SessionId) {
         | Fact::AssistantMessage(_)
         | Fact::ToolStarted { .. }
         | Fact::ToolFinished(_)
+        | Fact::FilesChanged { .. }
         | Fact::JobStarted { .. }
         | Fact::JobEnded { .. }
         | Fact::StepFinished { .. }

@@ -523,6 +523,7 @@ impl Model {
             Report::Answered(message) => {
                 self.calls.extend(message.calls.iter().map(|call| (call.id.0, "proposed")));
             }
+            Report::FilesChanged(_) => {}
             Report::StepFinished { .. } => self.run.iter_mut().for_each(|run| run.tokens += 11),
             Report::ToolFinished(result) => {
                 if self.stage(result.call.0).is_none() {

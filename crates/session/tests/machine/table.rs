@@ -195,6 +195,8 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("tool finished: of another turn", report(stale, tool_finished(CALL))),
         ("step finished", report(turn, step_finished())),
         ("step finished: of another turn", report(stale, step_finished())),
+        ("files changed", report(turn, Report::FilesChanged(vec!["a.rs".to_owned()]))),
+        ("files changed: none", report(turn, Report::FilesChanged(vec![]))),
         ("finished: done", report(turn, finished(Outcome::Done))),
         ("finished: failed", report(turn, finished(Outcome::Failed))),
         ("finished: of another turn", report(stale, finished(Outcome::Done))),

@@ -105,6 +105,7 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::AssistantMessage(_) => "AssistantMessage".to_owned(),
         Fact::ToolStarted { call } => format!("ToolStarted({call})"),
         Fact::ToolFinished(result) => format!("ToolFinished({} {:?})", result.call, result.status),
+        Fact::FilesChanged { paths } => format!("FilesChanged({})", paths.join(" ")),
         Fact::JobStarted { job } => format!("JobStarted({})", job.id),
         Fact::JobEnded { job, end } => format!("JobEnded({job} {end})"),
         Fact::StepFinished { .. } => "StepFinished".to_owned(),
