@@ -81,6 +81,13 @@ pub trait SessionLog: Send + Sync + 'static {
     fn read(&self, range: Range<u64>, newest: Option<usize>)
     -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
 
+    /// The first facts with numbers in `range`, in order: `most` of them, and gaps as of [`read`](Self::read). Fewer: there
+    /// are no more. Around damage it may be more.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if they can't be read.
+    fn first(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
+
     /// Keeps pieces of the answer that a model is giving, durably: deltas, each of which goes on where the one before
     /// ended. They are no facts: an append that has the answer, or the end of its turn, drops them.
     ///
@@ -150,17 +157,42 @@ pub enum StoreError {
     },
 }
 
-/// Numbers whose facts are read at a time, where a whole log is read.
-const PAGE: u64 = 16_384;
+/// Facts that are read at a time, where a whole log is read.
+const PAGE: usize = 16_384;
 
-/// The numbers of a whole log, as far as it goes by now, in pages: it may be larger than one wants to have at once.
-pub(crate) async fn pages(log: &dyn SessionLog) -> Result<impl Iterator<Item = Range<u64>> + use<>, StoreError> {
-    let newest = log.read(0..u64::MAX, Some(1)).await?;
-    let end = newest.last().map_or(0, |event| match event.delta() {
-        Some(Delta::Gap { to, .. }) => to + 1,
-        _ => event.seq + 1,
-    });
-    Ok((0..end.div_ceil(PAGE)).map(move |page| page * PAGE..end.min((page + 1) * PAGE)))
+/// A whole log, a page at a time: it may be larger than one wants to have at once. By facts, not by numbers, of which a
+/// damaged row can have any.
+pub(crate) struct Pages<'a> {
+    log: &'a dyn SessionLog,
+    /// Where the next page begins; `None` behind the last.
+    next: Option<u64>,
+}
+
+impl<'a> Pages<'a> {
+    pub(crate) fn of(log: &'a dyn SessionLog) -> Self {
+        Self { log, next: Some(0) }
+    }
+
+    /// The next page; `None` behind the last.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Arc<Event>>>, StoreError> {
+        let Some(from) = self.next else { return Ok(None) };
+        let page = self.log.first(from..u64::MAX, PAGE).await?;
+        self.next = behind(&page, PAGE);
+        Ok(Some(page))
+    }
+}
+
+/// The number behind a page that was read with [`SessionLog::first`]; `None` if there are no more facts.
+pub(crate) fn behind(page: &[Arc<Event>], most: usize) -> Option<u64> {
+    page.last().filter(|_| page.len() >= most).map(|last| end_of(last).saturating_add(1))
+}
+
+/// The last number that an event of a log stands for.
+pub(crate) fn end_of(event: &Event) -> u64 {
+    match event.delta() {
+        Some(Delta::Gap { to, .. }) => *to,
+        _ => event.seq,
+    }
 }
 
 /// Whether these facts end the answer that a draft is of.

@@ -11,8 +11,9 @@ use holdpoint_common::{
     SessionStatus, ToolStatus,
 };
 use holdpoint_session::model::Message;
-use holdpoint_session::store::Sqlite;
-use holdpoint_session::testing::{Harness, reply};
+use holdpoint_session::store::{SessionStore, Sqlite};
+use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::transfer::export;
 use holdpoint_session::{AttachFrom, RunRequest, SessionError};
 use serde_json::json;
 use tempfile::TempDir;
@@ -206,7 +207,7 @@ async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
     db.execute("UPDATE facts SET event = 'garbage' WHERE seq = ?1", [seq.cast_signed()]).unwrap();
     let harness = on(folder.path());
     let session = harness.sessions().get(id.as_str()).await.unwrap();
-    let mut events = holdpoint_session::testing::Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
+    let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
     let gap = events
         .until("the gap", |event| match event.delta() {
             Some(Delta::Gap { from, to }) => Some((*from, *to)),
@@ -280,4 +281,71 @@ async fn m_b7_a_diff_that_no_longer_applies_after_a_restart_is_refused() {
     let sent = again.model.requests().pop().unwrap().messages;
     let Some(Message::Tool(result)) = sent.last() else { panic!("{sent:?}") };
     assert!(result.result.contains("changed"), "{result:?}");
+}
+
+/// A bit flipped in a row's number costs that session a fact, and nobody else anything: not even time.
+#[tokio::test]
+async fn t_u5_a_row_with_a_garbled_number_holds_up_nobody() {
+    let folder = TempDir::new().unwrap();
+    let (hit, other) = {
+        let harness = on(folder.path());
+        let (hit, other) = (harness.open().await, harness.open().await);
+        hit.prompt("go").await.unwrap();
+        hit.settled().await.unwrap();
+        (hit.id().clone(), other.id().clone())
+    };
+    let db = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    let last = "(SELECT max(seq) FROM facts WHERE session = ?1)";
+    let garble = format!("UPDATE facts SET seq = seq | (1 << 45) WHERE session = ?1 AND seq = {last}");
+    assert_eq!(db.execute(&garble, [hit.as_str()]).unwrap(), 1);
+
+    let harness = on(folder.path());
+    let sessions = harness.sessions();
+    assert_eq!(soon("the list", sessions.list()).await.unwrap().len(), 2);
+    soon("the session that is hit", sessions.look(hit.as_str())).await.unwrap();
+    let session = soon("the session that is hit", sessions.get(hit.as_str())).await.unwrap();
+    let mut events = Recorder::of(soon("its events", session.attach(AttachFrom::start())).await.unwrap());
+    events.until("the gap", |event| matches!(event.delta(), Some(Delta::Gap { .. })).then_some(())).await;
+    assert!(session.prompt("again").await.unwrap().saved);
+    assert!(session.settled().await.unwrap().saved);
+    soon("another", sessions.get(other.as_str())).await.unwrap();
+    soon("a fresh one", sessions.open(harness.session())).await.unwrap();
+    let mut text = Vec::new();
+    soon("its text", export(&Sqlite::open(folder.path()).unwrap(), &hit, &mut text)).await.unwrap();
+}
+
+/// What an actor that panics has handed to the store is written before its log is read anew, however long that takes.
+#[tokio::test]
+async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
+    let folder = TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let (reads, harness) = (store.clone(), Harness::with(|engine| engine.store(store)));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    // Another process writes, and ours waits for it.
+    let slow = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    slow.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let prompt = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("first").await }
+    });
+    let told = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("the save is late", told).await;
+    session.panic_now().await;
+    while events.next().await.is_some() {}
+    // As long as it takes to read the log.
+    for _ in 0..200 {
+        reads.open(session.id()).await.unwrap().read(0..u64::MAX, None).await.unwrap();
+    }
+    slow.execute_batch("COMMIT").unwrap();
+    let _ = prompt.await.unwrap();
+    assert!(session.prompt("second").await.unwrap().saved);
+    assert!(session.settled().await.unwrap().saved);
+    let facts = reads.open(session.id()).await.unwrap().read(0..u64::MAX, None).await.unwrap();
+    let said = |wanted: &str| {
+        let is =
+            |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if text == wanted);
+        facts.iter().filter(is).count()
+    };
+    assert_eq!((said("first"), said("second")), (1, 1));
 }

@@ -123,6 +123,10 @@ impl SessionLog for DoorLog {
         self.log.read(range, newest)
     }
 
+    fn first(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        self.log.first(range, most)
+    }
+
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
         if self.door.full.load(Ordering::SeqCst) {
             return std::future::ready(Err(StoreError::Io { message: "no space left on device".into() })).boxed();

@@ -12,10 +12,10 @@ use crate::actor::{Attach, Attached, ClientQueue, Older};
 use crate::attachment::AttachFrom;
 use crate::error::SessionError;
 use crate::mend::Mend;
-use crate::store::SessionLog;
+use crate::store::{SessionLog, behind};
 
 /// Facts read from the log at a time.
-const PAGE: u64 = 1_000;
+const PAGE: usize = 1_000;
 
 /// A client's end of a session of an engine in this process.
 pub(crate) struct LocalAttachment {
@@ -99,13 +99,17 @@ impl LocalAttachment {
         while self.page.is_empty() {
             let Some((range, newest)) = self.older.clone() else { return };
             // So many of the newest are the client's own limit; all of them are read in pages.
-            let end = if newest.is_some() { range.end } else { range.end.min(range.start.saturating_add(PAGE)) };
-            let page = self.log.read(range.start..end, newest).await;
-            self.older = (end < range.end).then_some((end..range.end, newest));
+            let page = match newest {
+                Some(_) => self.log.read(range.clone(), newest).await,
+                None => self.log.first(range.clone(), PAGE).await,
+            };
             let mut page = page.unwrap_or_else(|error| {
                 tracing::warn!(%error, "facts can't be read");
-                vec![gap(&self.snapshot, range.start, end - 1)]
+                vec![gap(&self.snapshot, range.start, range.end - 1)]
             });
+            let next = if newest.is_some() { None } else { behind(&page, PAGE) };
+            let end = next.filter(|next| *next < range.end).unwrap_or(range.end);
+            self.older = (end < range.end).then_some((end..range.end, newest));
             page.extend(self.summaries.extract_if(.., |summary| summary.seq < end));
             page.sort_by_key(|event| event.seq);
             // Saved meanwhile.

@@ -1,14 +1,15 @@
 //! What a crash has cut: sessions whose last fact left them in the middle of something.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use holdpoint_common::{Body, Event, Hold, Limits, RestoreCause, SessionId, SessionStatus, SessionSummary};
 
-use crate::actor::now;
+use crate::actor::{NUMBERS, now};
 use crate::error::SessionError;
 use crate::outfit::Base;
 use crate::state::{Input, Moment, Phase, Refused, State, decide};
-use crate::store::{SavedSession, SessionLog, SessionStore, StoreError, pages};
+use crate::store::{Pages, SavedSession, SessionLog, SessionStore, StoreError};
 
 /// Ends in the log what can't go on: of every session that was not at rest when this program ended.
 pub(super) async fn all(base: &Arc<Base>) {
@@ -32,9 +33,8 @@ pub(super) async fn all(base: &Arc<Base>) {
 /// Mends one, and says how many facts that took.
 pub(crate) async fn mend(store: &dyn SessionStore, id: &SessionId) -> Result<usize, SessionError> {
     let log = store.open(id).await?;
-    let Found { mut state, draft } = find(&*log).await?;
     // A decision takes few numbers, but how many is not known before.
-    let mut numbers = log.reserve(crate::actor::NUMBERS).await?;
+    let Found { mut state, draft, mut numbers } = find(&*log).await?;
     let last = state.last();
     let moment = Moment { now: now(), next: numbers.start, limits: &Limits::default() };
     // `Restored` is never refused.
@@ -60,23 +60,27 @@ pub(super) struct Found {
     pub(super) state: State,
     /// What was saved of an answer that never ended.
     pub(super) draft: Vec<Arc<Event>>,
+    /// Numbers for what happens from now on.
+    pub(super) numbers: Range<u64>,
 }
 
-/// Reads what a log comes to.
+/// Reads what a log comes to, for an owner that goes on with it.
 pub(super) async fn find(log: &dyn SessionLog) -> Result<Found, SessionError> {
+    // Behind whatever the owner before has still under way: read sooner, the log would end before it.
+    let numbers = log.reserve(NUMBERS).await?;
     let state = fold(log).await?;
     let draft = match state.turn() {
         Some(_) => log.draft().await?,
         None => Vec::new(),
     };
-    Ok(Found { state, draft })
+    Ok(Found { state, draft, numbers })
 }
 
 /// The state that a log's facts come to.
 pub(super) async fn fold(log: &dyn SessionLog) -> Result<State, SessionError> {
     let mut state: Option<State> = None;
-    for page in pages(log).await? {
-        let page = log.read(page, None).await?;
+    let mut pages = Pages::of(log);
+    while let Some(page) = pages.next().await? {
         match (&mut state, page.is_empty()) {
             (Some(state), _) => state.follow(&page),
             (None, false) => state = Some(State::fold(&page).ok_or_else(damaged)?),

@@ -78,6 +78,9 @@ pub(super) async fn load(
     id: SessionId,
     supplies: &Supplies,
 ) -> Result<Live, SessionError> {
+    // Before it is this one's turn: it may take long, and nobody else is to wait for it.
+    let log = base.store.open(&id).await?;
+    let mut found = find(&*log).await?;
     let one_at_a_time = room.lock().await;
     // Somebody else may have been faster.
     if manager.send(IsKnown(id.clone())).await.map_err(stopped)? {
@@ -86,7 +89,11 @@ pub(super) async fn load(
     }
     make_room(manager).await?;
     let log = base.store.open(&id).await?;
-    let Found { state, draft } = find(&*log).await?;
+    if !log.first(found.state.last() + 1..u64::MAX, 1).await?.is_empty() {
+        // It was opened and closed meanwhile.
+        found = find(&*log).await?;
+    }
+    let Found { state, draft, numbers } = found;
     let settings = Arc::clone(state.settings());
     let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
     let model = catalog.get(&settings.model).unwrap_or_else(|error| {
@@ -97,7 +104,6 @@ pub(super) async fn load(
     let outfit = Arc::new(base.outfit(model, &settings, root, supplies)?);
     let opened = state.opened();
     let cause = if matches!(state.phase(), Phase::Closed) { RestoreCause::Unloaded } else { RestoreCause::Restart };
-    let numbers = log.reserve(NUMBERS).await?;
     enter(manager, &state, outfit, opened).await?;
     let started = start(manager, id.clone(), 0, state, numbers, log, Some(Restored { cause, draft })).await;
     if let Err(error) = &started {
@@ -152,8 +158,7 @@ pub(super) async fn resume(
             make_room(manager).await?;
         }
         let log = base.store.open(&id).await?;
-        let Found { state, draft } = find(&*log).await?;
-        let numbers = log.reserve(NUMBERS).await?;
+        let Found { state, draft, numbers } = find(&*log).await?;
         start(manager, id.clone(), seen, state, numbers, log, Some(Restored { cause, draft })).await
     };
     let resumed = resumed.await;

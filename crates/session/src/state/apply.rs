@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskId, AskOrigin, CutCause, Event, Fact, Hold, ItemId, LastRun, LastTurn, MAX_TITLE, PromptId, Run,
-    SessionStatus, Timestamp, TurnId, Usage,
+    Answer, Ask, AskId, AskOrigin, CutCause, Delta, Event, Fact, Hold, ItemId, LastRun, LastTurn, MAX_TITLE, PromptId,
+    Run, SessionStatus, Timestamp, TurnId, Usage,
 };
 
 use super::{CallStage, Cut, Phase, Settled, State, Turn, queued};
 
 impl State {
-    /// Takes a fact in. Facts come in the order of their numbers; a delta changes nothing.
+    /// Takes a fact in. Facts come in the order of their numbers. A delta changes nothing; only a log's gap has numbers
+    /// that were given, to facts that can't be read.
     pub fn apply(&mut self, event: &Arc<Event>) {
+        if let Some(Delta::Gap { to, .. }) = event.delta() {
+            self.last = self.last.max(*to);
+        }
         let Some(fact) = event.fact() else { return };
         let before = self.status();
         self.last = event.seq;

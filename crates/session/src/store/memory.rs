@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use holdpoint_common::{Event, SessionId, SessionSummary};
 
-use super::{SavedSession, SessionLog, SessionStore, StoreError, end_draft};
+use super::{SavedSession, SessionLog, SessionStore, StoreError, end_draft, end_of};
 
 /// Keeps every log in memory.
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl SessionLog for MemoryLog {
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
         let mut kept = lock(&self.kept);
-        let last = kept.facts.last().map_or(0, |event| event.seq);
+        let last = kept.facts.last().map_or(0, |event| end_of(event));
         if last != after {
             return ready(Err(StoreError::Conflict { after, last })).boxed();
         }
@@ -100,6 +100,13 @@ impl SessionLog for MemoryLog {
         ready(Ok(kept.facts.get(from..to).map(<[_]>::to_vec).unwrap_or_default())).boxed()
     }
 
+    fn first(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        let kept = lock(&self.kept);
+        let from = kept.facts.partition_point(|event| event.seq < range.start);
+        let within = kept.facts.iter().skip(from).take_while(|event| event.seq < range.end);
+        ready(Ok(within.take(most).cloned().collect())).boxed()
+    }
+
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
         let mut kept = lock(&self.kept);
         if let Some(session) = kept.summary.as_ref().filter(|_| kept.deleted).map(|summary| summary.id.clone()) {
@@ -115,7 +122,7 @@ impl SessionLog for MemoryLog {
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
         let mut kept = lock(&self.kept);
-        let last = kept.facts.last().map_or(0, |event| event.seq);
+        let last = kept.facts.last().map_or(0, |event| end_of(event));
         let start = kept.reserved.max(last) + 1;
         kept.reserved = start + count - 1;
         ready(Ok(start..start + count)).boxed()

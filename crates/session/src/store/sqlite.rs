@@ -19,9 +19,9 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::{Event, SessionId, SessionSummary};
 use tokio::sync::oneshot;
 
-pub use salvage::Salvaged;
-
+use self::rows::Part;
 use super::{SavedSession, SessionLog, SessionStore, StoreError};
+pub use salvage::Salvaged;
 
 /// The database, in the folder of the store.
 const FILE: &str = "sessions.db";
@@ -179,6 +179,13 @@ struct SqliteLog {
     session: SessionId,
 }
 
+impl SqliteLog {
+    fn facts(&self, range: Range<u64>, part: Part) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        let session = self.session.clone();
+        self.store.read(move |done| reader::Job::Facts { session: session.clone(), range: range.clone(), part, done })
+    }
+}
+
 impl SessionLog for SqliteLog {
     fn append(
         &self,
@@ -195,9 +202,11 @@ impl SessionLog for SqliteLog {
         range: Range<u64>,
         newest: Option<usize>,
     ) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        let (session, wanted) = (self.session.clone(), range);
-        let facts = move |done| reader::Job::Facts { session: session.clone(), range: wanted.clone(), newest, done };
-        self.store.read(facts)
+        self.facts(range, newest.map_or(Part::All, Part::Newest))
+    }
+
+    fn first(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        self.facts(range, Part::First(most))
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {

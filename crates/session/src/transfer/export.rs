@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::error::SessionError;
-use crate::store::{SessionStore, StoreError, pages};
+use crate::store::{Pages, SessionStore, StoreError};
 
 /// Why a session was not written out.
 #[derive(Debug, Error)]
@@ -41,8 +41,9 @@ pub async fn export(
     let mut sum = Sum::default();
     let header = Header { format: FORMAT.to_owned(), version: VERSION, id: session.clone() };
     sum.add(&write(out, &header)?);
-    for page in pages(&*log).await? {
-        for event in log.read(page, None).await? {
+    let mut pages = Pages::of(&*log);
+    while let Some(page) = pages.next().await? {
+        for event in page {
             sum.add(&write(out, &*event)?);
         }
     }

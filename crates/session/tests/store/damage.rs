@@ -57,6 +57,21 @@ async fn t_u5_a_lost_row_is_a_declared_gap_at_the_edge_of_a_page_too() {
                 }
             }
         }
+        let (mut next, mut first) = (0, Vec::new());
+        loop {
+            let facts = log.first(next..u64::MAX, page).await.unwrap();
+            for event in &facts {
+                next = event.seq + 1;
+                if let Some(Delta::Gap { from, to }) = event.delta() {
+                    first.extend(*from..=*to);
+                    next = to + 1;
+                }
+            }
+            if facts.len() < page {
+                break;
+            }
+        }
+        assert_eq!(first, [9, 10, 19], "pages of {page} facts");
         assert_eq!(missed.last(), Some(&19), "pages of {page}: {missed:?}");
         assert!(missed.contains(&10), "pages of {page}: {missed:?}");
     }

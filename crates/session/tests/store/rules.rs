@@ -36,6 +36,10 @@ async fn facts_come_back_as_they_were_in_ranges_and_the_newest() {
         assert_eq!(numbers(&log.read(0..u64::MAX, Some(2)).await.unwrap()), [9, 10]);
         assert_eq!(numbers(&log.read(0..10, Some(2)).await.unwrap()), [4, 9]);
         assert_eq!(numbers(&log.read(5..9, None).await.unwrap()), [0_u64; 0]);
+        assert_eq!(numbers(&log.first(2..u64::MAX, 2).await.unwrap()), [4, 9]);
+        assert_eq!(numbers(&log.first(9..u64::MAX, 9).await.unwrap()), [9, 10]);
+        assert_eq!(numbers(&log.first(0..9, 9).await.unwrap()), [1, 4]);
+        assert_eq!(numbers(&log.first(11..u64::MAX, 9).await.unwrap()), [0_u64; 0]);
     }
 }
 

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::oneshot;
 
 use super::place::Identity;
+use super::rows::Part;
 use super::{Shared, StoreError, rows, schema};
 use crate::store::{SavedSession, summary_of};
 
@@ -17,7 +18,7 @@ pub(super) enum Job {
     Facts {
         session: SessionId,
         range: Range<u64>,
-        newest: Option<usize>,
+        part: Part,
         done: oneshot::Sender<Result<Vec<Arc<Event>>, StoreError>>,
     },
     Draft {
@@ -40,8 +41,8 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
     for job in jobs {
         // What it reads with is opened anew after any failure, so a database that comes back is found.
         match job {
-            Job::Facts { session, range, newest, done } => {
-                let read = with(shared, &mut db, |db| rows::read(db, &session, &range, newest));
+            Job::Facts { session, range, part, done } => {
+                let read = with(shared, &mut db, |db| rows::read(db, &session, &range, part));
                 // Who asked may be gone.
                 let _ = done.send(read);
             }
@@ -95,7 +96,7 @@ fn list(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
             None => {
                 let id: String = row.get(0)?;
                 let Ok(id) = id.parse() else { continue };
-                summary_of(&rows::read(db, &id, &(0..u64::MAX), None)?)
+                summary_of(&rows::read(db, &id, &(0..u64::MAX), Part::All)?)
             }
         };
         let Some(summary) = summary else { continue };

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::StoreError;
+use crate::store::end_of;
 
 /// A fact as it lies in the database.
 pub(super) struct Stored {
@@ -51,22 +52,41 @@ impl Stored {
     }
 }
 
+/// Which of the facts in a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    All,
+    /// So many from its start on.
+    First(usize),
+    /// So many before its end.
+    Newest(usize),
+}
+
+impl Part {
+    /// How many facts that are, at most.
+    fn most(self) -> usize {
+        match self {
+            Self::All => usize::MAX,
+            Self::First(most) | Self::Newest(most) => most,
+        }
+    }
+
+    fn is_newest(self) -> bool {
+        matches!(self, Self::Newest(_))
+    }
+}
+
 const COLUMNS: &str = "seq, after, event, check_sum";
 
-/// The facts in a range, or the newest of them, in order.
-fn select(
-    db: &Connection,
-    session: &SessionId,
-    range: &Range<u64>,
-    newest: Option<usize>,
-) -> Result<Vec<Stored>, StoreError> {
+/// The facts in a range, or a part of them, in order.
+fn select(db: &Connection, session: &SessionId, range: &Range<u64>, part: Part) -> Result<Vec<Stored>, StoreError> {
     let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
-    let most = newest.map_or(i64::MAX, |newest| i64::try_from(newest).unwrap_or(i64::MAX));
-    let order = if newest.is_some() { "DESC" } else { "ASC" };
+    let most = i64::try_from(part.most()).unwrap_or(i64::MAX);
+    let order = if part.is_newest() { "DESC" } else { "ASC" };
     let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} {within} {order} LIMIT ?4"))?;
     let rows = select.query_map(params![session.as_str(), signed(range.start), signed(range.end), most], Stored::of)?;
     let mut facts = rows.collect::<Result<Vec<_>, _>>()?;
-    if newest.is_some() {
+    if part.is_newest() {
         facts.reverse();
     }
     Ok(facts)
@@ -107,33 +127,45 @@ fn until_error(db: &Connection, session: &SessionId, range: &Range<u64>, order: 
     (facts, whole)
 }
 
-/// The facts in a range, or the newest of them; what can't be read is a gap.
+/// The facts in a range, or a part of them; what can't be read is a gap.
 pub(super) fn read(
     db: &Connection,
     session: &SessionId,
     range: &Range<u64>,
-    newest: Option<usize>,
+    part: Part,
 ) -> Result<Vec<Arc<Event>>, StoreError> {
-    let stored = select(db, session, range, newest).or_else(|error| {
+    let stored = select(db, session, range, part).or_else(|error| {
         let (stored, damage) = around_damage(db, session, range);
         tracing::error!(%session, %error, ?damage, "some facts can't be read");
         if stored.is_empty() { Err(error) } else { Ok(stored) }
     })?;
     let mut facts: Vec<Arc<Event>> = Vec::with_capacity(stored.len());
-    let mut before = newest.is_none().then_some(range.start.saturating_sub(1));
+    let mut before = (!part.is_newest()).then_some(range.start.saturating_sub(1));
+    // What is behind a part of so many is not looked at.
+    let mut to_the_end = !matches!(part, Part::First(most) if stored.len() >= most);
+    let last = last(db, session);
     for row in stored {
         let at = facts.last().map_or_else(Timestamp::default, |before| before.at);
         facts.extend(row.missing_before(before).map(|missing| Arc::new(gap(session, missing, at, "lost"))));
-        before = Some(row.seq);
-        let event = row.event(session);
-        facts.push(Arc::new(event.unwrap_or_else(|error| gap(session, row.seq..row.seq + 1, at, &error))));
+        let event = match row.event(session) {
+            Ok(event) => event,
+            // Whatever it was, its number is none that was ever given.
+            Err(error) if last.is_some_and(|last| last < row.seq) => {
+                tracing::error!(%session, seq = row.seq, error, "a row behind the last fact can't be read");
+                to_the_end = true;
+                continue;
+            }
+            Err(error) => gap(session, row.seq..row.seq + 1, at, &error),
+        };
+        before = Some(end_of(&event));
+        facts.push(Arc::new(event));
     }
-    let due = last_before(db, session, range.end);
+    let due = to_the_end.then(|| last_before(db, session, range.end, last)).flatten();
     if let Some(last) = due.filter(|last| range.contains(last) && before.is_some_and(|seq| seq < *last)) {
         let (from, at) = (before.unwrap_or_default() + 1, facts.last().map_or_else(Timestamp::default, |fact| fact.at));
         facts.push(Arc::new(gap(session, from..last + 1, at, "lost")));
     }
-    if let Some(newest) = newest {
+    if let Part::Newest(newest) = part {
         facts.drain(..facts.len().saturating_sub(newest));
     }
     Ok(facts)
@@ -157,20 +189,21 @@ pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Even
     Ok(pieces)
 }
 
-/// The number of the last fact before `end` that there was: what the one behind it says, or else the session. `None`:
-/// that can't be read.
-fn last_before(db: &Connection, session: &SessionId, end: u64) -> Option<u64> {
-    match after_of_next(db, session, end) {
+/// The number of the last fact before `end` that there was: what the one behind it says, or else the session, whose
+/// last is `last`. `None`: that can't be read.
+fn last_before(db: &Connection, session: &SessionId, end: u64, last: Option<u64>) -> Option<u64> {
+    match after_of_next(db, session, end..last.map_or(u64::MAX, |last| last.saturating_add(1))) {
         Ok(Some(after)) => after.map(i64::cast_unsigned),
         // There is none behind it, or that can't be read.
-        Ok(None) | Err(_) => last(db, session),
+        Ok(None) | Err(_) => last,
     }
 }
 
-/// What the first fact from `from` on says of the one before it.
-fn after_of_next(db: &Connection, session: &SessionId, from: u64) -> rusqlite::Result<Option<Option<i64>>> {
-    let next = "SELECT after FROM facts WHERE session = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1";
-    db.prepare_cached(next)?.query_row(params![session.as_str(), signed(from)], |row| row.get(0)).optional()
+/// What the first fact in a range says of the one before it.
+fn after_of_next(db: &Connection, session: &SessionId, range: Range<u64>) -> rusqlite::Result<Option<Option<i64>>> {
+    let next = "SELECT after FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq LIMIT 1";
+    let range = params![session.as_str(), signed(range.start), signed(range.end)];
+    db.prepare_cached(next)?.query_row(range, |row| row.get(0)).optional()
 }
 
 /// The number of a session's last fact, if that can be read.

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::place::Identity;
 use super::{Shared, StoreError, rows, schema};
-use crate::store::end_draft;
+use crate::store::{end_draft, end_of};
 
 /// Jobs that share a commit at most.
 const GROUP: usize = 256;
@@ -155,7 +155,7 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
                 let text = serde_json::to_string(fact)?;
                 let check_sum = rows::check_sum(session, fact.seq, last, &text);
                 insert.execute(params![id, fact.seq.cast_signed(), last.cast_signed(), text, check_sum])?;
-                last = fact.seq;
+                last = end_of(fact);
             }
             let mut update = db.prepare_cached("UPDATE sessions SET last = ?2, summary = ?3 WHERE id = ?1")?;
             update.execute(params![id, last.cast_signed(), serde_json::to_string(summary)?])?;
