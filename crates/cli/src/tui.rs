@@ -30,6 +30,10 @@ mod state;
 mod style;
 mod terminal;
 mod transcript;
+#[cfg(test)]
+#[path = "../tests/screen/tty.rs"]
+#[allow(dead_code, reason = "shared with the tests of the screen")]
+mod tty;
 mod update;
 mod view;
 mod wrap;

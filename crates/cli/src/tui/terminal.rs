@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -27,21 +28,29 @@ const END_FRAME: &[u8] = b"\x1b[?2026l";
 
 /// The screen. Clones are the same.
 #[derive(Debug, Clone)]
-pub(crate) struct Terminal(Arc<Mutex<Inner>>);
+pub(crate) struct Terminal(Arc<Shared>);
 
 #[derive(Debug)]
-struct Inner {
+struct Shared {
     tty: File,
+    /// Held by whoever writes, for as long as the terminal takes it.
+    writing: Mutex<()>,
     /// How the terminal was, while it is ours.
-    before: Option<Termios>,
+    before: Mutex<Option<Termios>>,
     /// It is not to be entered any more.
-    over: bool,
+    over: AtomicBool,
 }
 
 impl Terminal {
     /// The terminal behind this.
     pub(crate) fn new(tty: OwnedFd) -> Self {
-        Self(Arc::new(Mutex::new(Inner { tty: tty.into(), before: None, over: false })))
+        let shared = Shared {
+            tty: tty.into(),
+            writing: Mutex::default(),
+            before: Mutex::default(),
+            over: AtomicBool::default(),
+        };
+        Self(Arc::new(shared))
     }
 
     /// Takes the screen: every key comes as it is pressed, and what is written stands where it is put.
@@ -49,20 +58,24 @@ impl Terminal {
     /// # Errors
     /// The terminal is gone.
     pub(crate) fn enter(&self) -> io::Result<()> {
-        let mut inner = self.lock();
-        if inner.over {
+        let _writing = lock(&self.0.writing);
+        if self.0.over.load(Ordering::SeqCst) {
             return Ok(());
         }
-        let now = tcgetattr(&inner.tty)?;
+        let now = tcgetattr(&self.0.tty)?;
         let mut raw = now.clone();
         raw.make_raw();
-        tcsetattr(&inner.tty, OptionalActions::Now, &raw)?;
-        inner.before.get_or_insert(now);
-        let mut codes = PUSH_TITLE.to_owned();
+        let first = lock(&self.0.before).is_none();
+        lock(&self.0.before).get_or_insert(now);
+        tcsetattr(&self.0.tty, OptionalActions::Now, &raw)?;
+        let mut codes = String::new();
+        if first {
+            codes.push_str(PUSH_TITLE);
+        }
         for command in [&EnterAlternateScreen as &dyn Ansi, &Hide, &EnableBracketedPaste, &EnableFocusChange] {
             command.put(&mut codes);
         }
-        inner.tty.write_all(codes.as_bytes())
+        (&self.0.tty).write_all(codes.as_bytes())
     }
 
     /// Takes it again, if it was taken: whoever had it meanwhile may have changed it.
@@ -70,7 +83,7 @@ impl Terminal {
     /// # Errors
     /// The terminal is gone.
     pub(crate) fn enter_again(&self) -> io::Result<()> {
-        let is_ours = self.lock().before.is_some();
+        let is_ours = lock(&self.0.before).is_some();
         if is_ours { self.enter() } else { Ok(()) }
     }
 
@@ -89,51 +102,27 @@ impl Terminal {
 
     /// Gives the screen back as it was. Does nothing where it is not ours.
     pub(crate) fn leave(&self) {
-        let mut inner = self.lock();
-        inner.leave();
+        let _writing = lock(&self.0.writing);
+        self.give_back(true);
     }
 
-    /// The same, for good, also where a frame can't be written: for whoever ends the program.
+    /// The same, for good: for whoever ends the program. Where a frame can't be written, for nobody reads, only the
+    /// terminal's modes are put back.
     pub(crate) fn leave_for_good(&self) {
+        self.0.over.store(true, Ordering::SeqCst);
         let by = Instant::now() + PATIENCE;
-        let mut inner = loop {
-            match self.0.try_lock() {
-                Ok(inner) => break inner,
-                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
-                // Nobody reads what is written; then there is nobody to whom the screen would be given back.
-                Err(TryLockError::WouldBlock) if Instant::now() > by => return,
+        loop {
+            match self.0.writing.try_lock() {
+                Ok(_writing) => return self.give_back(true),
+                Err(TryLockError::Poisoned(_)) => return self.give_back(true),
+                Err(TryLockError::WouldBlock) if Instant::now() > by => return self.give_back(false),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
             }
-        };
-        inner.over = true;
-        inner.leave();
+        }
     }
 
-    /// Writes what is no part of a frame, for example the title.
-    pub(crate) fn say(&self, codes: &str) -> io::Result<()> {
-        let mut inner = self.lock();
-        inner.write(codes.as_bytes())
-    }
-
-    /// What a panic does, in whichever thread: the terminal is given back before it is told, and the program ends.
-    pub(crate) fn leave_on_panic(&self) {
-        let terminal = self.clone();
-        let tell = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            terminal.leave_for_good();
-            tell(panic);
-            std::process::exit(101);
-        }));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Inner {
-    fn leave(&mut self) {
-        let Some(before) = self.before.take() else { return };
+    fn give_back(&self, write: bool) {
+        let Some(before) = lock(&self.0.before).take() else { return };
         let mut codes = String::new();
         let commands: [&dyn Ansi; 6] = [
             &DisableFocusChange,
@@ -146,17 +135,41 @@ impl Inner {
         commands.into_iter().for_each(|command| command.put(&mut codes));
         codes.push_str(POP_TITLE);
         // The terminal may be gone; then there is nothing to give back.
-        let _ = self.tty.write_all(codes.as_bytes());
-        let _ = tcsetattr(&self.tty, OptionalActions::Now, &before);
+        if write {
+            let _ = (&self.0.tty).write_all(codes.as_bytes());
+        }
+        let _ = tcsetattr(&self.0.tty, OptionalActions::Now, &before);
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Writes what is no part of a frame, for example the title.
+    pub(crate) fn say(&self, codes: &str) -> io::Result<()> {
+        self.write(codes.as_bytes())
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let _writing = lock(&self.0.writing);
         // A frame that comes too late would be written over the shell's.
-        if self.before.is_none() {
+        if lock(&self.0.before).is_none() {
             return Ok(());
         }
-        self.tty.write_all(bytes)
+        (&self.0.tty).write_all(bytes)
     }
+
+    /// What a panic does, in whichever thread: the terminal is given back before it is told, and the program ends.
+    pub(crate) fn leave_on_panic(&self) {
+        let terminal = self.clone();
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            terminal.leave_for_good();
+            tell(panic);
+            std::process::exit(101);
+        }));
+    }
+}
+
+/// Nothing is left half done under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Frames are written through this, each in one piece.
@@ -185,7 +198,7 @@ impl Write for Frames {
         // Shown as one, by terminals that can.
         self.frame.splice(0..0, BEGIN_FRAME.iter().copied());
         self.frame.extend_from_slice(END_FRAME);
-        let written = self.terminal.lock().write(&self.frame);
+        let written = self.terminal.write(&self.frame);
         self.frame.clear();
         written
     }
@@ -200,5 +213,63 @@ impl<C: Command> Ansi for C {
     fn put(&self, codes: &mut String) {
         // Writing to a string does not fail.
         let _ = self.write_ansi(codes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use portable_pty::CommandBuilder;
+
+    use super::super::tty::Tty;
+    use super::*;
+
+    /// Says in which thread it is that the program below panics.
+    const WHERE: &str = "HOLDPOINT_TEST_PANIC";
+    const THREADS: [&str; 5] = ["main", "plain", "task", "blocking", "frame"];
+
+    /// A program that takes the screen and panics: run by the test below, in a terminal.
+    #[test]
+    #[ignore = "a program for another test"]
+    fn takes_the_screen_and_panics() {
+        let terminal = Terminal::new(io::stdout().as_fd().try_clone_to_owned().unwrap());
+        terminal.leave_on_panic();
+        terminal.enter().unwrap();
+        terminal.say("taken").unwrap();
+        let fail = || panic!("on purpose");
+        let runtime = crate::runtime::runtime().unwrap();
+        match &*std::env::var(WHERE).unwrap() {
+            "main" => fail(),
+            "plain" => _ = std::thread::spawn(fail).join(),
+            "task" => _ = runtime.block_on(async { tokio::spawn(async move { fail() }).await }),
+            "blocking" => _ = runtime.block_on(async { tokio::task::spawn_blocking(fail).await }),
+            _ => {
+                // While a frame is being written.
+                let _frame = lock(&terminal.0.writing);
+                fail();
+            }
+        }
+        std::process::exit(0);
+    }
+
+    #[test]
+    fn t_y1_a_panic_in_any_thread_gives_the_terminal_back() {
+        for thread in THREADS {
+            let mut program = CommandBuilder::new(std::env::current_exe().unwrap());
+            program.args(["--ignored", "--exact", "--nocapture"]);
+            program.arg("tui::terminal::tests::takes_the_screen_and_panics");
+            program.env(WHERE, thread);
+            program.env("RUST_BACKTRACE", "0");
+            let mut tty = Tty::spawn(program);
+            if thread == "frame" {
+                // Nothing can be written then, and the program ends all the same.
+                assert_eq!(tty.wait().exit_code(), 101, "{thread}");
+                tty.has_modes_of_before();
+                continue;
+            }
+            tty.end(101);
+            tty.wait_for("on purpose");
+        }
     }
 }

@@ -56,15 +56,29 @@ fn m_b10_a_terminal_that_is_gone_ends_the_program_and_not_the_session() {
 }
 
 #[test]
-fn t_y1_output_that_nobody_takes_ends_it_too() {
+fn t_y1_told_to_end_while_it_is_stopped() {
     let world = World::new();
     world.opens("one", &["--policy", "all"], "shell: sleep 1000");
-    // Its output is a terminal at first, which is then closed under it: another one, without a reader.
     let mut tty = running(&world);
     tty.signal("STOP");
     tty.signal("TERM");
     tty.signal("CONT");
     tty.end(143);
+    world.run(&["interrupt", "one"]).code(0);
+}
+
+#[test]
+fn t_y1_a_reader_that_does_not_read_keeps_nothing() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "flood 2000000 64");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("Esc interrupt");
+    // The terminal is full: a frame is being written, and stays so.
+    tty.stop_reading();
+    tty.resize(300, 200);
+    tty.signal("TERM");
+    assert_eq!(tty.wait().exit_code(), 143);
+    tty.has_modes_of_before();
     world.run(&["interrupt", "one"]).code(0);
 }
 

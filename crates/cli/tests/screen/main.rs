@@ -6,7 +6,9 @@ mod asks;
 mod hostile;
 mod leaving;
 mod plain;
+mod start;
 mod story;
+#[allow(dead_code, reason = "shared with the benchmark")]
 mod tty;
 #[path = "../cli/world.rs"]
 #[allow(dead_code, reason = "shared with the tests of the commands")]

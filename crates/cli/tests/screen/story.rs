@@ -71,8 +71,8 @@ fn m_a5_two_terminals_at_one_session_are_told_who_answered() {
 #[test]
 fn m_d1_held_and_released_in_the_middle_of_a_turn() {
     let world = World::new();
-    world.opens("one", &["--policy", "all"], "shell: read line < go\n---\nshell: touch made\n---\nsay Done.");
     assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());
+    world.opens("one", &["--policy", "all"], "shell: read line < go\n---\nshell: touch made\n---\nsay Done.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("● shell: read line");
     tty.wait_for("ctrl+x p pause");
@@ -150,8 +150,8 @@ fn the_daemon_killed_while_attached_comes_back_and_nothing_is_missed() {
 #[test]
 fn prompts_wait_are_shown_and_run_in_order() {
     let world = World::new();
-    world.opens("one", &["--policy", "all"], "shell: read line < go\nsay First.");
     assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());
+    world.opens("one", &["--policy", "all"], "shell: read line < go\nsay First.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("● shell: read line");
     tty.press("say Second.");
@@ -163,4 +163,55 @@ fn prompts_wait_are_shown_and_run_in_order() {
     assert!(!tty.text().contains("queued:"), "{}", tty.text());
     tty.press("\x18d");
     tty.end(0);
+}
+
+#[test]
+fn m_e5_the_configuration_says_how_it_begins_and_names_other_keys() {
+    let world = World::new();
+    world.config("[tui]\nshow_intermediate_steps = false\n[tui.keys]\nhold = \"f8\"\n");
+    world.opens("one", &["--policy", "all"], "shell: echo out\nsay So it is\\tsaid.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("So it is    said.");
+    tty.wait_for("f8 pause");
+    assert!(!tty.text().contains("✓ shell"), "{}", tty.text());
+    tty.press("\x1b[19~");
+    tty.wait_for("⏸ PAUSED");
+    tty.wait_for("f8 play");
+    tty.press("\x18d");
+    tty.end(0);
+    world.config("[tui.keys]\nhold = \"p\"\n");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.end(2);
+    tty.wait_for("tui.keys.hold: `p` is no key");
+}
+
+#[test]
+fn the_hub_hears_of_sessions_opens_filters_and_deletes_them() {
+    let world = World::new();
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("New session");
+    world.opens("parser", &[], "say Parsed.");
+    tty.wait_for("parser               idle (done)");
+    world.opens("other", &[], "say Other.");
+    tty.wait_for("other                idle (done)");
+    tty.press("pars");
+    tty.wait_until("filtered", |text| text.contains("parser") && !text.contains("other"));
+    // A live one is closed first, and stays saved.
+    tty.press("\x04");
+    tty.wait_for("Close parser?");
+    tty.press("y");
+    tty.wait_for("saved, idle (done)");
+    tty.press("\x04");
+    tty.wait_for("Delete parser");
+    tty.press("n");
+    tty.wait_until("no dialog", |text| !text.contains("Delete parser"));
+    tty.press("\x04");
+    tty.wait_for("Delete parser");
+    tty.press("y");
+    tty.wait_for("nothing is like this");
+    tty.press("\x1b");
+    tty.wait_for("other                idle (done)");
+    tty.press("\x03\x03");
+    tty.end(0);
+    assert!(!world.run(&["list"]).code(0).out.contains("parser"));
 }

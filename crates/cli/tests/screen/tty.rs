@@ -11,7 +11,8 @@ use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{Termios, tcgetattr};
 
-use crate::world::{PATIENCE, World, program};
+/// How long what has to come is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What has come out, as a screen and as it came.
 struct Shown {
@@ -36,33 +37,10 @@ fn cells(count: u16) -> std::num::NonZero<u16> {
 }
 
 impl Tty {
-    /// Runs the program with these arguments, on 80 × 24.
-    pub(crate) fn run(world: &World, args: &[&str]) -> Self {
-        let mut command = CommandBuilder::new(program());
-        command.args(args);
-        Self::start(world, command, &[])
-    }
-
-    /// An interactive shell in which `$P` is the program.
-    pub(crate) fn shell(world: &World) -> Self {
-        let mut command = CommandBuilder::new("bash");
-        command.args(["--norc", "--noprofile", "-i"]);
-        Self::start(world, command, &[("P", program().to_str().unwrap()), ("PS1", "$ ")])
-    }
-
-    /// Runs this, with these variables as well.
-    pub(crate) fn start(world: &World, mut command: CommandBuilder, env: &[(&str, &str)]) -> Self {
+    /// Runs this on 80 × 24.
+    pub(crate) fn spawn(command: CommandBuilder) -> Self {
         let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        command.cwd(world.path("work"));
-        command.env_clear();
-        for (name, value) in world.env() {
-            command.env(name, value);
-        }
-        command.env("TERM", "xterm-256color");
-        for (name, value) in env {
-            command.env(name, value);
-        }
         let keys = file(&*pair.master);
         let before = tcgetattr(&keys).unwrap();
         let child = pair.slave.spawn_command(command).unwrap();
@@ -95,6 +73,11 @@ impl Tty {
     /// What is on the screen.
     pub(crate) fn text(&self) -> String {
         text_of(&self.shown())
+    }
+
+    /// How often this is on the screen.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        self.text().matches(text).count()
     }
 
     /// All that came out, as it came.
@@ -160,6 +143,11 @@ impl Tty {
         signal_to(self.pid(), signal);
     }
 
+    /// What it writes is no longer taken.
+    pub(crate) fn stop_reading(&mut self) {
+        self.wake = None;
+    }
+
     /// Nobody is at the terminal any more.
     pub(crate) fn hang_up(&mut self) {
         (self.master, self.wake) = (None, None);
@@ -187,10 +175,17 @@ impl Tty {
         self.is_as_before();
     }
 
-    /// The terminal is as it was: its modes byte for byte, and what the program has switched on is off.
+    /// The terminal's modes are as they were, byte for byte.
+    #[track_caller]
+    pub(crate) fn has_modes_of_before(&self) {
+        let now = tcgetattr(&self.master.as_ref().unwrap().1).unwrap();
+        assert_eq!(format!("{now:?}"), format!("{:?}", self.before));
+    }
+
+    /// The terminal is as it was: its modes, and what the program has switched on is off.
     #[track_caller]
     pub(crate) fn is_as_before(&self) {
-        assert_eq!(format!("{:?}", tcgetattr(&self.master.as_ref().unwrap().1).unwrap()), format!("{:?}", self.before));
+        self.has_modes_of_before();
         // What was written last may be on its way from the program to us.
         let by = Instant::now() + PATIENCE;
         while !self.is_off() {

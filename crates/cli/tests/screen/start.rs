@@ -1,0 +1,36 @@
+//! The program in a terminal of a world.
+
+use portable_pty::CommandBuilder;
+
+use crate::tty::Tty;
+use crate::world::{World, program};
+
+impl Tty {
+    /// Runs the program with these arguments, on 80 × 24.
+    pub(crate) fn run(world: &World, args: &[&str]) -> Self {
+        let mut command = CommandBuilder::new(program());
+        command.args(args);
+        Self::start(world, command, &[])
+    }
+
+    /// An interactive shell in which `$P` is the program.
+    pub(crate) fn shell(world: &World) -> Self {
+        let mut command = CommandBuilder::new("bash");
+        command.args(["--norc", "--noprofile", "-i"]);
+        Self::start(world, command, &[("P", program().to_str().unwrap()), ("PS1", "$ ")])
+    }
+
+    /// Runs this, with these variables as well.
+    pub(crate) fn start(world: &World, mut command: CommandBuilder, env: &[(&str, &str)]) -> Self {
+        command.cwd(world.path("work"));
+        command.env_clear();
+        for (name, value) in world.env() {
+            command.env(name, value);
+        }
+        command.env("TERM", "xterm-256color");
+        for (name, value) in env {
+            command.env(name, value);
+        }
+        Self::spawn(command)
+    }
+}
