@@ -1,8 +1,9 @@
 //! All sessions as the hub shows them: what waits for the user first.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use holdpoint_common::{SessionId, SessionStatus, SessionSummary};
+use holdpoint_common::{SessionId, SessionStatus, SessionSummary, Timestamp};
 
 use super::ask::AskView;
 
@@ -64,13 +65,33 @@ impl Hub {
         });
     }
 
-    /// Changes what is listed; the cursor stays on its row.
+    /// Changes what is listed; the cursor stays on its row, but for the first one: there stands what is most urgent.
     fn keep_cursor(&mut self, change: impl FnOnce(&mut Self)) {
-        let (at, known) = (self.row(), self.known);
+        if self.cursor == 0 {
+            return change(self);
+        }
+        let at = self.row();
         change(self);
         let rows = self.rows();
-        let kept = at.filter(|_| known && self.cursor > 0).and_then(|row| rows.iter().position(|other| *other == row));
+        let kept = at.and_then(|row| rows.iter().position(|other| *other == row));
         self.cursor = kept.unwrap_or(self.cursor).min(rows.len().saturating_sub(1));
+    }
+
+    /// After how long an age is another one, as they are shown: in their largest unit.
+    pub(crate) fn next_age(&self, now: Timestamp) -> Option<Duration> {
+        let asked = |session: &SessionSummary| session.waits_for.as_ref().map(|ask| ask.since);
+        let since = self.sessions.values().flat_map(|session| [Some(session.since), asked(session)]).flatten();
+        let left = since.map(|since| {
+            let age = now.since(since);
+            let unit = match age.as_secs() {
+                0..60 => 1,
+                60..3_600 => 60,
+                3_600..86_400 => 3_600,
+                _ => 86_400,
+            };
+            Duration::from_secs((age.as_secs() / unit + 1) * unit).saturating_sub(age)
+        });
+        left.min()
     }
 
     /// The sessions that wait for an answer, the longest first.
@@ -129,10 +150,5 @@ impl Hub {
     /// Whether a session works in this process's folder.
     pub(crate) fn is_here(&self, session: &SessionSummary) -> bool {
         session.workspace == self.folder
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.sessions.len()
     }
 }

@@ -1,20 +1,15 @@
 //! Entries as lines of the screen: laid out only where they are seen, and kept while they are.
 
+mod lines;
+
 use std::collections::HashMap;
 
-use holdpoint_common::ToolStatus;
-use holdpoint_tools::shown::{prose, prose_line, text as exact};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
+use self::lines::lines_of;
 use super::markdown::Growing;
-use super::style::Tone;
-use super::transcript::{Entry, Key, Kind, Tool, ToolState, Transcript};
-use super::wrap::wrap;
-use crate::said::{shorten, sum_up, title};
+use super::transcript::{Entry, Key, Kind, Transcript};
 
-/// Lines of an open tool call that are shown at most of each of its parts: the last ones.
-const OPEN_LINES: usize = 200;
 /// Layouts that are kept, more or less.
 const KEPT: usize = 256;
 
@@ -222,104 +217,4 @@ fn needs_gap(before: &Entry, entry: &Entry) -> bool {
         (_, Kind::Note { .. }) | (Kind::Tool(_) | Kind::Note { .. }, Kind::Tool(_))
     );
     !joins
-}
-
-fn lines_of(entry: &Entry, look: Look, growing: &mut Growing, lines: &mut Vec<Line<'static>>) {
-    match &entry.kind {
-        Kind::Prompt { text, by } => {
-            let mark = if by.is_empty() { String::from("› ") } else { format!("› ({by}) ") };
-            for (number, line) in text.trim_end().split('\n').enumerate() {
-                let mark = if number == 0 { &*mark } else { "  " };
-                wrap(&Line::styled(format!("{mark}{line}"), Tone::User.style()), look.width, "  ", lines);
-            }
-        }
-        Kind::Text { text, .. } => lines.extend_from_slice(growing.lines(text, look.width)),
-        Kind::Thought { text, .. } => {
-            let style = Tone::Dim.style().add_modifier(Modifier::ITALIC);
-            for line in text.trim().split('\n') {
-                wrap(&Line::styled(line.to_owned(), style), look.width, "", lines);
-            }
-        }
-        Kind::Tool(tool) => lines_of_tool(tool, look, lines),
-        Kind::Note { tone, text } => {
-            for (number, line) in text.split('\n').enumerate() {
-                let style = if number == 0 { tone.style() } else { Tone::Dim.style() };
-                wrap(&Line::styled(format!("  {line}"), style), look.width, "    ", lines);
-            }
-        }
-    }
-}
-
-fn lines_of_tool(tool: &Tool, look: Look, lines: &mut Vec<Line<'static>>) {
-    let said = match &tool.state {
-        ToolState::Waits => String::new(),
-        ToolState::Runs => {
-            let text = if tool.output.tail.is_empty() { &tool.output.head } else { &tool.output.tail };
-            let last = text.trim_end().rsplit('\n').next().unwrap_or_default();
-            shorten(&prose_line(last))
-        }
-        ToolState::Ended { result, .. } if result.trim().is_empty() => sum_up(tool.output.to_text().trim_end()),
-        ToolState::Ended { result, .. } => sum_up(result.trim_end()),
-    };
-    let (mark, tone, word) = match &tool.state {
-        ToolState::Waits => ("○", Tone::Dim, ""),
-        ToolState::Runs => ("●", Tone::Accent, ""),
-        ToolState::Ended { status, .. } => match status {
-            ToolStatus::Ok => ("✓", Tone::Good, ""),
-            ToolStatus::Error => ("✗", Tone::Fault, "failed: "),
-            ToolStatus::Denied => ("✗", Tone::Warning, "denied: "),
-            ToolStatus::Interrupted => ("✗", Tone::Warning, "interrupted: "),
-            ToolStatus::Panicked => ("✗", Tone::Fault, "panicked: "),
-        },
-    };
-    // Some results begin with the very word.
-    let word = if said.starts_with(word.trim_end_matches(": ")) { "" } else { word };
-    let mut spans = vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
-    let tells = !said.is_empty() || !word.is_empty();
-    if !look.open && tells {
-        spans.push(Span::styled(format!("  └ {word}{said}"), Tone::Dim.style()));
-    }
-    if !look.open {
-        return lines.push(on_one_line(spans, look.width));
-    }
-    wrap(&Line::from(spans), look.width, "  ", lines);
-    let mut put = |text: &str, style: Style| behind_bar(text, style, look.width, lines);
-    let field = |name: &str| tool.call.input.get(name).and_then(|value| value.as_str());
-    for (name, mark, colour) in
-        [("old_string", "-", Color::Red), ("new_string", "+", Color::Green), ("content", "+", Color::Green)]
-    {
-        let Some(text) = field(name) else { continue };
-        let text: Vec<_> = exact(text).split('\n').map(|line| format!("{mark}{line}")).collect();
-        put(&text.join("\n"), Style::new().fg(colour));
-    }
-    put(&prose(tool.output.to_text().trim_end()), Tone::Dim.style());
-    if let ToolState::Ended { result, .. } = &tool.state {
-        put(&format!("{word}{}", prose(result.trim_end())), Tone::Dim.style());
-    }
-}
-
-/// Text of others, so that nothing in it looks like ours.
-fn behind_bar(text: &str, style: Style, width: usize, lines: &mut Vec<Line<'static>>) {
-    if text.is_empty() {
-        return;
-    }
-    let all: Vec<_> = text.split('\n').collect();
-    if let Some(hidden) = all.len().checked_sub(OPEN_LINES).filter(|hidden| *hidden > 0) {
-        lines.push(Line::styled(format!("  │ ({hidden} lines before)"), Tone::Dim.style()));
-    }
-    for line in all.iter().skip(all.len().saturating_sub(OPEN_LINES)) {
-        wrap(&Line::styled(format!("  │ {line}"), style), width, "  │ ", lines);
-    }
-}
-
-/// As much as fits.
-fn on_one_line(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
-    let mut left = width;
-    let mut line = Line::default();
-    for span in spans {
-        let fitted = super::wrap::fit(&span.content, left);
-        left = left.saturating_sub(unicode_width::UnicodeWidthStr::width(&*fitted));
-        line.spans.push(Span::styled(fitted, span.style));
-    }
-    line
 }

@@ -9,7 +9,7 @@ use super::ask::AskView;
 use super::clock::WorkClock;
 use super::layout::{Layouts, Look, Scroll};
 use super::prompt::Prompt;
-use super::transcript::Transcript;
+use super::transcript::{Entry, Transcript};
 
 /// Facts of the past that a session is opened with.
 pub(crate) const PAST: usize = 400;
@@ -155,6 +155,15 @@ impl Session {
 
     pub(crate) fn look(&self) -> Look {
         Look { width: self.shown.0, steps: self.steps, open: self.open }
+    }
+
+    /// Shows the first line. Whether more of the past is wanted.
+    pub(crate) fn scroll_to_first(&mut self) -> bool {
+        let shown = |entry: &&Entry| self.steps || !entry.kind.is_step();
+        if let Some(first) = self.told.transcript.entries().iter().find(shown) {
+            self.scroll = Scroll::At { key: first.key, row: 0 };
+        }
+        self.older && self.pending.is_none()
     }
 
     /// Scrolls the transcript. Whether more of the past is wanted.

@@ -119,9 +119,7 @@ impl State {
         let moves = match &self.session {
             Some(session) if session.spins() => Some(SPIN),
             Some(_) => None,
-            // Ages are shown, those of sessions that do something by the second.
-            None if self.hub.len() > 0 => Some(Duration::from_secs(1)),
-            None => None,
+            None => self.hub.next_age(self.now.time),
         };
         let goes = self.notice.as_ref().map(|notice| notice.until.saturating_duration_since(self.now.instant));
         moves.into_iter().chain(goes.map(|left| left.max(Duration::from_millis(10)))).min()

@@ -1,13 +1,16 @@
 //! What a session's events have come to: the entries that are shown, folded as the events come.
 
+mod entry;
+
 use std::collections::HashMap;
 
 use holdpoint_common::{
     AnsweredBy, AskId, AskRequest, AssistantMessage, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId,
-    ItemKind, Kept, Outcome, Part, PromptId, RestoreCause, Tasks, Timestamp, ToolCall, ToolResult, ToolStatus,
+    ItemKind, Kept, Outcome, Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
+pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
 use crate::follow::runs;
 use crate::said::{said, shorten};
@@ -30,57 +33,6 @@ pub(crate) struct Transcript {
     cut: Option<usize>,
     /// The process whose answers need no name.
     own: u32,
-}
-
-/// One thing that is shown.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    /// Names it, whatever was left out before it.
-    pub(crate) key: Key,
-    /// Rises with every change.
-    pub(crate) version: u32,
-    pub(crate) kind: Kind,
-}
-
-/// What names an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
-    Item(ItemId),
-    /// The event it came with.
-    Event(u64),
-    /// The event that ended its turn.
-    End(u64),
-}
-
-#[derive(Debug)]
-pub(crate) enum Kind {
-    Prompt { text: String, by: String },
-    Text { text: String, open: bool },
-    Thought { text: String, open: bool },
-    Tool(Box<Tool>),
-    Note { tone: Tone, text: String },
-}
-
-/// A tool call, and what came of it.
-#[derive(Debug)]
-pub(crate) struct Tool {
-    pub(crate) call: ToolCall,
-    pub(crate) output: Kept,
-    pub(crate) state: ToolState,
-}
-
-#[derive(Debug)]
-pub(crate) enum ToolState {
-    Waits,
-    Runs,
-    Ended { status: ToolStatus, result: String },
-}
-
-impl Kind {
-    /// Whether it is one of the steps on the way, which can be hidden.
-    pub(crate) fn is_step(&self) -> bool {
-        matches!(self, Self::Tool(_) | Self::Thought { .. })
-    }
 }
 
 impl Transcript {

@@ -23,15 +23,20 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let Some(session) = &mut state.session else { return vec![] };
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let page = session.shown.1.saturating_sub(2).max(1).cast_signed();
-    match key.code {
-        KeyCode::PageUp => return scroll(state, -page),
-        KeyCode::PageDown => return scroll(state, page),
-        KeyCode::Home if control => return scroll(state, -isize::MAX / 2),
+    let wants_older = match key.code {
+        KeyCode::PageUp => Some(session.scroll(-page)),
+        KeyCode::PageDown => Some(session.scroll(page)),
+        KeyCode::Home if control => Some(session.scroll_to_first()),
         KeyCode::End if control => {
             session.scroll = Scroll::End;
-            return vec![];
+            Some(false)
         }
-        _ => {}
+        _ => None,
+    };
+    match wants_older {
+        Some(true) => return fetch_older(state),
+        Some(false) => return vec![],
+        None => {}
     }
     if !is_ctrl_c(key) {
         session.leaving = None;
@@ -64,12 +69,9 @@ fn interrupt(session: &Session) -> Vec<Command> {
     vec![Command::Interrupt { turn: session.snapshot.turn }]
 }
 
-fn scroll(state: &mut State, rows: isize) -> Vec<Command> {
+/// The first line of what is here is shown: more of the past is fetched, and takes its place.
+fn fetch_older(state: &mut State) -> Vec<Command> {
     let Some(session) = &mut state.session else { return vec![] };
-    if !session.scroll(rows) {
-        return vec![];
-    }
-    // The first line of what is here: more of the past is fetched, and takes its place.
     state.attachments += 1;
     session.attachment = state.attachments;
     session.limit *= FURTHER;

@@ -1,0 +1,49 @@
+//! Keys of what lies over the rest: help, and what is asked before something ends.
+
+use crossterm::event::{KeyCode, KeyEvent};
+
+use super::super::message::Command;
+use super::super::state::{Overlay, State};
+use super::{is_ctrl_c, leave};
+
+/// A key for what lies over the rest.
+pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<Command> {
+    let leaves = is_ctrl_c(key) || key.code == KeyCode::Esc;
+    match overlay {
+        Overlay::Help { .. } if leaves || matches!(key.code, KeyCode::Char('q') | KeyCode::Enter) => vec![],
+        Overlay::Help { scroll } => {
+            let scroll = match key.code {
+                KeyCode::Up => scroll.saturating_sub(1),
+                KeyCode::Down => scroll + 1,
+                KeyCode::PageUp => scroll.saturating_sub(10),
+                KeyCode::PageDown => scroll + 10,
+                _ => scroll,
+            };
+            state.overlay = Some(Overlay::Help { scroll });
+            vec![]
+        }
+        Overlay::Leave { .. } | Overlay::Delete { .. } if leaves => vec![],
+        Overlay::Leave { quit } => match (key.code, &state.session) {
+            (KeyCode::Enter | KeyCode::Char('d' | 'D'), _) => leave(state, quit),
+            (KeyCode::Char('c' | 'C'), Some(session)) => {
+                let close = Command::Close { id: session.id.clone() };
+                let mut commands = vec![close];
+                commands.extend(leave(state, quit));
+                commands
+            }
+            _ => {
+                state.overlay = Some(Overlay::Leave { quit });
+                vec![]
+            }
+        },
+        Overlay::Delete { id, name, live } => match key.code {
+            KeyCode::Char('y' | 'Y') if live => vec![Command::Close { id }],
+            KeyCode::Char('y' | 'Y') => vec![Command::Delete { id }],
+            KeyCode::Char('n' | 'N') => vec![],
+            _ => {
+                state.overlay = Some(Overlay::Delete { id, name, live });
+                vec![]
+            }
+        },
+    }
+}
