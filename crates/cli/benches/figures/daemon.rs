@@ -54,6 +54,10 @@ impl Place {
         Self(TempDir::new().unwrap())
     }
 
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.0.path()
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.0.path().join("run/holdpoint.sock")
     }

@@ -37,6 +37,8 @@ mod models;
 #[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
+mod screen;
+#[cfg(target_os = "linux")]
 mod stored;
 #[cfg(target_os = "linux")]
 mod support;
@@ -44,6 +46,10 @@ mod support;
 mod table;
 #[cfg(target_os = "linux")]
 mod trees;
+#[cfg(target_os = "linux")]
+#[path = "../../tests/screen/tty.rs"]
+#[allow(dead_code, reason = "shared with the tests of the screen")]
+mod tty;
 
 #[cfg(target_os = "linux")]
 fn main() {
@@ -70,4 +76,5 @@ fn main() {
     api::measure(&table);
     many::measure(&table);
     stored::measure(&table);
+    screen::measure(&table);
 }

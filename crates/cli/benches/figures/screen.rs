@@ -1,0 +1,114 @@
+//! The screen: how fast it is there, how fast it answers keys, what it takes when nothing happens.
+
+use std::time::{Duration, Instant};
+
+use portable_pty::CommandBuilder;
+
+use crate::daemon::{Place, busy};
+use crate::stored::make;
+use crate::table::{Amount, Samples, Table};
+use crate::tty::Tty;
+
+/// Facts of 10,000 messages: five for each prompt and its answer.
+const FACTS: u64 = 25_000;
+/// Bytes of each answer.
+const BYTES: usize = 400;
+/// How long an idle screen is watched.
+const IDLE: Duration = Duration::from_secs(10);
+
+pub(crate) fn measure(table: &Table) {
+    if !table.wants("screen", &["first paint", "10,000 messages on the screen", "echo", "interrupted on the screen"]) {
+        return;
+    }
+    let place = Place::new();
+    make(&place.data(), "long", FACTS, BYTES);
+    place.succeed(&["daemon", "start"]);
+
+    let paint = Samples::of(20, || timed(&place, &[], "New session").0);
+    table.figure("hub: first paint, daemon up", paint.median(), Amount::ms(50));
+    let cold = timed(&place, &["attach", "long"], "done: 1 step").0;
+    table.note("10,000 messages, not live yet: opened to the last line", Amount::Time(cold));
+    let mut memory = 0;
+    let long = Samples::of(20, || {
+        let (took, tty) = timed(&place, &["attach", "long"], "done: 1 step");
+        memory = memory.max(peak(&tty));
+        took
+    });
+    table.figure("10,000 messages on the screen: to the last line", long.median(), Amount::ms(80));
+    table.figure("   … memory (peak)", Amount::Bytes(memory), Amount::mib(50));
+
+    let (_, idle) = timed(&place, &["attach", "long"], "done: 1 step");
+    let before = busy(idle.pid().into());
+    std::thread::sleep(IDLE);
+    let used = busy(idle.pid().into()) - before;
+    table.figure("idle session on the screen, CPU in 10 s", Amount::Time(used), Amount::ms(20));
+    drop(idle);
+    let (_, hub) = timed(&place, &[], "New session");
+    let before = busy(hub.pid().into());
+    std::thread::sleep(IDLE);
+    let used = busy(hub.pid().into()) - before;
+    table.figure("idle hub, CPU in 10 s", Amount::Time(used), Amount::ms(20));
+    drop(hub);
+
+    let words = "word ".repeat(30_000);
+    place.succeed(&["new", "--name", "talks", &format!("say@1000 {words}")]);
+    let (_, mut tty) = timed(&place, &["attach", "talks"], "Esc interrupt");
+    let before = (busy(tty.pid().into()), Instant::now());
+    let mut typed = String::from("› ");
+    let echo = Samples::of(100, || {
+        typed.push('q');
+        let since = Instant::now();
+        tty.press("q");
+        tty.wait_for(&typed);
+        let took = since.elapsed();
+        if typed.len() > 60 {
+            tty.press("\x15");
+            typed.truncate("› ".len());
+            tty.wait_for("Say what to do");
+        }
+        // As one types.
+        std::thread::sleep(Duration::from_millis(30));
+        took
+    });
+    let (used, wall) = (busy(tty.pid().into()) - before.0, before.1.elapsed());
+    table.figure("a key to its echo at 1,000 deltas a second", echo.median(), Amount::ms(10));
+    table.note("   … p99", echo.p99());
+    table.note("   … CPU in each second then", Amount::Time(used.div_f64(wall.as_secs_f64())));
+    let since = Instant::now();
+    tty.press("\x1b");
+    tty.wait_for("Agent interrupted");
+    let first = since.elapsed();
+    drop(tty);
+    let cuts = Samples::of(20, || {
+        place.succeed(&["prompt", "talks", "say@1000 begins\\thang here\nhang"]);
+        let (_, mut tty) = timed(&place, &["attach", "talks"], "begins    hang");
+        tty.wait_for("Esc interrupt");
+        let seen = tty.count("Agent interrupted");
+        let since = Instant::now();
+        tty.press("\x1b");
+        tty.wait_until("interrupted", |text| text.matches("Agent interrupted").count() > seen);
+        since.elapsed()
+    });
+    table.figure("Esc to `Agent interrupted` on the screen", cuts.median(), Amount::ms(15));
+    table.note("   … while it streams", Amount::Time(first));
+}
+
+/// How long it takes from the program's start until this is on the screen.
+fn timed(place: &Place, args: &[&str], text: &str) -> (Duration, Tty) {
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_holdpoint"));
+    command.arg("--state-dir");
+    command.arg(place.folder());
+    command.args(args);
+    command.env("TERM", "xterm-256color");
+    let since = Instant::now();
+    let tty = Tty::spawn(command);
+    tty.wait_for(text);
+    (since.elapsed(), tty)
+}
+
+/// The most bytes of memory that the program had at once.
+fn peak(tty: &Tty) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", tty.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
