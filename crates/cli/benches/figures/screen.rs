@@ -50,7 +50,8 @@ pub(crate) fn measure(table: &Table) {
     table.figure("idle hub, CPU in 10 s", Amount::Time(used), Amount::ms(20));
     drop(hub);
 
-    let words = "word ".repeat(30_000);
+    // As much as one argument may have.
+    let words = "word ".repeat(20_000);
     place.succeed(&["new", "--name", "talks", &format!("say@1000 {words}")]);
     let (_, mut tty) = timed(&place, &["attach", "talks"], "Esc interrupt");
     let before = (busy(tty.pid().into()), Instant::now());
