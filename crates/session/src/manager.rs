@@ -32,7 +32,7 @@ use crate::state::Refused;
 use crate::store::SessionStore;
 
 pub(crate) use delete::DeleteSession;
-pub(crate) use names::fresh_id;
+pub(crate) use names::{folder_name, fresh_id};
 pub(crate) use rename::RenameSession;
 pub(crate) use restore::mend;
 pub(crate) use shutdown::Shutdown;

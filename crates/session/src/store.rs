@@ -24,7 +24,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Makes the log of a new session.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if it can't be made.
+    /// [`StoreError::Taken`] if there is one, [`StoreError::Io`] if it can't be made.
     fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
 
     /// Opens the log of a session made before.
@@ -117,6 +117,12 @@ pub enum StoreError {
     #[error("there is no session {session}")]
     Unknown {
         /// What was named.
+        session: SessionId,
+    },
+    /// There is such a session already.
+    #[error("there is a session {session} already")]
+    Taken {
+        /// What was to be made.
         session: SessionId,
     },
     /// Someone else wrote to this session.

@@ -176,3 +176,41 @@ async fn t_u9_a_store_whose_folder_is_gone_is_told_and_goes_on_when_it_is_back()
     assert!(!session.snapshot().saved);
     assert!(events.facts().any(|fact| matches!(fact, Fact::TurnFinished { .. })));
 }
+
+/// Damage on a disk that is full: nothing can be salvaged, so nothing is touched, and that is said; with space, it is.
+#[tokio::test]
+async fn t_u3_a_salvage_without_space_leaves_everything_as_it_was_and_says_so() {
+    let Some(disk) = Disk::new(8) else { return };
+    let path = disk.path().join("sessions.db");
+    {
+        let harness = Harness::with(|engine| engine.store(Sqlite::open(disk.path()).unwrap()));
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        for _ in 0..3 {
+            assert!(prompt(&harness, &session, &mut events, 400_000).await);
+        }
+    }
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(db);
+    let mut bytes = fs::read(&path).unwrap();
+    // The header's list of tables.
+    bytes[100..200].fill(0xff);
+    fs::write(&path, &bytes).unwrap();
+    let ballast = disk.fill();
+    // SQLite needs a little to open anything at all.
+    let filled = fs::File::options().write(true).open(&ballast).unwrap();
+    filled.set_len(filled.metadata().unwrap().len() - 80 * 1024).unwrap();
+    drop(filled);
+    for _ in 0..2 {
+        let Err(error) = Sqlite::open(disk.path()) else { panic!("it was opened") };
+        let said = error.to_string();
+        assert!(said.contains(path.to_str().unwrap()) && said.contains("left as it is"), "{said}");
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        let left = fs::read_dir(disk.path()).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+        assert!(!left.into_iter().any(|name| name.contains("damaged") || name.contains("tmp")));
+    }
+    fs::remove_file(ballast).unwrap();
+    let store = Sqlite::open(disk.path()).unwrap();
+    assert_eq!(fs::read(&store.salvaged()[0].kept_at).unwrap(), bytes);
+}

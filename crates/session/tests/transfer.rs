@@ -156,3 +156,77 @@ async fn a_text_that_is_not_as_it_was_written_is_refused_with_its_line_and_chang
     text.extend(b"{\"seq\":\n");
     assert_eq!(refused(&text, "a line of garbage").await.0, 4);
 }
+
+/// A text of these lines behind the header, as one is that was written out.
+fn written(id: &str, facts: &[serde_json::Value]) -> Vec<u8> {
+    let header = json!({"format": "holdpoint-session", "version": 1, "id": id});
+    let lines = std::iter::once(&header).chain(facts).map(|line| format!("{line}\n")).collect::<String>();
+    let sum = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(lines.as_bytes()));
+    format!("{lines}{}\n", json!({"end": {"facts": facts.len(), "checkSum": sum}})).into_bytes()
+}
+
+/// The facts of a session that may do everything, as JSON.
+async fn unbound() -> (SessionId, Vec<serde_json::Value>) {
+    let folder = TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let harness = Harness::with(|engine| engine.store(store.clone()));
+    let session = harness.open().await;
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    session.rename("a name").await.unwrap();
+    let facts = facts(&store, session.id()).await;
+    (session.id().clone(), facts.iter().map(|fact| serde_json::to_value(fact).unwrap()).collect())
+}
+
+#[tokio::test]
+async fn a_number_above_the_bound_is_refused_with_its_line() {
+    let (id, facts) = unbound().await;
+    for number in [(1_u64 << 48) + 1, 1_000_000_000_000_000, 1 << 63, u64::MAX] {
+        let mut facts = facts.clone();
+        let last = facts.len() - 1;
+        facts[last]["seq"] = number.into();
+        let (line, what) = refused(&written(id.as_str(), &facts), "a large number").await;
+        assert_eq!((line, what.contains("is above")), (last as u64 + 2, true), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn an_imported_session_asks_and_its_name_stays_on_its_line() {
+    let (id, facts) = unbound().await;
+    let whole = serde_json::to_string(&facts).unwrap();
+    assert!(whole.contains(r#""policy":"all""#), "{whole}");
+    let whole =
+        whole.replace(r#""asks":"wait""#, r#""asks":"approve""#).replace(r#""name":""#, r#""name":"evil\n\u001b[2J"#);
+    let facts: Vec<serde_json::Value> = serde_json::from_str(&whole).unwrap();
+    let store = Memory::default();
+    assert_eq!(import(&store, &mut &written(id.as_str(), &facts)[..]).await.unwrap(), id);
+    let taken = self::facts(&store, &id).await;
+    let Some(Fact::SessionOpened { settings }) = taken[0].fact() else { panic!("{taken:?}") };
+    assert_eq!((settings.policy, settings.asks), (PolicyMode::Ask, holdpoint_common::AsksMode::Wait));
+    assert!(settings.rules.is_empty());
+    let folder = std::path::Path::new(&settings.workspace).file_name().unwrap();
+    assert_eq!(settings.name.as_str(), folder.to_str().unwrap());
+    assert_eq!(store.list().await.unwrap()[0].summary.name, id.as_str(), "as it was renamed");
+}
+
+#[tokio::test]
+async fn a_line_that_never_ends_is_refused() {
+    let mut text = std::io::BufReader::new(std::io::repeat(b' '));
+    let Err(ImportError::Line { line, what }) = import(&Memory::default(), &mut text).await else { panic!("taken") };
+    assert_eq!((line, what.contains("bytes")), (1, true), "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_that_come_at_once_each_get_an_id() {
+    let (id, facts) = unbound().await;
+    let text = written(id.as_str(), &facts);
+    let folder = TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let imports = (0..8).map(|_| {
+        let (store, text) = (store.clone(), text.clone());
+        tokio::spawn(async move { import(&store, &mut &text[..]).await.unwrap() })
+    });
+    let ids: std::collections::BTreeSet<_> =
+        futures_util::future::join_all(imports).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!((ids.len(), ids.contains(&id)), (8, true));
+}

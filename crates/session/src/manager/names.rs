@@ -1,5 +1,7 @@
 //! What sessions are called: fresh ones, and those that come back.
 
+use std::path::Path;
+
 use actix::prelude::*;
 use holdpoint_common::{MAX_SESSION_NAME, NameError, SessionId, check_name};
 
@@ -21,12 +23,13 @@ pub(crate) fn fresh_id() -> SessionId {
     text.parse().unwrap_or_else(|_| unreachable!("{text} is a session id"))
 }
 
-pub(super) fn folder_name(folder: &std::path::Path) -> String {
+/// The folder's name, if a session can be called that and still has room for a number.
+pub(crate) fn folder_name(folder: &Path) -> Option<String> {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-    let fits = |name: &String| check_name(name).is_ok();
+    let fits = |name: &String| name.len() + 8 <= MAX_SESSION_NAME && check_name(name).is_ok();
     let undotted = |name: &String| name.replace('.', "-");
     let named = name.as_ref().map(undotted).filter(fits);
-    name.filter(fits).or(named).unwrap_or_else(|| "session".to_owned())
+    name.filter(fits).or(named)
 }
 
 /// Refuses a name that is the id of a session, live or saved.
@@ -42,12 +45,13 @@ pub(super) async fn check_free(name: &str, store: &dyn SessionStore) -> Result<(
 /// A name: this one, or the folder's, numbered where taken.
 #[derive(Message)]
 #[rtype(result = "Result<String, SessionError>")]
-pub(super) struct NameFor(pub(super) Option<String>, pub(super) String);
+pub(super) struct NameFor(pub(super) Option<String>, pub(super) Option<String>);
 
 impl Handler<NameFor> for Manager {
     type Result = Result<String, SessionError>;
 
     fn handle(&mut self, NameFor(wanted, folder): NameFor, _: &mut Self::Context) -> Self::Result {
+        let folder = folder.unwrap_or_else(|| "session".to_owned());
         if let Some(wanted) = &wanted {
             check_name(wanted).map_err(Refused::Name)?;
         }

@@ -1,6 +1,7 @@
 //! A store that lasts as long as the process.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -39,9 +40,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl SessionStore for Memory {
     fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        let log = Arc::<MemoryLog>::default();
-        lock(&self.logs).insert(session.clone(), Arc::clone(&log));
-        ready(Ok(log as Arc<dyn SessionLog>)).boxed()
+        let made = match lock(&self.logs).entry(session.clone()) {
+            Entry::Occupied(_) => Err(StoreError::Taken { session: session.clone() }),
+            Entry::Vacant(place) => Ok(Arc::clone(place.insert(Arc::default())) as Arc<dyn SessionLog>),
+        };
+        ready(made).boxed()
     }
 
     fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {

@@ -46,8 +46,10 @@ pub struct Sqlite {
 /// What the store's threads share.
 struct Shared {
     path: PathBuf,
-    /// Taken when something was damaged, and to look whether it was.
+    /// Taken to look whether something was damaged, and while a new database is put in its place.
     salvaged: Mutex<Vec<Salvaged>>,
+    /// Why what is damaged could not be salvaged when that was tried last.
+    unsalvaged: Mutex<Option<String>>,
 }
 
 impl Shared {
@@ -56,10 +58,20 @@ impl Shared {
         self.salvaged().len()
     }
 
+    /// Salvages what is damaged; or leaves everything as it is, and says so. One thread at a time.
     fn salvage(&self) -> Result<(), StoreError> {
-        let mut salvaged = self.salvaged();
-        salvaged.push(salvage::salvage(&self.path)?);
-        Ok(())
+        let tried = salvage::rebuild(&self.path).and_then(|rebuilt| {
+            let mut salvaged = self.salvaged();
+            salvaged.push(rebuilt.swap(&self.path)?);
+            Ok(())
+        });
+        let tried = tried.map_err(|error| {
+            let database = self.path.display();
+            tracing::error!(%database, %error, "the store is damaged, and could not be salvaged: it is left as it is");
+            io_error(format!("{database} is damaged, could not be salvaged, and is left as it is: {error}"))
+        });
+        *self.unsalvaged.lock().unwrap_or_else(PoisonError::into_inner) = tried.as_ref().err().map(ToString::to_string);
+        tried
     }
 
     fn salvaged(&self) -> MutexGuard<'_, Vec<Salvaged>> {
@@ -75,7 +87,8 @@ impl Sqlite {
     /// folder or the database is another user's, the folder can be written by others, or the database be read. [`StoreError::Io`] if it can't be opened or made.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         place::make_folder(folder)?;
-        let shared = Arc::new(Shared { path: folder.join(FILE), salvaged: Mutex::default() });
+        let shared =
+            Arc::new(Shared { path: folder.join(FILE), salvaged: Mutex::default(), unsalvaged: Mutex::default() });
         place::make_file(&shared.path)?;
         let db = match schema::writer(&shared.path) {
             Err(StoreError::Damaged { .. }) => {
@@ -102,6 +115,12 @@ impl Sqlite {
         self.shared.salvaged().clone()
     }
 
+    /// Why what is damaged could not be salvaged, if that is so: it is left as it is.
+    #[must_use]
+    pub fn unsalvaged(&self) -> Option<String> {
+        self.shared.unsalvaged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn write(&self, what: writer::What) -> BoxFuture<'static, Result<u64, StoreError>> {
         let (done, result) = oneshot::channel();
         let sent = self.writes.send(writer::Job { what, done });
@@ -118,11 +137,12 @@ impl Sqlite {
         job: impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::Job + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let store = self.clone();
+        let seen = store.shared.generation();
         let first = store.read_once(&job);
         async move {
             match first.await {
                 Err(StoreError::Damaged { .. }) => {
-                    store.write(writer::What::Salvage).await?;
+                    store.write(writer::What::Salvage { seen }).await?;
                     store.read_once(&job).await
                 }
                 read => read,

@@ -1,17 +1,21 @@
 //! Into a store.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
+use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, Fact, Hold, SessionId, SessionStatus, SessionSummary};
+use holdpoint_common::{
+    AsksMode, Body, Delta, Event, Fact, Hold, PolicyMode, PolicyRules, SessionId, SessionSettings, SessionStatus,
+    SessionSummary, check_name,
+};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::error::SessionError;
-use crate::manager::{fresh_id, mend};
+use crate::manager::{folder_name, fresh_id, mend};
 use crate::state::State;
-use crate::store::{SessionStore, StoreError};
+use crate::store::{SessionLog, SessionStore, StoreError, end_of};
 
 /// Why a session was not taken in. Nothing has changed then.
 #[derive(Debug, Error)]
@@ -40,32 +44,44 @@ pub enum ImportError {
 }
 
 /// Takes a session in, under its own id if no other has it, else under a fresh one. Returns the id. What was open when
-/// it was written out is ended as after a restart.
+/// it was written out is ended as after a restart. Whatever it was allowed where it was written out, here it asks.
 ///
 /// # Errors
 /// [`ImportError`]: with the number of the line, if the text is not as it was written; or if the store fails.
 pub async fn import(store: &dyn SessionStore, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
     let Parsed { id: own, mut facts } = parse(text)?;
-    let id = free_id(store, &own).await?;
-    if id != own {
-        facts.iter_mut().for_each(|event| rename(Arc::make_mut(event), &id));
+    let (id, log) = create(store, &own).await?;
+    facts.iter_mut().for_each(|event| take_in(Arc::make_mut(event), &id));
+    let taken = save(&*log, facts).await;
+    if taken.is_err() {
+        // It may be there or not: it is not to be.
+        let _ = store.delete(&id).await;
     }
+    if taken? {
+        mend(store, &id).await.map_err(ImportError::Mend)?;
+    }
+    Ok(id)
+}
+
+/// Saves a session's facts, and says whether something of it is open.
+async fn save(log: &dyn SessionLog, facts: Vec<Arc<Event>>) -> Result<bool, ImportError> {
     let Some(state) = State::fold(&facts) else {
         return Err(ImportError::Line { line: 2, what: NO_OPENING.to_owned() });
     };
     let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) };
     let open = summary.status != SessionStatus::Idle || summary.hold != Hold::Off;
-    let log = store.create(&id).await?;
-    if let Err(error) = log.append(0, facts, summary).await {
-        // It may be there or not: it is not to be.
-        let _ = store.delete(&id).await;
-        return Err(error.into());
-    }
-    if open {
-        mend(store, &id).await.map_err(ImportError::Mend)?;
-    }
-    Ok(id)
+    log.append(0, facts, summary).await?;
+    Ok(open)
 }
+
+/// Bytes that a line has at most: four times what an answer has, unless more is set.
+const MAX_LINE: u64 = 64 << 20;
+
+/// Bytes that a text has at most: all its facts are held at once.
+const MAX_TEXT: u64 = 1 << 30;
+
+/// The highest number that a fact can have: far above what a session comes to, and all above it can still be counted.
+const MAX_NUMBER: u64 = 1 << 48;
 
 const NO_OPENING: &str = "the first fact is not the session's opening";
 
@@ -77,7 +93,7 @@ struct Parsed {
 
 /// Reads a whole text, or says where it is not as it was written.
 fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
-    let mut lines = Lines { text, number: 0, sum: Sum::default() };
+    let mut lines = Lines { text, number: 0, bytes: 0, sum: Sum::default() };
     let header = lines.due()?;
     let header: Header = lines.parse(&header)?;
     if header.format != FORMAT {
@@ -113,8 +129,12 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
 
 /// The number that an event ends with, if it can come after the one that ended with `last`.
 fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
+    let end = end_of(event);
     if event.seq <= last {
         return Err(format!("number {} is not above {last}", event.seq));
+    }
+    if end > MAX_NUMBER {
+        return Err(format!("number {end} is above {MAX_NUMBER}"));
     }
     match &event.body {
         Body::Fact(Fact::SessionOpened { settings }) if last == 0 && settings.id == *id => Ok(event.seq),
@@ -131,6 +151,8 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
 struct Lines<'a> {
     text: &'a mut (dyn BufRead + Send),
     number: u64,
+    /// What has been read.
+    bytes: u64,
     sum: Sum,
 }
 
@@ -139,9 +161,18 @@ impl Lines<'_> {
     fn next(&mut self) -> Result<Option<Vec<u8>>, ImportError> {
         let mut line = Vec::new();
         self.number += 1;
-        if self.text.read_until(b'\n', &mut line)? == 0 {
+        let (what, bound, left) = match MAX_TEXT - self.bytes {
+            left if left < MAX_LINE => ("the text", MAX_TEXT, left),
+            _ => ("the line", MAX_LINE, MAX_LINE),
+        };
+        // One more than there may be, to tell.
+        if (&mut *self.text).take(left + 1).read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
         }
+        if line.len() as u64 > left {
+            return Err(self.wrong(format!("{what} has more than {bound} bytes")));
+        }
+        self.bytes += line.len() as u64;
         self.sum.add(&line);
         match line.pop() {
             Some(b'\n') => Ok(Some(line)),
@@ -164,23 +195,38 @@ impl Lines<'_> {
     }
 }
 
-/// The session's own id, or a fresh one if there is such a session.
-async fn free_id(store: &dyn SessionStore, own: &SessionId) -> Result<SessionId, StoreError> {
+/// Makes a log under the session's own id, or under a fresh one if there is such a session.
+async fn create(store: &dyn SessionStore, own: &SessionId) -> Result<(SessionId, Arc<dyn SessionLog>), StoreError> {
     let mut id = own.clone();
     loop {
-        match store.open(&id).await {
-            Err(StoreError::Unknown { .. }) => return Ok(id),
+        match store.create(&id).await {
+            Ok(log) => return Ok((id, log)),
+            Err(StoreError::Taken { .. }) => id = fresh_id(),
             Err(error) => return Err(error),
-            Ok(_) => id = fresh_id(),
         }
     }
 }
 
-/// Makes an event one of another session: wherever it names its own.
-fn rename(event: &mut Event, id: &SessionId) {
+/// Makes an event one of the session of this id, wherever it names its own; and takes from it what a text has no say in:
+/// what runs here unasked is for the user here to say, and a name has to stay on its line.
+fn take_in(event: &mut Event, id: &SessionId) {
     let Body::Fact(fact) = &mut event.body else { return };
     match fact {
-        Fact::SessionOpened { settings } => settings.id = id.clone(),
+        Fact::SessionOpened { settings } => {
+            let name = Some(std::mem::take(&mut settings.name)).filter(|name| check_name(name).is_ok());
+            let folder = || folder_name(Path::new(&settings.workspace));
+            *settings = SessionSettings {
+                id: id.clone(),
+                name: name.or_else(folder).unwrap_or_else(|| id.to_string()),
+                workspace: std::mem::take(&mut settings.workspace),
+                model: std::mem::take(&mut settings.model),
+                asks: AsksMode::Wait,
+                policy: PolicyMode::Ask,
+                rules: PolicyRules::default(),
+                max_steps: settings.max_steps,
+            };
+        }
+        Fact::SessionRenamed { name, .. } if check_name(name).is_err() => *name = id.to_string(),
         Fact::AskRaised { ask } => ask.id.session = id.clone(),
         Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => ask.session = id.clone(),
         Fact::TurnFinished { receipt: Some(receipt), .. } => {

@@ -183,3 +183,26 @@ async fn t_u3_flipped_bits_are_never_taken_for_facts() {
         before.with(&format!("flip {round}"), &bytes).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t_u3_damage_that_many_find_at_once_is_salvaged_once() {
+    let before = Before::new().await;
+    let path = before.folder.path().join("sessions.db");
+    let store = Sqlite::open(before.folder.path()).unwrap();
+    // Under a store that is open, in the same file: what was read of it is read anew.
+    let mut bytes = before.bytes.clone();
+    let middle = bytes.len() / 2 / 4_096 * 4_096;
+    bytes[4_096..middle].fill(0x5a);
+    fs::write(&path, &bytes).unwrap();
+    let reads = (0..16).map(|n| {
+        let (store, session) = (store.clone(), before.sessions[n % 6].0.clone());
+        tokio::spawn(async move {
+            let _ = store.list().await;
+            if let Ok(log) = store.open(&session).await {
+                let _ = log.read(0..u64::MAX, None).await;
+            }
+        })
+    });
+    futures_util::future::join_all(reads).await;
+    assert_eq!(store.salvaged().len(), 1);
+}

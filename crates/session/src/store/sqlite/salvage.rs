@@ -1,10 +1,11 @@
 //! A damaged database: kept aside, and what can be read of it written into a new one.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+use std::{fs, io};
 
 use holdpoint_common::SessionId;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::rows::{around_damage, check_sum, draft};
@@ -24,40 +25,100 @@ pub struct Salvaged {
     pub damaged: Vec<SessionId>,
 }
 
-/// Moves the database aside and makes a new one with all that can be read.
-pub(super) fn salvage(path: &Path) -> Result<Salvaged, StoreError> {
+/// A new database with all that can be read of a damaged one, beside it.
+pub(super) struct Rebuilt {
+    at: PathBuf,
+    salvaged: Salvaged,
+}
+
+/// Builds a new database of what can be read. The damaged one stays as it is, and where.
+pub(super) fn rebuild(path: &Path) -> Result<Rebuilt, StoreError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
     let kept_at = path.with_extension(format!("damaged-{now}.db"));
-    fs::rename(path, &kept_at)?;
-    // What was committed last may still be in the log beside it.
-    for log in ["-wal", "-shm"] {
-        let beside = |path: &Path| PathBuf::from(format!("{}{log}", path.display()));
-        match fs::rename(beside(path), beside(&kept_at)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
+    let rebuilt = Rebuilt {
+        at: path.with_extension("salvage-tmp"),
+        salvaged: Salvaged { kept_at, whole: Vec::new(), damaged: Vec::new() },
+    };
+    rebuilt.remove();
+    place::make_file(&rebuilt.at)?;
+    fill(path, rebuilt)
+}
+
+fn fill(path: &Path, mut rebuilt: Rebuilt) -> Result<Rebuilt, StoreError> {
+    let mut copy_all = || -> Result<(), StoreError> {
+        let Rebuilt { at, salvaged } = &mut rebuilt;
+        let mut new = schema::writer(at)?;
+        // Read and write: the log beside it has to be gone through.
+        if let Ok(old) = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            // What was committed last stays where it is.
+            let _ = old.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+            let transaction = new.transaction()?;
+            for session in sessions(&old) {
+                let whole = copy(&old, &transaction, &session)?;
+                copy_draft(&old, &transaction, &session)?;
+                let list = if whole { &mut salvaged.whole } else { &mut salvaged.damaged };
+                list.push(session);
+            }
+            transaction.commit()?;
+        }
+        // All of it in the one file that is moved.
+        Ok(new.pragma_update(None, "journal_mode", "DELETE")?)
+    };
+    let copied = copy_all();
+    if copied.is_err() {
+        rebuilt.remove();
+    }
+    copied.map(|()| rebuilt)
+}
+
+impl Rebuilt {
+    /// Puts it in the place of the damaged one, which is kept aside. If that fails, the damaged one is in its place.
+    pub(super) fn swap(self, path: &Path) -> Result<Salvaged, StoreError> {
+        let swapped = self.try_swap(path);
+        if swapped.is_err() {
+            let kept_at = &self.salvaged.kept_at;
+            for log in LOGS {
+                let _ = fs::rename(beside(kept_at, log), beside(path, log));
+            }
+            let _ = fs::remove_file(kept_at);
+            self.remove();
+        }
+        swapped?;
+        let Salvaged { kept_at, whole, damaged } = &self.salvaged;
+        tracing::error!(
+            kept_at = %kept_at.display(), whole = whole.len(), ?damaged,
+            "the store was damaged: what could be read was taken over"
+        );
+        Ok(self.salvaged)
+    }
+
+    fn try_swap(&self, path: &Path) -> io::Result<()> {
+        let kept_at = &self.salvaged.kept_at;
+        // At no moment is there none: that would be taken for a new store.
+        fs::hard_link(path, kept_at)?;
+        // What was committed last may still be in the log beside it.
+        for log in LOGS {
+            match fs::rename(beside(path, log), beside(kept_at, log)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        fs::rename(&self.at, path)
+    }
+
+    fn remove(&self) {
+        for file in [self.at.clone(), beside(&self.at, LOGS[0]), beside(&self.at, LOGS[1])] {
+            // There may be none.
+            let _ = fs::remove_file(file);
         }
     }
-    place::make_file(path)?;
-    let mut new = schema::writer(path)?;
-    let mut salvaged = Salvaged { kept_at, whole: Vec::new(), damaged: Vec::new() };
-    // Read and write: the log beside it has to be gone through.
-    let old = Connection::open_with_flags(&salvaged.kept_at, OpenFlags::SQLITE_OPEN_READ_WRITE);
-    if let Ok(old) = old {
-        let transaction = new.transaction()?;
-        for session in sessions(&old) {
-            let whole = copy(&old, &transaction, &session)?;
-            copy_draft(&old, &transaction, &session)?;
-            let list = if whole { &mut salvaged.whole } else { &mut salvaged.damaged };
-            list.push(session);
-        }
-        transaction.commit()?;
-    }
-    let Salvaged { kept_at, whole, damaged } = &salvaged;
-    tracing::error!(
-        kept_at = %kept_at.display(), whole = whole.len(), ?damaged,
-        "the store was damaged: what could be read was taken over"
-    );
-    Ok(salvaged)
+}
+
+/// What SQLite keeps beside a database.
+const LOGS: [&str; 2] = ["-wal", "-shm"];
+
+fn beside(path: &Path, log: &str) -> PathBuf {
+    PathBuf::from(format!("{}{log}", path.display()))
 }
 
 /// Every session that can still be found, by either table.

@@ -43,8 +43,10 @@ pub(super) enum What {
     Delete {
         session: SessionId,
     },
-    /// A reader has found damage.
-    Salvage,
+    /// A reader has found damage, in the database of this generation or a later one.
+    Salvage {
+        seen: usize,
+    },
 }
 
 /// Writes until nobody can send any more.
@@ -79,17 +81,18 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, group: &[Job]) -> Result<Results, StoreError> {
-        let found = group.iter().any(|job| matches!(job.what, What::Salvage));
-        let result = match found {
-            true => Err(StoreError::Damaged { message: "a reader has found it so".to_owned() }),
-            false => self.connected().and_then(|db| write(db, group)),
-        };
-        match result {
-            Err(StoreError::Damaged { .. }) => {
-                self.db = None;
-                self.shared.salvage()?;
-                self.connected().and_then(|db| write(db, group))
-            }
+        // One that is replaced since is not the one that was found damaged.
+        let now = self.shared.generation();
+        if group.iter().any(|job| matches!(job.what, What::Salvage { seen } if seen == now))
+            && let Err(error) = self.salvage()
+        {
+            return Ok(group.iter().map(|_| Err(error.clone())).collect());
+        }
+        match self.connected().and_then(|db| write(db, group)) {
+            Err(StoreError::Damaged { .. }) => match self.salvage() {
+                Ok(()) => self.connected().and_then(|db| write(db, group)),
+                Err(error) => Ok(group.iter().map(|_| Err(error.clone())).collect()),
+            },
             Err(error) => {
                 // What was wrong may be gone with a fresh start: a full disk, a folder that was moved away.
                 self.db = None;
@@ -97,6 +100,11 @@ impl Writer<'_> {
             }
             written => written,
         }
+    }
+
+    fn salvage(&mut self) -> Result<(), StoreError> {
+        self.db = None;
+        self.shared.salvage()
     }
 
     fn connected(&mut self) -> Result<&mut Connection, StoreError> {
@@ -124,7 +132,9 @@ fn write(db: &mut Connection, group: &[Job]) -> Result<Results, StoreError> {
     let mut results = Vec::with_capacity(group.len());
     for job in group {
         results.push(match write_one(&transaction, job) {
-            Err(error @ (StoreError::Conflict { .. } | StoreError::Unknown { .. })) => Err(error),
+            Err(error @ (StoreError::Conflict { .. } | StoreError::Taken { .. } | StoreError::Unknown { .. })) => {
+                Err(error)
+            }
             other => Ok(other?),
         });
     }
@@ -138,8 +148,11 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
         What::Create { session, opened } => {
             let id = session.as_str();
             let opened = i64::try_from(opened.0).unwrap_or(i64::MAX);
-            db.prepare_cached("INSERT INTO sessions (id, opened) VALUES (?1, ?2)")?.execute(params![id, opened])?;
-            Ok(0)
+            let insert = "INSERT INTO sessions (id, opened) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+            match db.prepare_cached(insert)?.execute(params![id, opened])? {
+                0 => Err(StoreError::Taken { session: session.clone() }),
+                _ => Ok(0),
+            }
         }
         What::Append { session, after, facts, summary } => {
             let id = session.as_str();
@@ -194,6 +207,6 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
             if known == 0 { Err(unknown(session)) } else { Ok(0) }
         }
         // Done before anything is written.
-        What::Salvage => Ok(0),
+        What::Salvage { .. } => Ok(0),
     }
 }
