@@ -26,7 +26,7 @@ pub(super) async fn of(host: &Host) -> DaemonStatus {
         clients: load.clients,
         queued_prompts: load.queued_prompts,
         saved: load.saved,
-        damaged: host.store.salvaged().iter().map(damage).collect(),
+        damaged: host.store.salvaged().iter().map(damage).chain(host.store.unsalvaged()).collect(),
     }
 }
 
