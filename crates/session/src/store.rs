@@ -74,7 +74,7 @@ pub trait SessionLog: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<(), StoreError>>;
 
     /// The facts with numbers in `range`, in order; with `newest`, only that many of the last ones. In the place of one
-    /// that can't be read stands a [`Delta::Gap`](holdpoint_common::Delta::Gap) of its number.
+    /// that can't be read stands a [`Delta::Gap`] of its number.
     ///
     /// # Errors
     /// [`StoreError::Io`] if they can't be read; the reader is told of a gap.
