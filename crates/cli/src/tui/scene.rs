@@ -38,7 +38,7 @@ impl Scene {
     /// The hub, with no sessions yet.
     pub(super) fn hub() -> Self {
         let began = Instant::now();
-        let me = Me { pid: OWN, folder: "/work/project".to_owned() };
+        let me = Me { pid: OWN, folder: "/code/project".to_owned() };
         let now = Moment { instant: began, time: Timestamp(BEGIN) };
         let state = State::new(me, Screen::default(), Keymap::default(), now);
         Self { state, snapshot: snapshot("alpha"), began, passed: Duration::ZERO, seq: 0 }
@@ -196,7 +196,7 @@ pub(super) fn snapshot(name: &str) -> Snapshot {
     let settings = SessionSettings {
         id: name.parse().unwrap(),
         name: name.to_owned(),
-        workspace: "/work/project".to_owned(),
+        workspace: "/code/project".to_owned(),
         model: "rehearsal".to_owned(),
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,

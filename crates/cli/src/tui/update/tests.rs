@@ -218,14 +218,14 @@ fn m_e1_resume_is_this_folders_newest_in_which_something_was_said() {
         );
     };
     let resumes = |scene: &Scene| scene.state.hub.resumable().map(|session| session.name.clone());
-    said(&mut scene, "fresh", 90, "/work/project", false);
+    said(&mut scene, "fresh", 90, "/code/project", false);
     assert_eq!(resumes(&scene), None);
     assert!(!scene.screen(80, 24).contains("Resume"));
     said(&mut scene, "far", 80, "/elsewhere", true);
     assert_eq!(resumes(&scene).as_deref(), Some("far"));
     assert!(scene.screen(80, 24).contains("Resume far in /elsewhere"));
-    said(&mut scene, "old", 10, "/work/project", true);
-    said(&mut scene, "new", 20, "/work/project", true);
+    said(&mut scene, "old", 10, "/code/project", true);
+    said(&mut scene, "new", 20, "/code/project", true);
     assert_eq!(resumes(&scene).as_deref(), Some("new"));
 }
 

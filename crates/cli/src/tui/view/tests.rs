@@ -16,7 +16,7 @@ fn shows(name: &str, scene: &mut Scene) {
     }
 }
 
-const HOSTILE: &str = "echo \\u{1b}[2Jsafe\\u{202e}evil\\u{0}\nrm -rf / # second line\n\nin /work/project";
+const HOSTILE: &str = "echo \\u{1b}[2Jsafe\\u{202e}evil\\u{0}\nrm -rf / # second line\n\nin /code/project";
 
 fn worked() -> Scene {
     let mut scene = Scene::session();
@@ -150,8 +150,8 @@ fn session_confirming_a_long_diff() {
 #[test]
 fn session_confirming_with_always_and_others_behind() {
     let mut scene = Scene::session();
-    scene.turn("Go.").confirms("cargo test\n\nin /work/project");
-    scene.snapshot.asks[0].always = Some("shell in /work/project: cargo test".to_owned());
+    scene.turn("Go.").confirms("cargo test\n\nin /code/project");
+    scene.snapshot.asks[0].always = Some("shell in /code/project: cargo test".to_owned());
     let behind = ask(90, pause(PauseKind::Confirm, "ls"), Timestamp(0));
     scene.snapshot.asks.push(behind);
     scene.state.session.as_mut().unwrap().asking = None;
