@@ -80,6 +80,8 @@ pub mod shown;
 pub mod testing;
 mod tool;
 mod walk;
+#[cfg(feature = "web")]
+pub mod web;
 mod workspace;
 
 // Writing a tool.

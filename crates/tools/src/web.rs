@@ -1,0 +1,3 @@
+//! The web: a real browser, where it may go, and what is read of its pages.
+
+pub mod guard;
