@@ -37,6 +37,10 @@ pub(crate) struct OpenArgs {
     /// Ends a turn after so many steps (requests to the model); 0 for no limit
     #[arg(long, value_name = "N")]
     max_steps: Option<u32>,
+
+    /// Ends a turn before its next request once it has used so many tokens; 0 for no limit
+    #[arg(long, value_name = "N")]
+    max_turn_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -82,7 +86,8 @@ impl OpenArgs {
             .asks(asks)
             .policy(self.policy.mode(config))
             .rules(self.policy.rules(config))
-            .max_steps(self.max_steps.unwrap_or(config.max_steps));
+            .max_steps(self.max_steps.unwrap_or(config.max_steps))
+            .max_turn_tokens(self.max_turn_tokens.unwrap_or(config.max_turn_tokens));
         Ok(match &self.name {
             Some(name) => open.name(name),
             None => open,

@@ -120,6 +120,6 @@ fn fresh(config: Config, folder: PathBuf) -> Fresh {
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
         let open = OpenSession::in_folder(&folder).model(catalog.default_name().name);
         let open = open.asks(config.asks.unwrap_or(AsksMode::Wait)).policy(config.policy);
-        Ok(open.rules(config.rules.clone()).max_steps(config.max_steps))
+        Ok(open.rules(config.rules.clone()).max_steps(config.max_steps).max_turn_tokens(config.max_turn_tokens))
     })
 }

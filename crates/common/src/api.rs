@@ -74,6 +74,9 @@ pub struct OpenRequest {
     /// The most steps one turn may take; 0 for no limit.
     #[serde(default)]
     pub max_steps: u32,
+    /// The most tokens one turn may take, of requests and answers together; 0 for no limit.
+    #[serde(default)]
+    pub max_turn_tokens: u64,
     /// What the client brings along for it.
     #[serde(default)]
     pub supplies: Supplies,

@@ -34,6 +34,9 @@ pub struct Config {
     pub asks: Option<AsksMode>,
     /// The most steps (model requests) one turn may take; 0 for no limit.
     pub max_steps: u32,
+    /// The most tokens one turn may take, of requests and answers together; 0 for no limit. Looked at before each
+    /// request: the one that comes to it is the last.
+    pub max_turn_tokens: u64,
     /// Where a hold of a run stands: `iteration`, at the end of the one it is in, or `step`.
     pub hold_at: HoldAt,
     /// What models are told about themselves, instead of what is built in. A workspace's `AGENTS.md` is added to it.

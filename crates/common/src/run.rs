@@ -40,7 +40,8 @@ pub enum HoldAt {
     Step,
 }
 
-/// What a run may take. Looked at between iterations: none is cut for it.
+/// What a run may take. None of it cuts an iteration: tokens and time are looked at before every request to the model,
+/// iterations when one is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunLimits {
@@ -175,34 +176,51 @@ impl Run {
         Self { failures, cut, ..self.clone() }
     }
 
-    /// What it was granted and has come to, if there is such a thing.
+    /// What it has come to between two iterations, if it has come to a limit.
     #[must_use]
     pub fn reached(&self, now: Timestamp) -> Option<RunLimit> {
-        let RunLimits { iterations, tokens, time_ms } = self.limits;
-        let over = |limit: Option<NonZeroU64>, is: u64| limit.map(NonZeroU64::get).filter(|limit| is >= *limit);
-        // One that was cut is still to be finished.
-        let iteration = u64::from(self.progress.iteration).saturating_sub(u64::from(self.cut));
-        let worked = u64::try_from(self.progress.worked(now).as_millis()).unwrap_or(u64::MAX);
         let failures = Some(self.failures).filter(|count| *count >= RUN_FAILURES);
         failures
             .map(|count| RunLimit::Failures { count })
-            .or_else(|| over(iterations, iteration).map(|count| RunLimit::Iterations { count }))
-            .or_else(|| over(tokens, self.progress.tokens).map(|count| RunLimit::Tokens { count }))
-            .or_else(|| over(time_ms, worked).map(|ms| RunLimit::Time { ms }))
+            .or_else(|| granted(self.limits.iterations, self.iterated()).map(|count| RunLimit::Iterations { count }))
+            .or_else(|| self.spent(now))
     }
 
-    /// Grants as much again of what it has come to.
-    pub fn extend(&mut self, reached: RunLimit) {
-        let granted = self.settings.limits;
+    /// What it has come to within an iteration, if it has come to a limit: tokens or time.
+    #[must_use]
+    pub fn spent(&self, now: Timestamp) -> Option<RunLimit> {
+        granted(self.limits.tokens, self.progress.tokens)
+            .map(|count| RunLimit::Tokens { count })
+            .or_else(|| granted(self.limits.time_ms, self.worked_ms(now)).map(|ms| RunLimit::Time { ms }))
+    }
+
+    /// Grants as much again of what it has come to: as often as it takes, for one request may use more than a grant.
+    pub fn extend(&mut self, reached: RunLimit, now: Timestamp) {
+        let (iterated, worked) = (self.iterated(), self.worked_ms(now));
+        let again = self.settings.limits;
         self.failures = 0;
-        let (limit, again) = match reached {
-            RunLimit::Iterations { .. } => (&mut self.limits.iterations, granted.iterations),
-            RunLimit::Tokens { .. } => (&mut self.limits.tokens, granted.tokens),
-            RunLimit::Time { .. } => (&mut self.limits.time_ms, granted.time_ms),
+        let (limit, again, is) = match reached {
+            RunLimit::Iterations { .. } => (&mut self.limits.iterations, again.iterations, iterated),
+            RunLimit::Tokens { .. } => (&mut self.limits.tokens, again.tokens, self.progress.tokens),
+            RunLimit::Time { .. } => (&mut self.limits.time_ms, again.time_ms, worked),
             RunLimit::Failures { .. } => return,
         };
-        *limit = limit.zip(again).map(|(limit, again)| limit.saturating_add(again.get()));
+        *limit = again.map(|again| again.saturating_mul(NonZeroU64::MIN.saturating_add(is / again)));
     }
+
+    /// Iterations that are over. One that was cut is still to be finished.
+    fn iterated(&self) -> u64 {
+        u64::from(self.progress.iteration).saturating_sub(u64::from(self.cut))
+    }
+
+    fn worked_ms(&self, now: Timestamp) -> u64 {
+        u64::try_from(self.progress.worked(now).as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The limit, if it is reached.
+fn granted(limit: Option<NonZeroU64>, is: u64) -> Option<u64> {
+    limit.map(NonZeroU64::get).filter(|limit| is >= *limit)
 }
 
 /// How a run ended.

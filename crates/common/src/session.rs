@@ -89,6 +89,9 @@ pub struct SessionSettings {
     pub rules: PolicyRules,
     /// The most steps one turn may take; 0 for no limit.
     pub max_steps: u32,
+    /// The most tokens one turn may take, of requests and answers together; 0 for no limit.
+    #[serde(default)]
+    pub max_turn_tokens: u64,
 }
 
 /// A session at one moment. Everything in it follows from the events up to `seq`.

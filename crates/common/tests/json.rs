@@ -62,6 +62,7 @@ fn settings() -> SessionSettings {
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
         max_steps: 0,
+        max_turn_tokens: 0,
     }
 }
 

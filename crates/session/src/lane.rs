@@ -36,6 +36,8 @@ pub(crate) enum Passage {
     Call,
     /// The user said no to the call; the reason is for the model.
     Denied(String),
+    /// The turn has taken what it may, and ends; what that is.
+    Limit(String),
     /// Begin nothing any more.
     Cut,
 }

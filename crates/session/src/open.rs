@@ -15,6 +15,7 @@ pub struct OpenSession {
     pub(crate) policy: PolicyMode,
     pub(crate) rules: PolicyRules,
     pub(crate) max_steps: u32,
+    pub(crate) max_turn_tokens: u64,
 }
 
 impl OpenSession {
@@ -28,6 +29,7 @@ impl OpenSession {
             policy: PolicyMode::default(),
             rules: PolicyRules::default(),
             max_steps: 0,
+            max_turn_tokens: 0,
         }
     }
 
@@ -59,5 +61,10 @@ impl OpenSession {
     /// Ends a turn after so many steps; 0 for no limit.
     pub fn max_steps(self, max_steps: u32) -> Self {
         Self { max_steps, ..self }
+    }
+
+    /// Ends a turn that has used so many tokens, before its next request; 0 for no limit.
+    pub fn max_turn_tokens(self, max_turn_tokens: u64) -> Self {
+        Self { max_turn_tokens, ..self }
     }
 }

@@ -15,9 +15,7 @@ use std::sync::Arc;
 
 use actix::WeakRecipient;
 use futures_util::FutureExt;
-use holdpoint_common::{
-    ContextFill, EndedProcesses, ItemId, Outcome, SessionSettings, StoppedTool, ToolCall, TurnId, Usage,
-};
+use holdpoint_common::{ContextFill, EndedProcesses, ItemId, Outcome, StoppedTool, ToolCall, TurnId, Usage};
 use holdpoint_tools::{Background, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -44,7 +42,6 @@ pub(crate) struct TurnJob {
     pub(crate) step: u32,
     /// The calls of its last step that have no result yet: it goes on with them.
     pub(crate) standing: Vec<ToolCall>,
-    pub(crate) settings: Arc<SessionSettings>,
     pub(crate) outfit: Arc<Outfit>,
     pub(crate) toolbox: Toolbox,
     /// The session's background jobs.
@@ -62,14 +59,13 @@ pub(crate) struct TurnJob {
 pub(crate) async fn run(job: TurnJob) {
     let lane = job.lane.clone();
     let _alive = job.alive.clone();
-    let TurnJob { turn, iteration, first_item, step, standing, settings, outfit, toolbox, .. } = job;
+    let TurnJob { turn, iteration, first_item, step, standing, outfit, toolbox, .. } = job;
     let TurnJob { background, cancel, lane: to_actor, asks, alive, .. } = job;
     let specs = toolbox.specs().cloned().collect();
     let system = project::system_prompt(&outfit.system, outfit.workspace.root()).await;
     let runner = Runner {
         turn,
         before: if iteration { Changes::of(&outfit.workspace).await } else { None },
-        settings,
         outfit,
         specs,
         system,
@@ -125,7 +121,6 @@ struct Runner {
     turn: TurnId,
     /// In a run: what had changed in the workspace before.
     before: Option<Changes>,
-    settings: Arc<SessionSettings>,
     outfit: Arc<Outfit>,
     specs: Arc<[ToolSpec]>,
     /// What the model is told about itself in this turn, the project's words included.
@@ -196,11 +191,11 @@ impl Runner {
 
     async fn steps(&mut self, mut step: u32, toolbox: &mut Toolbox) -> End {
         loop {
-            if self.settings.max_steps > 0 && step == self.settings.max_steps {
-                let error = Some(format!("the limit of {step} steps is reached"));
-                return End { outcome: Outcome::Limit, error, ..End::default() };
-            }
-            let Passage::Step(history) = self.gate(Gate::Step).await else { return End::of(Outcome::Interrupted) };
+            let history = match self.gate(Gate::Step).await {
+                Passage::Step(history) => history,
+                Passage::Limit(reason) => return End { error: Some(reason), ..End::of(Outcome::Limit) },
+                Passage::Call | Passage::Denied(_) | Passage::Cut => return End::of(Outcome::Interrupted),
+            };
             step += 1;
             let span = tracing::info_span!("step", step);
             if let Some(end) = self.step(history, toolbox).instrument(span).await {

@@ -31,6 +31,7 @@ fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
         max_steps: 0,
+        max_turn_tokens: 0,
     };
     event(seq, Fact::SessionOpened { settings })
 }

@@ -101,6 +101,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
         max_steps: 0,
+        max_turn_tokens: 0,
     };
     let text = "some words ".repeat(bytes / 11);
     let fact = |n: u64| {

@@ -202,6 +202,7 @@ pub(super) fn snapshot(name: &str) -> Snapshot {
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
         max_steps: 0,
+        max_turn_tokens: 0,
     };
     Snapshot {
         settings: Arc::new(settings),

@@ -78,6 +78,19 @@ fn failures_and_limits_are_1() {
 }
 
 #[test]
+fn t_l13_a_cap_on_tokens_is_a_flag_and_a_key() {
+    let world = World::new();
+    let script = "shell: true\n---\nsay Never.";
+    let ran = world.play(&["--policy", "all", "--max-turn-tokens", "1"], script).code(1);
+    assert!(!ran.out.contains("Never") && ran.err.contains("the limit of 1 tokens is reached: "), "{ran:#?}");
+    world.config("max_turn_tokens = 1\n");
+    let ran = world.play(&["--policy", "all"], script).code(1);
+    assert!(!ran.out.contains("Never") && ran.err.contains("the limit of 1 tokens is reached: "), "{ran:#?}");
+    let ran = world.play(&["--policy", "all", "--max-turn-tokens", "0"], script).code(0);
+    assert!(ran.out.contains("Never"), "{ran:#?}");
+}
+
+#[test]
 fn what_is_wrong_with_the_command_line_is_2_and_says_what_to_do() {
     let world = World::new();
     for (args, what) in [

@@ -64,6 +64,7 @@ impl SessionActor {
                 },
             )),
             GateReply::Denied { reason } => Some(Action::Pass(key, Passage::Denied(reason))),
+            GateReply::Limit { reason } => Some(Action::Pass(key, Passage::Limit(reason))),
             GateReply::Cut => Some(Action::Pass(key, Passage::Cut)),
         };
         let moved = !decision.facts.is_empty();

@@ -50,7 +50,6 @@ impl SessionActor {
             first_item: self.state.next_item(),
             step,
             standing,
-            settings: self.state.settings().clone(),
             outfit: self.outfit.clone(),
             toolbox,
             background: self.background.clone(),

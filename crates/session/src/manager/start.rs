@@ -55,6 +55,7 @@ pub(super) async fn open(
         policy: open.policy,
         rules: open.rules,
         max_steps: open.max_steps,
+        max_turn_tokens: open.max_turn_tokens,
     };
     let outfit = Arc::new(base.outfit(model, &settings, open.workspace, supplies)?);
     let log = base.store.create(&settings.id).await?;

@@ -48,6 +48,7 @@ impl RemoteSessions {
             policy: open.policy,
             rules: open.rules,
             max_steps: open.max_steps,
+            max_turn_tokens: open.max_turn_tokens,
             supplies: (*self.0.supplies).clone(),
         };
         let snapshot: Arc<Snapshot> = self.0.post("/v1/sessions", &request).await?;

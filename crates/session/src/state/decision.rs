@@ -160,6 +160,11 @@ pub enum GateReply {
         /// What the model is told.
         reason: String,
     },
+    /// The turn has taken what it may: it ends.
+    Limit {
+        /// What it has come to.
+        reason: String,
+    },
     /// Begin nothing any more.
     Cut,
 }

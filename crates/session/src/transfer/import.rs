@@ -224,6 +224,7 @@ fn take_in(event: &mut Event, id: &SessionId) {
                 policy: PolicyMode::Ask,
                 rules: PolicyRules::default(),
                 max_steps: settings.max_steps,
+                max_turn_tokens: settings.max_turn_tokens,
             };
         }
         Fact::SessionRenamed { name, .. } if check_name(name).is_err() => *name = id.to_string(),

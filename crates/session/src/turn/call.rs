@@ -62,7 +62,7 @@ impl Runner {
         match self.gate_in(order, Gate::Tool { call: call.id, clearance }).await {
             Passage::Call => self.run_tool(call, tool).await,
             Passage::Denied(why) => CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) },
-            Passage::Step(_) | Passage::Cut => {
+            Passage::Step(_) | Passage::Limit(_) | Passage::Cut => {
                 let why = "not run: the turn was interrupted".to_owned();
                 CallEnd { tool: Some(tool), ..unrun(ToolStatus::Interrupted, why) }
             }

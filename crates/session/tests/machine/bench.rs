@@ -35,6 +35,7 @@ impl Bench {
             policy: PolicyMode::Ask,
             rules: holdpoint_common::PolicyRules::default(),
             max_steps: 0,
+            max_turn_tokens: 0,
         };
         let body = Body::Fact(Fact::SessionOpened { settings });
         let first = Arc::new(Event { seq: 1, at: Timestamp(1), turn: None, step: None, body });

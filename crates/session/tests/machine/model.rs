@@ -261,8 +261,14 @@ impl Model {
         } else if run.limits[0].is_some_and(|limit| done >= limit) {
             Some(Limit::Iterations)
         } else {
-            run.limits[1].filter(|limit| run.tokens >= *limit).map(|_| Limit::Tokens)
+            self.spent()
         }
+    }
+
+    /// What it has come to in the middle of an iteration.
+    fn spent(&self) -> Option<Limit> {
+        let run = self.run.as_ref()?;
+        run.limits[1].filter(|limit| run.tokens >= *limit).map(|_| Limit::Tokens)
     }
 
     /// Goes on with a run between two turns, unless it has come to a limit.
@@ -281,12 +287,15 @@ impl Model {
     fn grant(&mut self) {
         let (Some(limit), Some(run)) = (self.limit.take(), &mut self.run) else { return };
         run.failures = 0;
-        let of = match limit {
-            Limit::Iterations => 0,
-            Limit::Tokens => 1,
+        let (of, is) = match limit {
+            Limit::Iterations => (0, u64::from(run.iteration) - u64::from(run.cut)),
+            Limit::Tokens => (1, run.tokens),
             Limit::Failures => return,
         };
-        run.limits[of] = run.limits[of].zip(run.grants[of]).map(|(limit, again)| limit + again);
+        let (Some(limit), Some(again)) = (&mut run.limits[of], run.grants[of]) else { return };
+        while *limit <= is {
+            *limit += again;
+        }
     }
 
     fn change_tasks(&mut self, request: &TaskRequest) -> String {
@@ -404,9 +413,11 @@ impl Model {
         if let Some(run) = self.run.as_mut().filter(|_| self.hold == HoldShown::Standing) {
             run.waiting = false;
         }
+        if self.hold == HoldShown::Off {
+            self.grant();
+        }
         if self.hold == HoldShown::Off && self.at == At::Idle && self.run.is_some() {
             if before != HoldShown::Off {
-                self.grant();
                 self.go_on(false);
             }
         } else if self.hold == HoldShown::Off && self.at == At::Idle {
@@ -488,8 +499,12 @@ impl Model {
 
     fn step(&mut self) -> String {
         let at_steps = self.run.as_ref().is_none_or(|run| run.steps);
-        if self.hold == HoldShown::Requested && self.step > 0 && at_steps {
-            self.hold = HoldShown::Standing;
+        match (self.hold, self.spent()) {
+            (HoldShown::Requested, spent) if spent.is_some() || (self.step > 0 && at_steps) => {
+                self.hold = HoldShown::Standing;
+            }
+            (HoldShown::Off, Some(spent)) => (self.hold, self.limit) = (HoldShown::Standing, Some(spent)),
+            _ => {}
         }
         if self.hold == HoldShown::Standing {
             return "Wait".to_owned();

@@ -42,6 +42,10 @@ impl Runs {
                 ensure!(*resumed == self.cut, "resumed: {resumed}, cut: {}", self.cut);
                 (self.iteration, self.cut) = (*iteration, false);
             }
+            Fact::StepStarted => {
+                let spent = seen.before.run().and_then(|run| run.spent(event.at));
+                ensure!(spent.is_none(), "a request beyond {spent:?}");
+            }
             Fact::PromptDelivered { iteration, .. } => {
                 ensure!(*iteration == self.iteration, "delivered to {iteration}, it is in {}", self.iteration);
             }

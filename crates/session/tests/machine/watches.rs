@@ -615,7 +615,10 @@ impl Watch for Holds {
             };
             let boundary = match seen.input {
                 Input::Hold { .. } | Input::Toggle { .. } => matches!(before.phase(), Phase::Idle),
-                Input::Gate { gate: Gate::Step, .. } => before.turn().is_some_and(|turn| turn.step > 0),
+                Input::Gate { gate: Gate::Step, .. } => {
+                    let spent = before.run().is_some_and(|run| run.spent(Timestamp(seen.bench.now)).is_some());
+                    spent || before.turn().is_some_and(|turn| turn.step > 0)
+                }
                 Input::Report { .. } => !after.snapshot(0, 0, true).queue.is_empty() || after.run().is_some(),
                 Input::Restored { .. } | Input::Shutdown => *cause == HoldCause::Restored,
                 Input::Prompt { .. }

@@ -55,6 +55,7 @@ pub(super) fn reply(reply: &Reply) -> String {
         Reply::Gate(GateReply::Go) => "Go".to_owned(),
         Reply::Gate(GateReply::Wait) => "Wait".to_owned(),
         Reply::Gate(GateReply::Denied { reason }) => format!("Denied `{reason}`"),
+        Reply::Gate(GateReply::Limit { reason }) => format!("Limit `{reason}`"),
         Reply::Gate(GateReply::Cut) => "Cut".to_owned(),
         Reply::Noted => "Noted".to_owned(),
         Reply::Stale => "Stale".to_owned(),

@@ -20,13 +20,14 @@ pub(super) async fn list(AnyCaller(caller): AnyCaller) -> Result<Reply<SessionLi
 
 /// `POST sessions`
 pub(super) async fn open(caller: Caller, Body(request): Body<OpenRequest>) -> Result<Reply<Arc<Snapshot>>, Fault> {
-    let OpenRequest { workspace, name, model, asks, policy, rules, max_steps, supplies } = request;
+    let OpenRequest { workspace, name, model, asks, policy, rules, max_steps, max_turn_tokens, supplies } = request;
     // The daemon's own folder means nothing to a client.
     if !Path::new(&workspace).is_absolute() {
         let message = "the path is not absolute".to_owned();
         return Err(SessionError::Workspace { path: workspace, message }.into());
     }
-    let mut open = OpenSession::in_folder(workspace).asks(asks).policy(policy).rules(rules).max_steps(max_steps);
+    let open = OpenSession::in_folder(workspace).asks(asks).policy(policy).rules(rules);
+    let mut open = open.max_steps(max_steps).max_turn_tokens(max_turn_tokens);
     if let Some(name) = name {
         open = open.name(name);
     }

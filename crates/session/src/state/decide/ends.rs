@@ -119,8 +119,7 @@ impl Draft<'_> {
         let waits = !self.state.queue.is_empty() || run.is_some();
         match &self.state.hold {
             Hold::Requested { by, .. } if waits => {
-                let cause = HoldCause::User { by: by.clone() };
-                self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
+                self.stand(HoldCause::User { by: by.clone() });
             }
             Hold::Requested { .. } => self.facts.push(Fact::HoldChanged { hold: Hold::Off }),
             Hold::Standing { .. } => {}

@@ -1,7 +1,7 @@
 //! What a runner is told at its gates.
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause, TurnId,
+    AnsweredBy, Ask, AskCloseCause, AskOrigin, AsksMode, CallId, Fact, Hold, HoldAt, HoldCause, SessionSettings, TurnId,
 };
 
 use super::Draft;
@@ -21,18 +21,37 @@ impl Draft<'_> {
         }
     }
 
+    /// Before every request to the model: whether there may be one more.
     pub(super) fn step_gate(&mut self, turn: &Turn) -> GateReply {
-        match &self.state.hold {
-            Hold::Standing { .. } => GateReply::Wait,
-            Hold::Requested { by, .. } if turn.step > 0 && self.holds_at_steps() => {
-                let cause = HoldCause::User { by: by.clone() };
-                self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
-                GateReply::Wait
+        if let Some(reason) = self.turn_limit(turn) {
+            return GateReply::Limit { reason };
+        }
+        let spent = self.state.run.as_ref().and_then(|run| run.spent(self.moment.now));
+        let cause = match (&self.state.hold, spent) {
+            (Hold::Standing { .. }, _) => return GateReply::Wait,
+            (Hold::Requested { by, .. }, spent) if spent.is_some() || (turn.step > 0 && self.holds_at_steps()) => {
+                HoldCause::User { by: by.clone() }
             }
-            Hold::Requested { .. } | Hold::Off => {
+            (Hold::Off, Some(reached)) => HoldCause::Limit { reached },
+            (Hold::Requested { .. } | Hold::Off, _) => {
                 self.facts.push(Fact::StepStarted);
-                GateReply::Go
+                return GateReply::Go;
             }
+        };
+        self.stand(cause);
+        GateReply::Wait
+    }
+
+    /// What the turn may take and has come to, if there is such a thing.
+    fn turn_limit(&self, turn: &Turn) -> Option<String> {
+        let SessionSettings { max_steps, max_turn_tokens, .. } = *self.state.settings;
+        let used = turn.usage.total();
+        if max_steps > 0 && turn.step >= max_steps {
+            Some(format!("the limit of {max_steps} steps is reached"))
+        } else if max_turn_tokens > 0 && used >= max_turn_tokens {
+            Some(format!("the limit of {max_turn_tokens} tokens is reached: {used} are used"))
+        } else {
+            None
         }
     }
 

@@ -25,13 +25,14 @@ impl Draft<'_> {
             (_, Hold::Off) => {}
             (Phase::Idle, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => {
                 self.facts.push(Fact::HoldChanged { hold: Hold::Off });
-                match &self.state.run {
-                    Some(run) => self.release_run(run, hold),
+                match self.grant(hold) {
+                    Some(run) => self.go_on(&run),
                     None => self.start_next(),
                 }
             }
-            (Phase::Running(_) | Phase::Interrupting(..), Hold::Requested { .. } | Hold::Standing { .. }) => {
+            (Phase::Running(_) | Phase::Interrupting(..), hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => {
                 self.facts.push(Fact::HoldChanged { hold: Hold::Off });
+                self.grant(hold);
             }
         }
         // A run may have come to its next limit with it.
@@ -39,6 +40,11 @@ impl Draft<'_> {
             Some(Fact::HoldChanged { hold }) => hold.clone(),
             _ => Hold::Off,
         }))
+    }
+
+    /// The session stops here until it is released.
+    pub(super) fn stand(&mut self, cause: HoldCause) {
+        self.facts.push(Fact::HoldChanged { hold: Hold::Standing { cause, since: self.moment.now } });
     }
 
     pub(super) fn toggle(&mut self, shown: HoldShown, by: Who) -> Result<Reply, Refused> {

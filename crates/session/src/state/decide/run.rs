@@ -2,8 +2,7 @@
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    CutCause, Fact, Hold, HoldCause, Outcome, Run, RunEnd, RunLimit, RunProgress, RunSettings, TaskRequest, Timestamp,
-    Who,
+    CutCause, Fact, Hold, HoldCause, Outcome, Run, RunEnd, RunProgress, RunSettings, TaskRequest, Timestamp, Who,
 };
 
 use super::Draft;
@@ -86,7 +85,7 @@ impl Draft<'_> {
     /// Goes on with a run whose turn is over: now, after a wait, or not before it is released.
     pub(super) fn iterate(&mut self, run: &Run, outcome: Outcome) {
         if let Some(reached) = run.reached(self.moment.now) {
-            return self.hold_run(reached);
+            return self.stand(HoldCause::Limit { reached });
         }
         if run.failures == 0 || !matches!(outcome, Outcome::Failed | Outcome::Panicked) {
             return self.start_iteration(run);
@@ -96,21 +95,21 @@ impl Draft<'_> {
         self.effects.push(Effect::Wait { iteration: run.progress.iteration, wait_ms });
     }
 
-    fn hold_run(&mut self, reached: RunLimit) {
-        let hold = Hold::Standing { cause: HoldCause::Limit { reached }, since: self.moment.now };
-        self.facts.push(Fact::HoldChanged { hold });
-    }
-
-    /// Goes on with a run that is released while no turn is open; what held it was `hold`.
-    pub(super) fn release_run(&mut self, run: &Run, hold: &Hold) {
-        let mut run = run.clone();
+    /// Grants the run as much again of what it was held for, if `hold` was for a limit. Returns the run as it then is.
+    pub(super) fn grant(&mut self, hold: &Hold) -> Option<Run> {
+        let mut run = self.state.run.clone()?;
         if let Hold::Standing { cause: HoldCause::Limit { reached }, .. } = hold {
-            run.extend(*reached);
+            run.extend(*reached, self.moment.now);
             self.facts.push(Fact::RunExtended { limits: run.limits });
         }
+        Some(run)
+    }
+
+    /// Goes on with a run that is released between two iterations.
+    pub(super) fn go_on(&mut self, run: &Run) {
         match run.reached(self.moment.now) {
-            Some(reached) => self.hold_run(reached),
-            None => self.start_iteration(&run),
+            Some(reached) => self.stand(HoldCause::Limit { reached }),
+            None => self.start_iteration(run),
         }
     }
 
