@@ -2,6 +2,8 @@
 //! all, and the next request is one that the strictest server takes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
+use std::time::Instant;
+
 use holdpoint_common::{AssistantMessage, Delta, Fact, Limits, Outcome, ToolResult, ToolStatus};
 use holdpoint_session::history::GO_ON;
 use holdpoint_session::testing::{Finished, Recorder};
@@ -170,35 +172,44 @@ async fn t_l4_an_answer_that_breaks_again_ends_the_turn() {
     world.server.assert_no_violations();
 }
 
-#[tokio::test]
-async fn t_l13_a_broken_answer_gets_no_step_beyond_the_cap() {
-    let world = World::start(Wire::OpenAi);
-    let mut talk = world.open_with(|open| open.max_steps(1)).await;
-    world.server.reply(Reply::stream().say("half").cut());
-    assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Limit);
-    assert_eq!(world.server.requests().len(), 1);
+/// A server that is silent, in every way, on every wire.
+fn silences() -> impl Iterator<Item = (Wire, Reply)> {
+    let silences = || [Reply::no_headers(), Reply::silence(), Reply::stream().keep_alive()];
+    Wire::ALL.into_iter().flat_map(move |wire| silences().map(|silent| (wire, silent)))
 }
 
 #[tokio::test]
-async fn t_l5_silence_ends_and_can_be_interrupted() {
-    let silences = [Reply::no_headers(), Reply::silence(), Reply::stream().keep_alive()];
-    let all = Wire::ALL.into_iter().flat_map(|wire| silences.clone().map(|silent| (wire, silent)));
+async fn t_l5_silence_ends_at_its_limit() {
+    let ends = |(wire, silent)| async move {
+        let world = World::with(wire, "", |limits| Limits { model_silence_s: 1, ..limits });
+        let mut talk = world.open().await;
+        world.server.reply(silent);
+        let end = turn(&mut talk, "go").await;
+        assert_eq!(end.outcome, Outcome::Failed);
+        assert!(end.error.unwrap().contains("silent for 1 s"), "{wire:?}");
+    };
     // Side by side, for each lasts a second.
-    futures_util::future::join_all(all.map(|(wire, silent)| silence(wire, silent))).await;
+    futures_util::future::join_all(silences().map(ends)).await;
 }
 
-async fn silence(wire: Wire, silent: Reply) {
-    let world = World::with(wire, "", |limits| Limits { model_silence_s: 1, ..limits });
-    let mut talk = world.open().await;
-    world.server.reply(silent.clone()).reply(silent);
-    let end = turn(&mut talk, "go").await;
-    assert_eq!(end.outcome, Outcome::Failed);
-    assert!(end.error.unwrap().contains("silent for 1 s"), "{wire:?}");
-
-    talk.session.prompt("go").await.unwrap();
-    talk.events.until_new("a step", |event| matches!(event.fact()?, Fact::StepStarted).then_some(())).await;
-    talk.session.interrupt(None).await.unwrap();
-    assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Interrupted, "{wire:?}");
+#[tokio::test]
+async fn t_l5_silence_is_interrupted_without_waiting_for_its_limit() {
+    for (wire, silent) in silences() {
+        // The limit is beyond all patience: what ends the turn is the interrupt.
+        let world = World::with(wire, "", |limits| Limits { model_silence_s: 86_400, ..limits });
+        let mut talk = world.open().await;
+        world.server.reply(silent).reply(Reply::text(["done"]));
+        talk.session.prompt("go").await.unwrap();
+        let asked = world.server.request(0);
+        assert_eq!(asked.prompt().as_deref(), Some("go"));
+        let before = Instant::now();
+        talk.session.interrupt(None).await.unwrap();
+        let end = talk.events.turn_finished().await;
+        assert_eq!((end.outcome, end.error), (Outcome::Interrupted, None), "{wire:?}");
+        assert!(world.server.dropped(0) >= before, "{wire:?}: the connection ends with it");
+        assert_eq!(turn(&mut talk, "and now?").await.outcome, Outcome::Done, "{wire:?}");
+        world.server.assert_no_violations();
+    }
 }
 
 /// Arguments that no call may run with.
