@@ -1,8 +1,14 @@
 //! The program's own log, for whoever looks for a fault: `HOLDPOINT_LOG`.
 
+mod debug;
+
 use std::io::{self, Write};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::FilterExt;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::error::CliError;
 
@@ -24,9 +30,18 @@ pub(crate) fn levels() -> Result<Option<EnvFilter>, CliError> {
 /// reading of one number.
 pub(crate) fn start() -> Result<(), CliError> {
     let Some(levels) = levels()? else { return Ok(()) };
-    let log = tracing_subscriber::fmt().with_env_filter(levels).with_ansi(false).log_internal_errors(false);
-    log.with_writer(|| Quiet).init();
+    write(levels, || Quiet);
     Ok(())
+}
+
+/// Writes what these levels let through, and all that is debugged, from now on.
+pub(crate) fn write<W>(levels: EnvFilter, to: W)
+where
+    W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
+{
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).log_internal_errors(false).with_writer(to);
+    let lines = lines.with_filter(levels.or(debug::Debugged));
+    tracing_subscriber::registry().with(debug::Marks.with_filter(debug::sessions())).with(lines).init();
 }
 
 /// Standard error, for as long as somebody reads it: a log nobody reads any more must not disturb the work.

@@ -1,6 +1,6 @@
 //! What answers, calls and results say in one line, for every client of a terminal.
 
-use holdpoint_common::{Answer, ToolCall};
+use holdpoint_common::{Answer, Fact, ToolCall};
 use holdpoint_tools::shown::{line, prose_line};
 
 /// Characters of a line that sums something up.
@@ -28,6 +28,18 @@ pub(crate) fn said(answer: &Answer) -> String {
         }
         Answer::Cancel => "declined".to_owned(),
     }
+}
+
+/// What a change of the session's settings comes to.
+pub(crate) fn setting(fact: &Fact) -> Option<String> {
+    let (what, by) = match fact {
+        Fact::SessionRenamed { name, by } => (format!("renamed to {}", prose_line(name)), by),
+        Fact::ModelChanged { model, by } => (format!("from the next turn on its model is {}", prose_line(model)), by),
+        Fact::DebugChanged { enabled: true, by } => ("logged at debug level".to_owned(), by),
+        Fact::DebugChanged { enabled: false, by } => ("no longer logged at debug level".to_owned(), by),
+        _ => return None,
+    };
+    Some(format!("{what} ({})", prose_line(&by.to_string())))
 }
 
 /// The first line of a text, and how many more there are.

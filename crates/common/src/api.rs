@@ -13,6 +13,8 @@
 //! | `POST sessions/{id}/{hold,release}` | | [`Hold`](crate::Hold) |
 //! | `POST sessions/{id}/toggle` | [`ToggleRequest`] | [`Hold`](crate::Hold) |
 //! | `POST sessions/{id}/rename` | [`RenameRequest`] | nothing |
+//! | `POST sessions/{id}/model` | [`ModelRequest`] | nothing |
+//! | `POST sessions/{id}/debug` | [`DebugRequest`] | nothing |
 //! | `POST sessions/{id}/close` | | nothing |
 //! | `GET sessions/{id}/events` | [`EventsQuery`] | a stream: [`StreamFrame`] |
 //! | `GET sessions/{what}/log` | | JSON lines, as exported |
@@ -39,7 +41,7 @@ use crate::id::{AskId, PromptId, SessionId, TurnId};
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::run::{HoldAt, RunLimits};
 use crate::session::{SessionSummary, Snapshot};
-use crate::supplies::Supplies;
+use crate::supplies::{ModelSupplies, Supplies};
 use crate::time::Timestamp;
 use crate::turn::{Outcome, Receipt};
 
@@ -204,6 +206,25 @@ pub struct ToggleRequest {
 pub struct RenameRequest {
     /// The new name.
     pub name: String,
+}
+
+/// Gives a session another model, from its next turn on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelRequest {
+    /// As `PROVIDER/NAME`, or `PROVIDER` for its default.
+    pub model: String,
+    /// How models are reached: what the client brings along for it. Without it, as the engine was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supplies: Option<ModelSupplies>,
+}
+
+/// Has a session logged at debug level, or not any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DebugRequest {
+    /// Whether it is to be.
+    pub enabled: bool,
 }
 
 /// How a client attaches.

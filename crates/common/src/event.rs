@@ -110,6 +110,20 @@ pub enum Fact {
         /// Who gave it.
         by: Who,
     },
+    /// The session was given another model, from its next turn on.
+    ModelChanged {
+        /// The model, as `provider/name`.
+        model: String,
+        /// Who gave it.
+        by: Who,
+    },
+    /// The session is to be looked at closely, or not any more: whether it is logged at debug level.
+    DebugChanged {
+        /// Whether it is.
+        enabled: bool,
+        /// Who wants it.
+        by: Who,
+    },
     /// A prompt was accepted and waits for its turn.
     PromptAccepted {
         /// Its name.
@@ -303,6 +317,7 @@ impl Fact {
             Self::JobStarted { job } => job.command.len(),
             Self::FilesChanged { paths } => paths.iter().map(|path| size_of_val(path) + path.len()).sum(),
             Self::SessionRenamed { name, .. } => name.len(),
+            Self::ModelChanged { model, .. } => model.len(),
             Self::RunStarted { run, .. } => run.goal.len(),
             Self::TaskAdded { title, .. } => title.len(),
             Self::NoteTaken { note } => note.text.len(),

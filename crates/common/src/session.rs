@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ use crate::usage::{ContextFill, Usage};
 /// Bytes that a session's name may have.
 pub const MAX_SESSION_NAME: usize = 255;
 
-/// Characters that a session's title may have.
+/// Characters that a session's title, and the last line said in it, may have.
 pub const MAX_TITLE: usize = 200;
 
 /// Whether a session can be called this: one line that shows, of at most [`MAX_SESSION_NAME`] bytes, that can't be taken
@@ -98,16 +99,25 @@ pub struct SessionSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
-    /// What it was opened with, under the name it has now.
+    /// What it was opened with, under the name and with the model that it has now.
     pub settings: Arc<SessionSettings>,
     /// The first line of its first prompt until it is renamed; without either, its name.
     pub title: String,
+    /// The last line that its model has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<String>,
     /// The number of the last event.
     pub seq: u64,
     /// What it is doing.
     pub status: SessionStatus,
     /// Since when.
     pub since: Timestamp,
+    /// How long it has worked in all, in milliseconds: without the time it waited, was asking or was held.
+    #[serde(default)]
+    pub worked_ms: u64,
+    /// It works now, and has since then; that is not yet counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_since: Option<Timestamp>,
     /// The open turn.
     pub turn: Option<TurnId>,
     /// Its step, counted from 1.
@@ -145,21 +155,34 @@ pub struct Snapshot {
     pub clients: usize,
     /// Everything up to `seq` is saved.
     pub saved: bool,
+    /// It is logged at debug level.
+    #[serde(default)]
+    pub is_debug_enabled: bool,
 }
 
 impl Snapshot {
+    /// How long it has worked in all, as of now.
+    #[must_use]
+    pub fn worked(&self, now: Timestamp) -> Duration {
+        Duration::from_millis(self.worked_ms) + self.working_since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
     /// Whether nothing but the number of the last event tells this from `other`.
     #[must_use]
     pub fn differs_in_number_only(&self, other: &Self) -> bool {
         // What was taken from the same place is the same; so nothing of size is compared while text streams.
-        let Self { settings, title, seq: _, status, since, turn, step, asks, hold, queue, jobs, .. } = self;
-        let Self { last_turn, last_run, run, tasks, notes, usage, context, files_modified, clients, saved, .. } = self;
+        let Self { settings, title, last_line, seq: _, status, since, worked_ms, working_since, .. } = self;
+        let Self { turn, step, asks, hold, queue, jobs, last_turn, last_run, run, tasks, notes, .. } = self;
+        let Self { usage, context, files_modified, clients, saved, is_debug_enabled, .. } = self;
         *status == other.status
             && *since == other.since
+            && *worked_ms == other.worked_ms
+            && *working_since == other.working_since
             && *turn == other.turn
             && *step == other.step
             && *clients == other.clients
             && *saved == other.saved
+            && *is_debug_enabled == other.is_debug_enabled
             && *usage == other.usage
             && *context == other.context
             && *hold == other.hold
@@ -171,6 +194,7 @@ impl Snapshot {
             && (Arc::ptr_eq(tasks, &other.tasks) || *tasks == other.tasks)
             && (Arc::ptr_eq(notes, &other.notes) || *notes == other.notes)
             && *title == other.title
+            && *last_line == other.last_line
             && (Arc::ptr_eq(settings, &other.settings) || *settings == other.settings)
             && (Arc::ptr_eq(files_modified, &other.files_modified) || *files_modified == other.files_modified)
             && *queue == other.queue
@@ -213,6 +237,9 @@ pub struct SessionSummary {
     pub name: String,
     /// The first line of its first prompt until it is renamed; without either, its name.
     pub title: String,
+    /// The last line that its model has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<String>,
     /// It has an actor now.
     pub live: bool,
     /// What it is doing.
@@ -243,6 +270,7 @@ impl From<&Snapshot> for SessionSummary {
             id: snapshot.settings.id.clone(),
             name: snapshot.settings.name.clone(),
             title: snapshot.title.clone(),
+            last_line: snapshot.last_line.clone(),
             live: true,
             status: snapshot.status,
             since: snapshot.since,

@@ -131,6 +131,8 @@ fn facts() -> Vec<Fact> {
         Fact::SessionRestored { cause: RestoreCause::Unloaded },
         Fact::SessionClosed { by: who() },
         Fact::SessionRenamed { name: "payments".into(), by: who() },
+        Fact::ModelChanged { model: "openai/gpt-5".into(), by: who() },
+        Fact::DebugChanged { enabled: true, by: who() },
         Fact::PromptAccepted { prompt: PromptId(1), text: "go".into(), by: Who::named("run") },
         Fact::PromptReturned { prompt: PromptId(2), text: "later".into() },
         Fact::PromptDelivered { prompt: PromptId(2), iteration: 3 },
@@ -274,9 +276,12 @@ fn sessions() {
         context: Some(ContextFill { tokens: 15, limit: 100_000 }),
         settings: Arc::new(settings()),
         title: "fix it".into(),
+        last_line: Some("It is fixed.".into()),
         seq: 99,
         status: SessionStatus::Paused,
         since: NOW,
+        worked_ms: 1_500,
+        working_since: None,
         turn: Some(TurnId(2)),
         step: Some(1),
         asks: vec![ask()],
@@ -292,6 +297,7 @@ fn sessions() {
         files_modified: Arc::new(["a.txt".to_owned()].into()),
         clients: 2,
         saved: true,
+        is_debug_enabled: true,
     };
     let summary = SessionSummary::from(&snapshot);
     insta::assert_snapshot!(

@@ -6,10 +6,12 @@
 mod ask;
 mod client;
 mod close;
+mod debug;
 mod draft;
 mod gate;
 mod hold;
 mod interrupt;
+mod model;
 mod outbox;
 mod prompt;
 mod rename;
@@ -44,8 +46,10 @@ pub(crate) use client::{Attach, Attached, ClientQueue, Older};
 #[cfg(feature = "test-support")]
 pub(crate) use close::PanicNow;
 pub(crate) use close::{Close, Shutdown, Unload};
+pub(crate) use debug::ChangeDebug;
 pub(crate) use hold::{Hold, Release, ToggleHold};
 pub(crate) use interrupt::{Interrupt, Interrupted};
+pub(crate) use model::ChangeModel;
 pub(crate) use prompt::Prompt;
 pub(crate) use rename::Rename;
 pub(crate) use run::StartRun;
@@ -184,6 +188,7 @@ impl SessionActor {
         let mut events = numbered.clone();
         if self.state.status() != self.told {
             self.told = self.state.status();
+            tracing::debug!(status = %self.told, "status");
             let (turn, step) = (self.state.turn().map(|turn| turn.id), None);
             let body = Body::Delta(Delta::Status { status: self.told });
             events.push(Arc::new(Event { seq: self.number(ctx), at, turn, step, body }));
@@ -269,6 +274,9 @@ impl Actor for SessionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         self.outfit.workspace.files().recall(self.state.files_seen().cloned());
+        if self.state.is_debug_enabled() {
+            self.log_debug(true);
+        }
         self.show(self.state.snapshot(self.numbers.start.saturating_sub(1), 0, true));
         if let Some(Restored { cause, draft }) = self.restored.take() {
             // `Restored` is never refused.

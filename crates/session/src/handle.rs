@@ -237,6 +237,32 @@ impl SessionHandle {
         }
     }
 
+    /// Gives it another model, `PROVIDER/NAME`, or `PROVIDER` for its default: from its next turn on. It is found as the
+    /// client of this handle reaches models.
+    ///
+    /// # Errors
+    /// [`SessionError::Model`] if there is no such model, or no key for it; [`SessionError`] if the session is closed.
+    pub async fn change_model(&self, model: impl Into<String>) -> Result<(), SessionError> {
+        match &self.0 {
+            Way::Local(session) => session.change_model(model.into()).await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.change_model(model.into()).await,
+        }
+    }
+
+    /// Has it logged at debug level, or not any more: its `tracing` span, `session`, has the field `debug`, by which a
+    /// subscriber tells (the program's log does). Stays until it is changed; the snapshot says what it is.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the session is closed.
+    pub async fn change_debug(&self, enabled: bool) -> Result<(), SessionError> {
+        match &self.0 {
+            Way::Local(session) => session.change_debug(enabled).await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.change_debug(enabled).await,
+        }
+    }
+
     /// Ends the session: its turn is cut, its asks are answered, its processes end, its actor stops, its name
     /// is free. The session stays saved. Returns when all that is done.
     ///

@@ -4,6 +4,7 @@ mod catalogs;
 mod delete;
 mod find;
 mod load;
+mod model;
 mod names;
 mod rename;
 mod restore;
@@ -32,6 +33,7 @@ use crate::state::Refused;
 use crate::store::SessionStore;
 
 pub(crate) use delete::DeleteSession;
+pub(crate) use model::ChangeModel;
 pub(crate) use names::{folder_name, fresh_id};
 pub(crate) use rename::RenameSession;
 pub(crate) use restore::mend;

@@ -27,6 +27,7 @@ pub(crate) struct Base {
 }
 
 /// What one session works with.
+#[derive(Clone)]
 pub(crate) struct Outfit {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) workspace: Arc<Workspace>,

@@ -32,6 +32,10 @@ pub struct State {
     settings: Arc<SessionSettings>,
     /// The first line of the first prompt, or the name it was given since.
     title: Option<String>,
+    /// The last line that the model has said.
+    last_line: Option<String>,
+    /// It is logged at debug level.
+    debug: bool,
     /// When it was first opened.
     opened: Timestamp,
     /// The number of the last fact, and its time.
@@ -39,6 +43,9 @@ pub struct State {
     last_at: Timestamp,
     /// Since when the status is what it is.
     since: Timestamp,
+    /// How long it has worked, in milliseconds, and since when it does.
+    worked_ms: u64,
+    working_since: Option<Timestamp>,
     phase: Phase,
     /// Open asks, in the order they were raised.
     asks: VecDeque<Ask>,
@@ -149,10 +156,14 @@ impl State {
         Some(Self {
             settings: Arc::new(settings.clone()),
             title: None,
+            last_line: None,
+            debug: false,
             opened: first.at,
             last: first.seq,
             last_at: first.at,
             since: first.at,
+            worked_ms: 0,
+            working_since: None,
             phase: Phase::Idle,
             asks: VecDeque::new(),
             settled: BTreeMap::new(),
@@ -189,7 +200,7 @@ impl State {
         facts.iter().for_each(|fact| self.apply(fact));
     }
 
-    /// What the session was opened with, under the name it has now.
+    /// What the session was opened with, under the name and with the model that it has now.
     #[must_use]
     pub fn settings(&self) -> &Arc<SessionSettings> {
         &self.settings
@@ -205,6 +216,12 @@ impl State {
     #[must_use]
     pub fn opened(&self) -> Timestamp {
         self.opened
+    }
+
+    /// Whether it is logged at debug level.
+    #[must_use]
+    pub fn is_debug_enabled(&self) -> bool {
+        self.debug
     }
 
     /// The number of the last fact.
@@ -312,9 +329,12 @@ impl State {
         Snapshot {
             settings: Arc::clone(&self.settings),
             title: self.title.clone().unwrap_or_else(|| self.settings.name.clone()),
+            last_line: self.last_line.clone(),
             seq,
             status: self.status(),
             since: self.since,
+            worked_ms: self.worked_ms,
+            working_since: self.working_since,
             turn: self.turn().map(|turn| turn.id),
             step: self.turn().map(|turn| turn.step).filter(|step| *step > 0),
             asks: self.asks.iter().cloned().collect(),
@@ -331,6 +351,7 @@ impl State {
             files_modified: Arc::clone(&self.files_modified),
             clients,
             saved,
+            is_debug_enabled: self.debug,
         }
     }
 
@@ -342,6 +363,8 @@ impl State {
             | Fact::SessionRestored { .. }
             | Fact::SessionClosed { .. }
             | Fact::SessionRenamed { .. }
+            | Fact::ModelChanged { .. }
+            | Fact::DebugChanged { .. }
             | Fact::PromptAccepted { .. }
             | Fact::PromptReturned { .. }
             | Fact::RunStarted { .. }

@@ -51,6 +51,7 @@ fn summary(session: &SessionId, title: &str) -> SessionSummary {
         id: session.clone(),
         name: "demo".into(),
         title: title.to_owned(),
+        last_line: None,
         live: false,
         status: SessionStatus::Idle,
         since: Timestamp(1),

@@ -50,8 +50,7 @@ pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliE
     let builder = NonBlockingBuilder::default().buffered_lines_limit(WAITING).thread_name("holdpoint-log");
     let (writer, guard) = builder.finish(rolling);
     let lost = writer.error_counter();
-    let log = tracing_subscriber::fmt().with_env_filter(levels).with_ansi(false).log_internal_errors(false);
-    log.with_writer(writer).init();
+    crate::log::write(levels, writer);
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tracing::error!(%panic, "a panic");

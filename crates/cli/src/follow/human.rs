@@ -10,7 +10,7 @@ use holdpoint_common::{
 use holdpoint_tools::shown::{line, prose, prose_line};
 
 use super::{asked, runs};
-use crate::said::{said, shorten, sum_up, title};
+use crate::said::{said, setting, shorten, sum_up, title};
 use crate::ui::{Style, Ui};
 
 /// Bytes of a tool's output that may wait for the end of their line.
@@ -184,8 +184,8 @@ impl Human {
                     ui.line(Style::Bold, &format!("⏸ PAUSED ({})", prose_line(&cause.to_string())))
                 }
             },
-            Fact::SessionRenamed { name, by } => {
-                ui.line(Style::Dim, &format!("renamed to {} ({})", prose_line(name), prose_line(&by.to_string())))
+            Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
+                ui.line(Style::Dim, &setting(fact).unwrap_or_default())
             }
             Fact::TurnFinished { .. } => self.ended(at, fact, ui),
             Fact::SessionRestored { cause } => match cause {

@@ -64,6 +64,8 @@ impl Iterations {
             | Fact::RunExtended { .. }
             | Fact::RunFinished { .. }
             | Fact::SessionRenamed { .. }
+            | Fact::ModelChanged { .. }
+            | Fact::DebugChanged { .. }
             | Fact::SessionRestored { .. } => self.human.show(event, ui),
             _ => Ok(()),
         }

@@ -207,9 +207,12 @@ pub(super) fn snapshot(name: &str) -> Snapshot {
     Snapshot {
         settings: Arc::new(settings),
         title: name.to_owned(),
+        last_line: None,
         seq: 0,
         status: SessionStatus::Idle,
         since: Timestamp(BEGIN),
+        worked_ms: 0,
+        working_since: None,
         turn: None,
         step: None,
         asks: vec![],
@@ -226,6 +229,7 @@ pub(super) fn snapshot(name: &str) -> Snapshot {
         files_modified: Arc::default(),
         clients: 1,
         saved: true,
+        is_debug_enabled: false,
     }
 }
 

@@ -13,7 +13,7 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
 use crate::follow::runs;
-use crate::said::{said, shorten};
+use crate::said::{said, setting, shorten};
 use crate::ui::Style;
 
 /// Everything that is shown of a session, the oldest first.
@@ -160,9 +160,8 @@ impl Transcript {
                     self.note(seq, Tone::Dim, format!("⏸ PAUSED ({})", prose_line(&cause.to_string())));
                 }
             },
-            Fact::SessionRenamed { name, by } => {
-                let text = format!("renamed to {} by {}", prose_line(name), prose_line(&by.to_string()));
-                self.note(seq, Tone::Dim, text);
+            Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
+                self.note(seq, Tone::Dim, setting(fact).unwrap_or_default());
             }
             Fact::TurnCut { .. } => {
                 self.note(seq, Tone::Strong, "Agent interrupted".to_owned());

@@ -83,3 +83,48 @@ async fn t_h1_no_secret_reaches_the_log_at_its_most_talkative() {
         assert!(told.is_empty(), "{planted}: {told:#?}");
     }
 }
+
+#[tokio::test]
+async fn m_f2_a_session_is_logged_at_debug_level_while_it_is_debugged() {
+    let house = House::new();
+    house.start();
+    let close = house.sessions().open(house.session().name("close")).await.unwrap();
+    let other = house.sessions().open(house.session().name("other")).await.unwrap();
+    let debugged = |log: &str, id: &str| {
+        let of = |line: &&str| line.contains(" DEBUG ") && line.contains(id);
+        log.lines().filter(of).filter(|line| line.contains("session{")).count()
+    };
+    let work = async || {
+        for session in [&close, &other] {
+            session.prompt("shell: true").await.unwrap();
+            session.settled().await.unwrap();
+        }
+        house.last_words()
+    };
+    assert_eq!(debugged(&work().await, ""), 0);
+    house.start();
+    close.change_debug(true).await.unwrap();
+    assert!(house.sessions().look("close").await.unwrap().is_debug_enabled);
+    let log = work().await;
+    let (id, others) = (close.id().as_str(), other.id().as_str());
+    for said in ["the model is asked", "the model answered", "the policy judged", "the call ended", "saved"] {
+        let told = |line: &&str| line.contains(" DEBUG ") && line.contains(id) && line.contains(said);
+        assert!(log.lines().any(|line| told(&line)), "no line tells `{said}`: {log}");
+    }
+    assert_eq!(debugged(&log, others), 0, "only the one: {log}");
+    assert!(!log.lines().any(|line| line.contains(" DEBUG ") && !line.contains("holdpoint")), "only ours: {log}");
+    // It is a fact, and stays until it is switched off.
+    for (enabled, more) in [(None, true), (Some(false), false)] {
+        house.start();
+        let close = house.sessions().get("close").await.unwrap();
+        if let Some(enabled) = enabled {
+            close.change_debug(enabled).await.unwrap();
+        }
+        let before = house.log().lines().count();
+        close.prompt("shell: true").await.unwrap();
+        close.settled().await.unwrap();
+        let log = house.last_words();
+        let since: Vec<_> = log.lines().skip(before).collect();
+        assert_eq!(since.iter().any(|line| line.contains("the model is asked")), more, "{since:#?}");
+    }
+}

@@ -157,6 +157,7 @@ impl SessionActor {
     fn saved(&mut self, upto: u64, result: Result<(), StoreError>, ctx: &mut Context<Self>) {
         match result {
             Ok(()) => {
+                tracing::debug!(upto, "saved");
                 self.outbox.saved = upto;
                 while self.outbox.unsaved.front().is_some_and(|fact| fact.seq <= upto) {
                     self.outbox.unsaved.pop_front();

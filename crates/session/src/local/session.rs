@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::actor::{self, Interrupted, SessionActor};
 use crate::error::SessionError;
-use crate::manager::{CloseSession, Incarnation, Live, Manager, RenameSession, Touch};
+use crate::manager::{ChangeModel, CloseSession, Incarnation, Live, Manager, RenameSession, Touch};
 
 /// A client, and the way it takes.
 #[derive(Clone)]
@@ -77,6 +77,16 @@ impl LocalSession {
     pub(crate) async fn rename(&self, name: String) -> Result<(), SessionError> {
         let message = RenameSession { id: self.id.clone(), name, by: self.who() };
         self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    pub(crate) async fn change_model(&self, model: String) -> Result<(), SessionError> {
+        let supplies = Arc::clone(&self.caller.supplies);
+        let message = ChangeModel { id: self.id.clone(), model, supplies, by: self.who() };
+        self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    pub(crate) async fn change_debug(&self, enabled: bool) -> Result<(), SessionError> {
+        Ok(self.send(|| actor::ChangeDebug { enabled, by: self.who() }).await??)
     }
 
     pub(crate) async fn close(&self) -> Result<(), SessionError> {

@@ -187,7 +187,7 @@ async fn start(
     let (address, mailbox) = channel::channel(MAILBOX);
     let actor = Addr::new(address);
     let (watcher, ended) = (manager.clone(), id.clone());
-    let span = tracing::info_span!("session", %id);
+    let span = tracing::info_span!("session", %id, debug = tracing::field::Empty);
     // Entered first, so that its end can't be told before its beginning.
     let live = manager.send(Started { id, seen, actor, alive: runs }).await.map_err(stopped)??;
     let spawned = arbiter.spawn_fn(move || {

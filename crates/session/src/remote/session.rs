@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    Answered, InterruptReply, InterruptRequest, PromptRequest, Prompted, RenameRequest, RunRequest, RunStarted,
-    ToggleRequest, TurnEnd,
+    Answered, DebugRequest, InterruptReply, InterruptRequest, ModelRequest, PromptRequest, Prompted, RenameRequest,
+    RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
 use holdpoint_common::{Answer, AskId, Fact, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use serde::Serialize;
@@ -106,6 +106,15 @@ impl RemoteSession {
 
     pub(crate) async fn rename(&self, name: String) -> Result<(), SessionError> {
         self.post("rename", &RenameRequest { name }).await
+    }
+
+    pub(crate) async fn change_model(&self, model: String) -> Result<(), SessionError> {
+        let supplies = self.connection.supplies.models.clone();
+        self.post("model", &ModelRequest { model, supplies }).await
+    }
+
+    pub(crate) async fn change_debug(&self, enabled: bool) -> Result<(), SessionError> {
+        self.post("debug", &DebugRequest { enabled }).await
     }
 
     pub(crate) async fn close(&self) -> Result<(), SessionError> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskId, AskOrigin, CutCause, Delta, Event, Fact, Hold, ItemId, LastRun, LastTurn, MAX_TITLE, PromptId,
-    Run, SessionStatus, Timestamp, TurnId, Usage,
+    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CutCause, Delta, Event, Fact, Hold, ItemId, LastRun,
+    LastTurn, MAX_TITLE, PromptId, Run, SessionStatus, Timestamp, TurnId, Usage,
 };
 
 use super::{CallStage, Cut, Phase, Settled, State, Turn, queued};
@@ -34,6 +34,8 @@ impl State {
                 Arc::make_mut(&mut self.settings).name.clone_from(name);
                 self.title = Some(name.clone());
             }
+            Fact::ModelChanged { model, .. } => Arc::make_mut(&mut self.settings).model.clone_from(model),
+            Fact::DebugChanged { enabled, .. } => self.debug = *enabled,
             Fact::PromptAccepted { prompt, text, .. } => {
                 if self.title.is_none() {
                     self.title = title_of(text);
@@ -100,6 +102,9 @@ impl State {
                 self.next_item = items.chain(calls).map(ItemId::next).chain([self.next_item]).max().unwrap_or_default();
                 if let Some(turn) = self.turn_mut() {
                     turn.calls.extend(message.calls.iter().map(|call| (call.clone(), CallStage::Proposed)));
+                }
+                if let Some(line) = last_line_of(message) {
+                    self.last_line = Some(line);
                 }
                 self.remember(event);
             }
@@ -189,19 +194,20 @@ impl State {
         self.phase = Phase::Running(Turn { id: turn, prompt, step: 0, calls: Vec::new(), usage: Usage::default() });
     }
 
-    /// The run works.
+    /// It works, and so does its run.
     fn start_work(&mut self, at: Timestamp) {
+        self.working_since.get_or_insert(at);
         if let Some(run) = &mut self.run {
             run.progress.working_since.get_or_insert(at);
         }
     }
 
-    /// The run waits for a person, or for nothing any more.
+    /// It waits for a person, or for nothing any more.
     fn stop_work(&mut self, at: Timestamp) {
-        if let Some(run) = &mut self.run
-            && let Some(since) = run.progress.working_since.take()
-        {
-            run.progress.worked_ms += u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
+        let worked = |since: Timestamp| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
+        self.worked_ms += self.working_since.take().map_or(0, worked);
+        if let Some(run) = &mut self.run {
+            run.progress.worked_ms += run.progress.working_since.take().map_or(0, worked);
         }
     }
 
@@ -251,6 +257,13 @@ impl State {
     pub(super) fn next_turn(&self) -> TurnId {
         self.next_turn
     }
+}
+
+/// The last line of what a model has said to the user, if it has said anything.
+fn last_line_of(message: &AssistantMessage) -> Option<String> {
+    let said = message.blocks.iter().rev().filter(|block| block.kind == BlockKind::Text);
+    let line = said.flat_map(|block| block.text.lines().rev()).map(str::trim).find(|line| !line.is_empty());
+    line.map(|line| line.chars().take(MAX_TITLE).collect())
 }
 
 /// What a session is called for its first words: their first line.

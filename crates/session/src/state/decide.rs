@@ -7,10 +7,11 @@ mod holds;
 mod jobs;
 mod restore;
 mod run;
+mod settings;
 mod shutdown;
 mod tasks;
 
-use holdpoint_common::{AskCloseCause, Fact, Hold, PromptId, TurnId, Who, check_name};
+use holdpoint_common::{AskCloseCause, Fact, Hold, PromptId, TurnId, Who};
 
 use super::decision::{Decision, Effect, Refused, Reply};
 use super::input::{Input, Moment, Report};
@@ -32,6 +33,8 @@ pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decisio
         Input::Release { .. } => draft.release()?,
         Input::Toggle { shown, by } => draft.toggle(shown, by)?,
         Input::Rename { name, by } => draft.rename(name, by)?,
+        Input::Model { model, by } => draft.change_model(model, by)?,
+        Input::Debug { enabled, by } => draft.change_debug(enabled, by)?,
         Input::Close { by } => draft.close(by)?,
         Input::Shutdown => draft.shut_down()?,
         Input::Ask { turn, call, request } => draft.ask(turn, call, request),
@@ -78,18 +81,6 @@ impl Draft<'_> {
             self.start(prompt);
         }
         Ok(Reply::Prompted { prompt, position: if starts { 0 } else { waiting + 1 } })
-    }
-
-    fn rename(&mut self, name: String, by: Who) -> Result<Reply, Refused> {
-        match &self.state.phase {
-            Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),
-            Phase::Idle | Phase::Running(_) | Phase::Interrupting(_, Cut { closing: None, .. }) => {}
-        }
-        check_name(&name)?;
-        if self.state.settings.name != name || self.state.title.as_ref() != Some(&name) {
-            self.facts.push(Fact::SessionRenamed { name, by });
-        }
-        Ok(Reply::Renamed)
     }
 
     fn start(&mut self, prompt: PromptId) {

@@ -71,6 +71,20 @@ pub enum Input {
         /// Who.
         by: Who,
     },
+    /// A client gives the session another model. That there is such a one is seen to by whoever knows them.
+    Model {
+        /// The model, as `provider/name`.
+        model: String,
+        /// Who.
+        by: Who,
+    },
+    /// A client has the session logged at debug level, or not any more.
+    Debug {
+        /// Whether it is to be.
+        enabled: bool,
+        /// Who.
+        by: Who,
+    },
     /// A client ends the session.
     Close {
         /// Who.

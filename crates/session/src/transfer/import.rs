@@ -228,6 +228,7 @@ fn take_in(event: &mut Event, id: &SessionId) {
             };
         }
         Fact::SessionRenamed { name, .. } if check_name(name).is_err() => *name = id.to_string(),
+        Fact::DebugChanged { enabled, .. } => *enabled = false,
         Fact::AskRaised { ask } => ask.id.session = id.clone(),
         Fact::AskAnswered { ask, .. } | Fact::AskClosed { ask, .. } => ask.session = id.clone(),
         Fact::TurnFinished { receipt: Some(receipt), .. } => {
@@ -237,6 +238,7 @@ fn take_in(event: &mut Event, id: &SessionId) {
         | Fact::SessionRestored { .. }
         | Fact::SessionClosed { .. }
         | Fact::SessionRenamed { .. }
+        | Fact::ModelChanged { .. }
         | Fact::PromptAccepted { .. }
         | Fact::PromptReturned { .. }
         | Fact::PromptDelivered { .. }

@@ -1,6 +1,6 @@
 //! One model answer: streamed to the actor as it comes, put together for the log.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::limits::TEXT_DELTA;
@@ -85,6 +85,9 @@ impl Runner {
     /// Whichever way it ends, the connection is closed by then.
     pub(super) async fn answer(&mut self, request: &ModelRequest) -> Answered {
         let mut tries = Tries::default();
+        let began = Instant::now();
+        let (messages, bytes) = (request.messages.len(), request.bytes());
+        tracing::debug!(model = self.outfit.model.name(), messages, bytes, "the model is asked");
         let (draft, stop) = loop {
             let mut draft = Draft::default();
             let mut stream = self.outfit.model.stream(request);
@@ -107,6 +110,8 @@ impl Runner {
         let said: usize = message.blocks.iter().map(|block| block.text.len()).sum();
         let mut usage = usage.unwrap_or_else(|| Usage::estimate(request.bytes(), said as u64));
         usage.cost = self.outfit.model.settings().price.map(|price| price.of(&usage));
+        let (ms, calls, tokens) = (began.elapsed().as_millis(), message.calls.len(), usage.output);
+        tracing::debug!(ms, calls, tokens, whole = !message.partial, "the model answered");
         Answered { message, usage, stop, refused }
     }
 

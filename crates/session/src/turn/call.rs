@@ -50,6 +50,7 @@ impl Runner {
                 return unrun(status, why);
             }
         };
+        tracing::debug!(verdict = ?judgement.verdict, "the policy judged");
         let clearance = match judgement.verdict {
             Verdict::Allow => Clearance::Allow,
             Verdict::Ask => confirm(&call, intent),

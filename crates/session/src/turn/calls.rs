@@ -31,6 +31,7 @@ impl Runner {
         let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
         let (mut end, mut panicked, mut back) = (End::default(), None, Vec::new());
         while let Some(CallEnd { result, tool, stopped, processes }) = running.next().await {
+            tracing::debug!(call = %result.call, status = ?result.status, "the call ended");
             if result.status == ToolStatus::Panicked {
                 panicked = Some(result.result.clone());
             }

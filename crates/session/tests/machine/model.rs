@@ -57,6 +57,8 @@ struct Run {
 #[derive(Debug)]
 pub(super) struct Model {
     name: String,
+    model: String,
+    debug: bool,
     mode: AsksMode,
     room: usize,
     at: At,
@@ -86,6 +88,8 @@ impl Model {
     pub(super) fn new(mode: AsksMode, room: usize) -> Self {
         Self {
             name: "bench".to_owned(),
+            model: "rehearsal".to_owned(),
+            debug: false,
             mode,
             room,
             at: At::Idle,
@@ -142,6 +146,15 @@ impl Model {
             Input::Rename { name, .. } => {
                 self.name.clone_from(name);
                 "Renamed".to_owned()
+            }
+            Input::Model { .. } | Input::Debug { .. } if self.over() => "refused: closed".to_owned(),
+            Input::Model { model, .. } => {
+                self.model.clone_from(model);
+                "Noted".to_owned()
+            }
+            Input::Debug { enabled, .. } => {
+                self.debug = *enabled;
+                "Noted".to_owned()
             }
             Input::Close { .. } => self.close(),
             Input::Shutdown => self.shut_down(),
@@ -665,13 +678,13 @@ impl Model {
         let open = matches!(self.at, At::Running | At::Cut | At::Closing);
         let turn = open.then_some((self.turns, self.step, &self.calls));
         let asks: Vec<_> = self.asks.iter().map(|ask| ask.seq).collect();
-        let Self { name, at, hold, queue, jobs, tasks, .. } = self;
+        let Self { name, model, debug, at, hold, queue, jobs, tasks, .. } = self;
         let run =
             self.run.as_ref().map(|run| (run.iteration, run.tokens, run.failures, run.waiting, run.cut, run.limits));
         let notes = self.notes.min(20);
         format!(
-            "{name} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?} run {run:?} tasks {tasks:?} \
-             notes {notes}"
+            "{name} {model} {debug} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?} run {run:?} \
+             tasks {tasks:?} notes {notes}"
         )
     }
 }
@@ -719,7 +732,8 @@ pub(super) fn shown(state: &State) -> String {
     let asks: Vec<_> = snapshot.asks.iter().map(|ask| ask.id.seq).collect();
     let queue: Vec<_> = snapshot.queue.iter().map(|queued| queued.prompt.0).collect();
     let jobs: Vec<_> = snapshot.jobs.iter().map(|job| job.id.0).collect();
-    let (name, hold) = (&snapshot.settings.name, snapshot.hold.shown());
+    let (name, model, hold) = (&snapshot.settings.name, &snapshot.settings.model, snapshot.hold.shown());
+    let debug = snapshot.is_debug_enabled;
     let run = snapshot.run.as_ref().map(|run| {
         let limits = [run.limits.iterations, run.limits.tokens].map(|limit| limit.map(|limit| limit.get()));
         let progress = run.progress;
@@ -728,7 +742,7 @@ pub(super) fn shown(state: &State) -> String {
     let tasks: Vec<_> = snapshot.tasks.iter().map(|task| task_word(task.state)).collect();
     let notes = snapshot.notes.len();
     format!(
-        "{name} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?} run {run:?} tasks {tasks:?} \
-         notes {notes}"
+        "{name} {model} {debug} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?} run {run:?} \
+         tasks {tasks:?} notes {notes}"
     )
 }

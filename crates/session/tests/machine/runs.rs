@@ -26,6 +26,8 @@ struct Runs {
     /// The iteration was cut by a restart.
     cut: bool,
     worked: u64,
+    /// In runs and outside of them.
+    worked_in_all: u64,
     last_at: Timestamp,
 }
 
@@ -34,7 +36,8 @@ impl Runs {
         match fact {
             Fact::RunStarted { .. } => {
                 ensure!(!self.open, "a run began in a run");
-                *self = Self { open: true, last_at: event.at, ..Self::default() };
+                let worked_in_all = self.worked_in_all;
+                *self = Self { open: true, worked_in_all, last_at: event.at, ..Self::default() };
             }
             Fact::IterationStarted { iteration, resumed, .. } => {
                 let next = if self.cut { self.iteration } else { self.iteration + 1 };
@@ -77,8 +80,10 @@ impl Watch for Runs {
         let works = |status| matches!(status, SessionStatus::Running | SessionStatus::Interrupted);
         if let Some(first) = seen.new.first() {
             let rebuilt = matches!(seen.input, Input::Restored { .. });
-            if self.open && works(seen.before.status()) && !rebuilt {
-                self.worked += first.at.0 - self.last_at.0;
+            if works(seen.before.status()) && !rebuilt {
+                let worked = first.at.0 - self.last_at.0;
+                self.worked_in_all += worked;
+                self.worked += if self.open { worked } else { 0 };
             }
             self.last_at = first.at;
         }
@@ -86,6 +91,10 @@ impl Watch for Runs {
             self.fact(seen, event, fact)?;
         }
         let after = seen.after();
+        let shown = after.snapshot(0, 0, true);
+        let worked = shown.worked(self.last_at).as_millis();
+        ensure!(worked == u128::from(self.worked_in_all), "worked {worked} ms in all, not {}", self.worked_in_all);
+        ensure!(shown.working_since.is_some() == works(after.status()), "it works since {:?}", shown.working_since);
         ensure!(after.run().is_some() == self.open, "a run is open: {}", self.open);
         ensure!(!self.open || !after.is_at_rest(), "at rest in a run");
         if let Some(run) = after.run() {

@@ -226,7 +226,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         None => u64::from(b) % (next + 1),
     };
     let by = if c < 128 { ann() } else { ben() };
-    match kind % 38 {
+    match kind % 39 {
         0..=3 => match a {
             0..=9 => prompt(" "),
             10..=19 => prompt(&"x".repeat(LONGEST + 1)),
@@ -262,6 +262,8 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         }
         14 => Input::Close { by },
         31 => Input::Rename { name: if a < 20 { String::new() } else { format!("name {}", a % 3) }, by },
+        38 if a < 128 => Input::Model { model: format!("own/{}", b % 3), by },
+        38 => Input::Debug { enabled: b < 128, by },
         15 => Input::Restored {
             cause: [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded][usize::from(b % 3)],
             draft: if c < 128 { vec![] } else { vec![piece(turn, state.turn().map_or(1, |turn| turn.step), next)] },

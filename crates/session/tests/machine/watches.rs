@@ -629,6 +629,8 @@ impl Watch for Holds {
                 | Input::WaitOver { .. }
                 | Input::Tasks { .. }
                 | Input::Rename { .. }
+                | Input::Model { .. }
+                | Input::Debug { .. }
                 | Input::Close { .. }
                 | Input::Ask { .. }
                 | Input::JobStarted { .. }

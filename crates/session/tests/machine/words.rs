@@ -88,6 +88,8 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::SessionRestored { cause } => format!("SessionRestored({cause:?})"),
         Fact::SessionClosed { .. } => "SessionClosed".to_owned(),
         Fact::SessionRenamed { name, .. } => format!("SessionRenamed({name})"),
+        Fact::ModelChanged { model, .. } => format!("ModelChanged({model})"),
+        Fact::DebugChanged { enabled, .. } => format!("DebugChanged({enabled})"),
         Fact::PromptAccepted { prompt, .. } => format!("PromptAccepted({prompt})"),
         Fact::PromptReturned { prompt, .. } => format!("PromptReturned({prompt})"),
         Fact::PromptDelivered { prompt, iteration } => format!("PromptDelivered({prompt} to {iteration})"),

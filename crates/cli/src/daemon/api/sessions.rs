@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::api::{OpenRequest, RenameRequest, SessionList};
+use holdpoint_common::api::{DebugRequest, ModelRequest, OpenRequest, RenameRequest, SessionList};
 use holdpoint_common::{Snapshot, Supplies};
 use holdpoint_session::{OpenSession, SessionError};
 
@@ -54,6 +54,23 @@ pub(super) async fn look(caller: Caller, What(what): What) -> Result<Reply<Arc<S
 /// `POST sessions/{id}/rename`
 pub(super) async fn rename(caller: Caller, Id(id): Id, Body(request): Body<RenameRequest>) -> Result<Done, Fault> {
     caller.session(&id).await?.rename(request.name).await?;
+    Ok(Done)
+}
+
+/// `POST sessions/{id}/model`
+pub(super) async fn change_model(
+    caller: Caller,
+    Id(id): Id,
+    Body(ModelRequest { model, supplies }): Body<ModelRequest>,
+) -> Result<Done, Fault> {
+    let sessions = caller.sessions().with_supplies(Supplies { models: supplies, ..Supplies::default() });
+    sessions.reach(&id).await?.change_model(model).await?;
+    Ok(Done)
+}
+
+/// `POST sessions/{id}/debug`
+pub(super) async fn change_debug(caller: Caller, Id(id): Id, Body(request): Body<DebugRequest>) -> Result<Done, Fault> {
+    caller.session(&id).await?.change_debug(request.enabled).await?;
     Ok(Done)
 }
 

@@ -1,0 +1,92 @@
+//! Sessions that are logged at debug level, whatever the levels are: their spans say so in a field of the same name.
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{FilterFn, filter_fn};
+use tracing_subscriber::layer::{Context, Filter};
+use tracing_subscriber::registry::LookupSpan;
+
+/// The span of a session, and its field.
+const SPAN: &str = "session";
+const FIELD: &str = "debug";
+
+/// Lets through only the spans of sessions: nothing else is marked.
+pub(super) fn sessions() -> FilterFn {
+    filter_fn(|metadata| metadata.is_span() && metadata.name() == SPAN && is_ours(metadata))
+}
+
+/// Marks the spans of sessions that are debugged.
+pub(super) struct Marks;
+
+/// What a span is marked with.
+struct Mark;
+
+/// Reads the field.
+#[derive(Default)]
+struct Read(Option<bool>);
+
+impl Visit for Read {
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        if field.name() == FIELD {
+            self.0 = Some(value);
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Marks {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut read = Read::default();
+        attributes.record(&mut read);
+        mark(id, read, &context);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let mut read = Read::default();
+        values.record(&mut read);
+        mark(id, read, &context);
+    }
+}
+
+fn mark<S: Subscriber + for<'span> LookupSpan<'span>>(id: &Id, read: Read, context: &Context<'_, S>) {
+    let (Some(span), Some(marked)) = (context.span(id), read.0) else { return };
+    let mut extensions = span.extensions_mut();
+    if marked {
+        extensions.replace(Mark);
+    } else {
+        extensions.remove::<Mark>();
+    }
+}
+
+/// Lets through what is done in sessions that are marked.
+pub(super) struct Debugged;
+
+impl<S: Subscriber + for<'span> LookupSpan<'span>> Filter<S> for Debugged {
+    fn enabled(&self, metadata: &Metadata<'_>, context: &Context<'_, S>) -> bool {
+        if metadata.is_span() {
+            // What is done inside of them is found by them.
+            return is_ours(metadata);
+        }
+        is_ours(metadata)
+            && context.lookup_current().is_some_and(|span| {
+                span.scope().any(|span| span.name() == SPAN && span.extensions().get::<Mark>().is_some())
+            })
+    }
+
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if is_ours(metadata) { Interest::sometimes() } else { Interest::never() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::DEBUG)
+    }
+}
+
+fn is_ours(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("holdpoint") && *metadata.level() <= Level::DEBUG
+}
