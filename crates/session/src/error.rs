@@ -75,7 +75,7 @@ pub enum SessionError {
     Answer(AnswerError),
     /// The store failed.
     #[error("the store failed: {0}")]
-    Store(#[from] StoreError),
+    Store(StoreError),
     /// The session's actor ended before it replied: it is not known whether it was done.
     #[error("session {session} ended before it replied")]
     Gone {
@@ -106,6 +106,16 @@ pub enum SessionError {
     /// The daemon says so.
     #[error("{}", .0.message)]
     Elsewhere(Box<ErrorBody>),
+}
+
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // It was deleted meanwhile.
+            StoreError::Unknown { session } => Self::Unknown { what: session.to_string() },
+            other => Self::Store(other),
+        }
+    }
 }
 
 impl From<Refused> for SessionError {

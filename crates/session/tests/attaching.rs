@@ -158,6 +158,41 @@ async fn m_b3_m_b4_an_open_item_partly_evicted_comes_as_it_stands() {
 }
 
 #[tokio::test]
+async fn m_b4_an_open_item_whose_beginning_is_over_the_limit_comes_as_it_stands() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut first = harness.watch(&session).await;
+    harness.model.then(reply().text("a turn that is over"));
+    session.prompt("go").await.unwrap();
+    first.turn_finished().await;
+    let live = harness.model.then_live();
+    session.prompt("go on").await.unwrap();
+    for word in ["one ", "two "] {
+        live.text(word);
+        first
+            .until("the word", |event| matches!(event.delta()?, Delta::Text { text, .. } if text == word).then_some(()))
+            .await;
+    }
+    for limit in [0, 1, 2, 100] {
+        let mut late = Recorder::of(session.attach(AttachFrom { after: 0, limit: Some(limit) }).await.unwrap());
+        let so_far = |event: &Event| match event.delta()? {
+            Delta::ItemSoFar { so_far, .. } => Some(so_far.head.clone()),
+            Delta::Text { text, .. } if text == "one " => Some(String::new()),
+            _ => None,
+        };
+        // With room for the fact before them the pieces come themselves.
+        let told = late.until("the beginning", so_far).await;
+        assert_eq!(told, if limit == 0 { "one two " } else { "" }, "limit {limit}");
+    }
+    // Who comes back has what it says it has.
+    let seen = first.events().last().unwrap().seq;
+    let mut back = Recorder::of(session.attach(AttachFrom { after: seen, limit: Some(0) }).await.unwrap());
+    live.text("three");
+    let next = back.next().await.unwrap();
+    assert!(matches!(next.delta(), Some(Delta::Text { text, .. }) if text == "three"), "{next:?}");
+}
+
+#[tokio::test]
 async fn m_b5_after_detach_the_session_runs_on() {
     let harness = Harness::start();
     let live = harness.model.then_live();

@@ -108,16 +108,16 @@ impl Handler<Attach> for SessionActor {
         if self.clients.len() >= limits.max_clients {
             return Err(SessionError::TooManyClients { most: limits.max_clients });
         }
-        let (after, older) = self.past(after, limit);
-        let (mut summaries, past) = self.ring.after(after);
+        let (from, older) = self.past(after, limit);
+        let (mut summaries, past) = self.ring.after(after, from);
         // What could not be saved and has left the buffer is nowhere else.
-        summaries.extend(self.outbox.unsaved_in(after.saturating_add(1)..self.ring.evicted() + 1).cloned());
+        summaries.extend(self.outbox.unsaved_in(from.saturating_add(1)..self.ring.evicted() + 1).cloned());
         summaries.sort_by_key(|event| event.seq);
         let (queue, events) = mpsc::channel(limits.buffered_events.max(1));
         let shared = Arc::<Shared>::default();
         let client = self.clients.next;
         self.clients.next += 1;
-        let sent = past.last().map_or(after, |event| event.seq);
+        let sent = past.last().map_or(from, |event| event.seq);
         tracing::info!(client, %who, after, "attach");
         let session = ctx.address().downgrade();
         let live = ClientQueue { events, shared: shared.clone(), client, session };

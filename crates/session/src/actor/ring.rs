@@ -16,17 +16,38 @@ pub(crate) struct Ring {
     most_bytes: usize,
     /// Everything up to this number has been evicted, or never was here.
     evicted: u64,
-    open: BTreeMap<ItemId, Evicted>,
+    open: BTreeMap<ItemId, Torso>,
     /// Items whose finishing fact is here, and the last of their deltas that is not. They need no summary, for
     /// the fact carries the whole.
     done: BTreeMap<ItemId, Option<u64>>,
 }
 
-/// What an open item had come to when its last evicted delta went.
-struct Evicted {
-    event: Arc<Event>,
+/// What an open item had come to with one of its pieces.
+#[derive(Clone)]
+struct Torso {
+    item: ItemId,
+    last: Arc<Event>,
     kind: ItemKind,
     text: Kept,
+}
+
+impl Torso {
+    /// Adds what is a piece of an item to what that had come to before.
+    fn add(torso: &mut Option<Self>, event: &Arc<Event>) {
+        let Some((item, kind, text)) = piece(event) else { return };
+        let torso = torso.get_or_insert_with(|| Self { item, last: Arc::clone(event), kind, text: Kept::default() });
+        torso.last = Arc::clone(event);
+        match kind {
+            ItemKind::Text | ItemKind::Thought => torso.text.head.push_str(text),
+            ItemKind::Output => torso.text.push(text),
+        }
+    }
+
+    /// The event that tells it, in place of all its pieces.
+    fn so_far(&self) -> Event {
+        let body = Delta::ItemSoFar { item: self.item, kind: self.kind, so_far: self.text.clone() };
+        Event { body: Body::Delta(body), ..Event::clone(&self.last) }
+    }
 }
 
 impl Ring {
@@ -55,6 +76,7 @@ impl Ring {
             self.bytes -= oldest.weight();
             self.evicted = oldest.seq;
             match &oldest.body {
+                Body::Fact(Fact::TurnFinished { .. }) => self.open.clear(),
                 Body::Fact(fact) => finishes(fact).for_each(|item| {
                     self.done.remove(&item);
                 }),
@@ -68,29 +90,42 @@ impl Ring {
         self.evicted
     }
 
-    /// What is here of the events after `after`: what open items had come to whose beginning is gone, and the events
-    /// themselves, but for pieces of finished items whose beginning is gone. Apart, for facts of the log may belong
-    /// between them.
-    pub(crate) fn after(&self, after: u64) -> (Vec<Arc<Event>>, Vec<Arc<Event>>) {
-        let mut items: Vec<_> = self
-            .open
-            .iter()
-            .filter(|(_, evicted)| evicted.event.seq > after)
-            .map(|(item, evicted)| {
-                let body = Delta::ItemSoFar { item: *item, kind: evicted.kind, so_far: evicted.text.clone() };
-                Arc::new(Event { body: Body::Delta(body), ..Event::clone(&evicted.event) })
-            })
-            .collect();
+    /// What is here of the events after `from`, for a client that has all up to `after`: what open items had come to
+    /// of which it misses a piece, and the events themselves, but for pieces of finished items of which it misses one.
+    /// Apart, for facts of the log may belong between them.
+    pub(crate) fn after(&self, after: u64, from: u64) -> (Vec<Arc<Event>>, Vec<Arc<Event>>) {
+        let missed = self.missed(after, from);
+        let mut items: Vec<_> = missed.values().flatten().map(|item| Arc::new(item.so_far())).collect();
         items.sort_by_key(|event| event.seq);
-        let from = self.events.partition_point(|event| event.seq <= after);
-        let here = self.events.range(from..).filter(|event| !self.is_torso(event, after)).cloned();
-        (items, here.collect())
+        let start = self.events.partition_point(|event| event.seq <= from);
+        let is_torso = |event: &Event| piece(event).is_some_and(|(item, ..)| matches!(missed.get(&item), Some(None)));
+        (items, self.events.range(start..).filter(|event| !is_torso(event)).cloned().collect())
     }
 
-    /// Whether this is a piece of a finished item of which an earlier piece, after `after`, is gone.
-    fn is_torso(&self, event: &Event, after: u64) -> bool {
-        let evicted = piece(event).and_then(|(item, ..)| self.done.get(&item).copied().flatten());
-        evicted.is_some_and(|evicted| evicted > after)
+    /// The items that have pieces after `after` which are gone or not after `from`: what they had come to by then, or
+    /// nothing where the finishing fact is here.
+    fn missed(&self, after: u64, from: u64) -> BTreeMap<ItemId, Option<Torso>> {
+        let gone = |evicted: &u64| *evicted > after;
+        let open = self.open.iter().filter(|(_, torso)| gone(&torso.last.seq)).map(|(item, _)| *item);
+        let done = self.done.iter().filter(|(_, evicted)| evicted.as_ref().is_some_and(gone)).map(|(item, _)| *item);
+        let until = self.events.partition_point(|event| event.seq <= from);
+        let cut = self.events.range(..until).filter(|event| event.seq > after);
+        let cut = cut.filter_map(|event| piece(event)).map(|(item, ..)| item);
+        let mut missed: BTreeMap<ItemId, Option<Torso>> =
+            open.chain(done).chain(cut).map(|item| (item, self.open.get(&item).cloned())).collect();
+        for event in self.events.range(..until) {
+            if matches!(event.fact(), Some(Fact::TurnFinished { .. })) {
+                // Nothing of a turn stays open.
+                missed.retain(|_, torso| torso.is_none());
+            }
+            if let Some(torso) = piece(event).and_then(|(item, ..)| missed.get_mut(&item)) {
+                Torso::add(torso, event);
+            }
+        }
+        for (_, torso) in missed.iter_mut().filter(|(item, _)| self.done.contains_key(item)) {
+            *torso = None;
+        }
+        missed
     }
 
     /// The number before the `newest`-th last fact that is here; `None` if there are fewer.
@@ -108,23 +143,19 @@ impl Ring {
     }
 
     fn keep_item(&mut self, event: &Arc<Event>) {
-        let Some((item, kind, text)) = piece(event) else { return };
+        let Some((item, ..)) = piece(event) else { return };
         if let Some(evicted) = self.done.get_mut(&item) {
             *evicted = Some(event.seq);
             return;
         }
-        let entry =
-            self.open.entry(item).or_insert_with(|| Evicted { event: Arc::clone(event), kind, text: Kept::default() });
-        entry.event = Arc::clone(event);
-        match kind {
-            ItemKind::Text | ItemKind::Thought => entry.text.head.push_str(text),
-            ItemKind::Output => entry.text.push(text),
-        }
+        let mut torso = self.open.remove(&item);
+        Torso::add(&mut torso, event);
+        self.open.extend(torso.map(|torso| (item, torso)));
     }
 
     fn close_items(&mut self, fact: &Fact) {
         for item in finishes(fact) {
-            let evicted = self.open.remove(&item).map(|evicted| evicted.event.seq);
+            let evicted = self.open.remove(&item).map(|torso| torso.last.seq);
             self.done.insert(item, evicted);
         }
         if matches!(fact, Fact::TurnFinished { .. }) {

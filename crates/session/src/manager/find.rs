@@ -59,7 +59,7 @@ impl Handler<Look> for Manager {
             if let Some(shown) = shown.get(&id) {
                 return Ok(shown.borrow().clone());
             }
-            let state = restore::fold(&*base.store.open(&id).await?).await?;
+            let state = restore::fold(&id, &*base.store.open(&id).await?).await?;
             Ok(Arc::new(state.snapshot(state.last(), 0, true)))
         })
     }

@@ -9,7 +9,7 @@ use crate::actor::{NUMBERS, now};
 use crate::error::SessionError;
 use crate::outfit::Base;
 use crate::state::{Input, Moment, Phase, Refused, State, decide};
-use crate::store::{Pages, SavedSession, SessionLog, SessionStore, StoreError};
+use crate::store::{Pages, SavedSession, SessionLog, SessionStore};
 
 /// Ends in the log what can't go on: of every session that was not at rest when this program ended.
 pub(super) async fn all(base: &Arc<Base>) {
@@ -34,7 +34,7 @@ pub(super) async fn all(base: &Arc<Base>) {
 pub(crate) async fn mend(store: &dyn SessionStore, id: &SessionId) -> Result<usize, SessionError> {
     let log = store.open(id).await?;
     // A decision takes few numbers, but how many is not known before.
-    let Found { mut state, draft, mut numbers } = find(&*log).await?;
+    let Found { mut state, draft, mut numbers } = find(id, &*log).await?;
     let last = state.last();
     let moment = Moment { now: now(), next: numbers.start, limits: &Limits::default() };
     // `Restored` is never refused.
@@ -65,10 +65,10 @@ pub(super) struct Found {
 }
 
 /// Reads what a log comes to, for an owner that goes on with it.
-pub(super) async fn find(log: &dyn SessionLog) -> Result<Found, SessionError> {
+pub(super) async fn find(id: &SessionId, log: &dyn SessionLog) -> Result<Found, SessionError> {
     // Behind whatever the owner before has still under way: read sooner, the log would end before it.
     let numbers = log.reserve(NUMBERS).await?;
-    let state = fold(log).await?;
+    let state = fold(id, log).await?;
     let draft = match state.turn() {
         Some(_) => log.draft().await?,
         None => Vec::new(),
@@ -76,8 +76,8 @@ pub(super) async fn find(log: &dyn SessionLog) -> Result<Found, SessionError> {
     Ok(Found { state, draft, numbers })
 }
 
-/// The state that a log's facts come to.
-pub(super) async fn fold(log: &dyn SessionLog) -> Result<State, SessionError> {
+/// The state that a log's facts come to. Without facts there is no session: it was deleted, or its opening never saved.
+pub(super) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<State, SessionError> {
     let mut state: Option<State> = None;
     let mut pages = Pages::of(log);
     while let Some(page) = pages.next().await? {
@@ -87,14 +87,13 @@ pub(super) async fn fold(log: &dyn SessionLog) -> Result<State, SessionError> {
             (None, true) => {}
         }
     }
-    state.ok_or_else(damaged)
+    state.ok_or_else(|| SessionError::Unknown { what: id.to_string() })
 }
 
 /// Why there is no actor of a session that the manager does not know: it was closed, it is only saved, or it never was.
 pub(super) async fn unknown(base: &Base, id: SessionId) -> SessionError {
     let folded = match base.store.open(&id).await {
-        Ok(log) => fold(&*log).await,
-        Err(StoreError::Unknown { session }) => return SessionError::Unknown { what: session.to_string() },
+        Ok(log) => fold(&id, &*log).await,
         Err(error) => return error.into(),
     };
     match folded {

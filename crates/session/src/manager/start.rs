@@ -81,7 +81,7 @@ pub(super) async fn load(
 ) -> Result<Live, SessionError> {
     // Before it is this one's turn: it may take long, and nobody else is to wait for it.
     let log = base.store.open(&id).await?;
-    let mut found = find(&*log).await?;
+    let mut found = find(&id, &*log).await?;
     let one_at_a_time = room.lock().await;
     // Somebody else may have been faster.
     if manager.send(IsKnown(id.clone())).await.map_err(stopped)? {
@@ -92,7 +92,7 @@ pub(super) async fn load(
     let log = base.store.open(&id).await?;
     if !log.first(found.state.last() + 1..u64::MAX, 1).await?.is_empty() {
         // It was opened and closed meanwhile.
-        found = find(&*log).await?;
+        found = find(&id, &*log).await?;
     }
     let Found { state, draft, numbers } = found;
     let settings = Arc::clone(state.settings());
@@ -159,7 +159,7 @@ pub(super) async fn resume(
             make_room(manager).await?;
         }
         let log = base.store.open(&id).await?;
-        let Found { state, draft, numbers } = find(&*log).await?;
+        let Found { state, draft, numbers } = find(&id, &*log).await?;
         start(manager, id.clone(), seen, state, numbers, log, Some(Restored { cause, draft })).await
     };
     let resumed = resumed.await;
