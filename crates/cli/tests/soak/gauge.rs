@@ -1,0 +1,96 @@
+//! What the daemon takes between rounds, when it has nothing to do.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::house::House;
+
+/// Rounds until everything that is kept for later (stacks, arenas, caches) was made once.
+const WARM: usize = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reading {
+    kib: u64,
+    descriptors: usize,
+    threads: usize,
+}
+
+/// A reading after each round.
+pub(crate) struct Gauge {
+    /// Sockets of a daemon that nobody is connected to.
+    sockets: usize,
+    readings: Vec<Reading>,
+}
+
+impl Gauge {
+    pub(crate) fn new(house: &House) -> Self {
+        Self { sockets: house.sockets(), readings: Vec::new() }
+    }
+
+    /// Reads, once the clients' connections are gone: the daemon learns of that when it looks.
+    pub(crate) fn read(&mut self, house: &House) {
+        let by = Instant::now() + Duration::from_secs(5);
+        while house.sockets() > self.sockets && Instant::now() < by {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.readings.push(Reading::of(house));
+    }
+
+    /// That nothing has grown but by what a measurement is off.
+    pub(crate) fn check(&self) {
+        let warm = self.readings.get(WARM..).unwrap_or_default();
+        if warm.is_empty() {
+            return;
+        }
+        let (first, last) = (&warm[..warm.len().div_ceil(3)], &warm[warm.len() * 2 / 3..]);
+        // A connection may be on its way out, a thread for files idle: so the least of the last against the most of the
+        // first ones.
+        let back = |of: fn(&Reading) -> usize| last.iter().map(of).min() <= first.iter().map(of).max();
+        assert!(back(|reading| reading.descriptors), "descriptors: {self}");
+        assert!(back(|reading| reading.threads), "threads: {self}");
+        // The allocator keeps what the largest round has taken, so the middle of the later ones is what counts.
+        let middle = |readings: &[Reading]| {
+            let mut kib: Vec<u64> = readings.iter().map(|reading| reading.kib).collect();
+            kib.sort_unstable();
+            kib[kib.len() / 2]
+        };
+        let (early, late) = (middle(first), middle(last));
+        // Of a few rounds the middle says little.
+        assert!(warm.len() < 30 || late <= early + early / 20, "memory: {early} to {late} KiB; {self}");
+    }
+}
+
+impl Reading {
+    fn of(house: &House) -> Self {
+        let pid = house.pid();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+        };
+        Self {
+            kib: field("VmRSS:"),
+            descriptors: std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(),
+            threads: usize::try_from(field("Threads:")).unwrap(),
+        }
+    }
+}
+
+impl fmt::Display for Gauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, last)) = self.readings.first().zip(self.readings.last()) else {
+            return write!(f, "nothing measured");
+        };
+        write!(
+            f,
+            "memory {} to {} KiB, descriptors {} to {}, threads {} to {}, in {} calm rounds",
+            first.kib,
+            last.kib,
+            first.descriptors,
+            last.descriptors,
+            first.threads,
+            last.threads,
+            self.readings.len()
+        )
+    }
+}
