@@ -1,34 +1,45 @@
 //! Where the browser may go: addresses are judged, and a proxy on loopback dials nothing but what was judged.
+//!
+//! Everybody's addresses may be reached. Loopback and private networks are asked about, once for a host and a session:
+//! people debug their own servers. Link-local addresses, where clouds keep the keys of their machines, and those that
+//! are no host's are never dialled. It is the address that counts and never its name: a name is looked up here, each of
+//! its addresses is judged, and one of these very addresses is dialled. What pages load, where they redirect to and
+//! what their scripts fetch comes the same way, for Chromium has no other.
 
+mod address;
+mod host;
+mod judge;
+mod proxy;
+mod resolve;
+mod rules;
 mod verdict;
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use thiserror::Error;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_util::sync::CancellationToken;
 
+use judge::Judge;
+pub use resolve::{Resolve, SystemResolver};
+pub use rules::{RuleError, Rules};
 pub use verdict::{Ask, Refusal, Refusals, Verdict, Why};
+
+/// How many names are looked up at once; further ones wait.
+const MAX_LOOKUPS: usize = 16;
 
 /// The way of one browser to the network: a proxy on 127.0.0.1, through which it dials everything.
 ///
 /// It has a thread of its own, which ends when this is dropped, and with it every connection.
-#[derive(Debug)]
 pub struct Guard {
     address: SocketAddr,
-}
-
-/// By what a guard judges. Clones share what people have allowed: it is a session's, and outlives its browsers.
-#[derive(Debug, Clone, Default)]
-pub struct Rules {}
-
-/// A rule of `[web] allow` or `deny` that can't be kept.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the rule `{rule}` can't be kept: {why}")]
-#[non_exhaustive]
-pub struct RuleError {
-    /// The rule, as it is written.
-    pub rule: String,
-    /// What is wrong with it, and what to write instead.
-    pub why: String,
+    judge: Arc<Judge>,
+    runtime: Handle,
+    end: CancellationToken,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// Why a guard could not be started.
@@ -36,34 +47,40 @@ pub struct RuleError {
 #[non_exhaustive]
 pub enum GuardError {
     /// Nothing can be listened on.
-    #[error("can't listen on 127.0.0.1")]
+    #[error("the browser's proxy can't listen on 127.0.0.1")]
     Listen(#[source] std::io::Error),
-    /// There is no thread for it.
-    #[error("can't start the browser's proxy")]
+    /// There is no thread or no runtime for it.
+    #[error("the browser's proxy can't be started")]
     Start(#[source] std::io::Error),
 }
 
-impl Rules {
-    /// The rules of a user's configuration. A rule is a domain, `example.com`, which stands for everything below it
-    /// too, or an address, either with or without a port.
-    ///
-    /// What `allow` names goes unasked, at a private address too; what `deny` names never goes.
-    ///
-    /// # Errors
-    /// [`RuleError`] if a rule is no domain and no address.
-    pub fn new(_allow: &[String], _deny: &[String]) -> Result<Self, RuleError> {
-        Ok(Self {})
-    }
-}
-
 impl Guard {
-    /// Listens on a free port of 127.0.0.1.
+    /// Listens on a free port of 127.0.0.1. Names are looked up as the system does it.
     ///
     /// # Errors
     /// [`GuardError`].
-    pub fn start(_rules: Rules) -> Result<Self, GuardError> {
+    pub fn start(rules: Rules) -> Result<Self, GuardError> {
+        Self::start_with(rules, Arc::new(SystemResolver))
+    }
+
+    /// The same, with names looked up by `resolver`.
+    ///
+    /// # Errors
+    /// [`GuardError`].
+    pub fn start_with(rules: Rules, resolver: Arc<dyn Resolve>) -> Result<Self, GuardError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(GuardError::Listen)?;
-        Ok(Self { address: listener.local_addr().map_err(GuardError::Listen)? })
+        let address = listener.local_addr().map_err(GuardError::Listen)?;
+        listener.set_nonblocking(true).map_err(GuardError::Listen)?;
+        let judge = Arc::new(Judge::new(rules, resolver));
+        judge.forbid(address.port());
+        let mut runtime = Builder::new_current_thread();
+        let runtime = runtime.enable_io().enable_time().max_blocking_threads(MAX_LOOKUPS).build();
+        let runtime = runtime.map_err(GuardError::Start)?;
+        let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
+        let (serving, ended) = (judge.clone(), end.clone());
+        let thread = std::thread::Builder::new().name("browser-guard".to_owned());
+        let thread = thread.spawn(move || run(runtime, listener, serving, &ended)).map_err(GuardError::Start)?;
+        Ok(Self { address, judge, runtime: handle, end, thread: Some(thread) })
     }
 
     /// Where it listens.
@@ -72,32 +89,71 @@ impl Guard {
         self.address
     }
 
-    /// What Chromium has to be started with, so that it dials nothing but this proxy.
+    /// What Chromium has to be started with, so that this is its only way to the network.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
-        vec![format!("--proxy-server={}", self.address), "--proxy-bypass-list=<-loopback>".to_owned()]
+        vec![
+            format!("--proxy-server=http://{}", self.address),
+            // Loopback goes through it too, which Chromium spares its proxies.
+            "--proxy-bypass-list=<-loopback>".to_owned(),
+            // With a proxy it looks nothing up itself; should it ever, it finds nothing.
+            format!("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {}", self.address.ip()),
+            // A proxy of http takes no UDP: neither QUIC nor WebRTC may have any.
+            "--disable-quic".to_owned(),
+            "--webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned(),
+        ]
     }
 
-    /// Whether a page may be opened, before it is. Finds out where it is, which takes 5 s at most.
-    #[must_use]
-    pub fn judge(&self, url: &str) -> Verdict {
-        Verdict::Refused { why: Why::NotAnAddress { url: url.to_owned() } }
+    /// Whether a page may be opened, before it is: for http and https, and as its host is now. A redirect, or what the
+    /// page loads, is judged when it comes.
+    ///
+    /// The host's addresses are found first, which takes 5 s at most. A future of its own, for any runtime.
+    pub fn judge(&self, url: &str) -> impl Future<Output = Verdict> + Send + 'static + use<> {
+        let (judge, url) = (self.judge.clone(), url.to_owned());
+        let judged = self.runtime.spawn(async move { judge.page(&url).await });
+        async { judged.await.unwrap_or(Verdict::Refused { why: Why::Ended }) }
     }
 
-    /// The same as a future of its own, for any runtime, to be raced with a cancellation.
-    pub fn judging(&self, url: &str) -> impl Future<Output = Verdict> + Send + 'static + use<> {
-        std::future::ready(self.judge(url))
+    /// A person has allowed what was asked: this host, at these addresses, whatever the port, for this session.
+    pub fn allow(&self, ask: &Ask) {
+        self.judge.rules().allow(ask);
     }
 
-    /// A person has allowed what was asked: this host, at these addresses, any port of it, for this session.
-    pub fn allow(&self, _ask: &Ask) {}
+    /// Keeps a port of this machine out of reach of every page, whatever is allowed: the browser's own debugging port.
+    pub fn forbid_port(&self, port: u16) {
+        self.judge.forbid(port);
+    }
 
-    /// Keeps the browser's own debugging port out of reach of its pages, whatever is allowed.
-    pub fn forbid_port(&self, _port: u16) {}
-
-    /// Takes what was refused since it was last asked.
+    /// Takes what was not let through, or did not answer, since this was last called.
     #[must_use]
     pub fn refused(&self) -> Refusals {
-        Refusals::default()
+        self.judge.take_refused()
+    }
+}
+
+fn run(runtime: Runtime, listener: TcpListener, judge: Arc<Judge>, ended: &CancellationToken) {
+    runtime.block_on(async {
+        match tokio::net::TcpListener::from_std(listener) {
+            Ok(listener) => {
+                ended.run_until_cancelled(proxy::serve(listener, judge)).await;
+            }
+            Err(error) => tracing::error!(%error, "the browser's proxy does not listen"),
+        }
+    });
+    // A name that is still being looked up is not waited for.
+    runtime.shutdown_background();
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.end.cancel();
+        // Should it have panicked, there is nobody left to be told.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("address", &self.address).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,175 @@
+//! The judgement about one host: its name by the rules, then every address that the name has.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use url::Url;
+
+use super::address::{Reach, reach};
+use super::host::{Host, Target, is_below};
+use super::resolve::Resolve;
+use super::rules::Rules;
+use super::verdict::{Ask, Refusals, Verdict, Why};
+
+/// How long the addresses of a name may take to be found: what a resolver takes for one try.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(5);
+
+/// Names by which clouds give their machines keys, and everything below them. Their addresses are refused as well;
+/// by name they are refused even where someone has given them another one.
+const METADATA_NAMES: &[&str] = &[
+    "instance-data",
+    "instance-data.ec2.internal",
+    "metadata",
+    "metadata.aliyun.internal",
+    "metadata.azure.internal",
+    "metadata.goog",
+    "metadata.google.internal",
+    "metadata.oraclecloud.com",
+    "metadata.packet.net",
+    "metadata.platformequinix.com",
+    "metadata.tencentyun.com",
+];
+
+/// Judges for one browser.
+pub(super) struct Judge {
+    rules: Rules,
+    resolver: Arc<dyn Resolve>,
+    /// Ports of this machine that belong to the browser.
+    own: Mutex<HashSet<u16>>,
+    refused: Mutex<Refusals>,
+}
+
+/// What was found of a host.
+pub(super) enum Found {
+    /// It may be dialled, at these addresses.
+    Go(Vec<SocketAddr>),
+    /// A person has to allow it.
+    Ask(Ask),
+}
+
+impl Judge {
+    pub(super) fn new(rules: Rules, resolver: Arc<dyn Resolve>) -> Self {
+        Self { rules, resolver, own: Mutex::default(), refused: Mutex::default() }
+    }
+
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Whether a page may be opened.
+    pub(super) async fn page(&self, url: &str) -> Verdict {
+        let found = match page_target(url) {
+            Ok(target) => self.find(&target).await,
+            Err(why) => Err(why),
+        };
+        match found {
+            Ok(Found::Go(_)) => Verdict::Go,
+            Ok(Found::Ask(ask)) => Verdict::Ask(ask),
+            Err(why) => Verdict::Refused { why },
+        }
+    }
+
+    /// Where a host may be dialled.
+    pub(super) async fn way(&self, target: &Target) -> Result<Vec<SocketAddr>, Why> {
+        match self.find(target).await? {
+            Found::Go(addresses) => Ok(addresses),
+            Found::Ask(ask) => Err(ask.addresses.first().map_or(Why::NoSuchHost, |&address| Why::Private { address })),
+        }
+    }
+
+    async fn find(&self, target: &Target) -> Result<Found, Why> {
+        if let Some(rule) = self.rules.denies(target, None) {
+            return Err(Why::Denied { rule });
+        }
+        if is_metadata(&target.host) {
+            return Err(Why::Metadata);
+        }
+        let addresses = self.addresses(&target.host).await?;
+        let mut unasked = Vec::new();
+        for &address in &addresses {
+            if self.judge_address(target, address)? == Reach::Private && !self.rules.allows(target, address) {
+                unasked.push(address);
+            }
+        }
+        Ok(match unasked.is_empty() {
+            true => Found::Go(addresses.iter().map(|&address| SocketAddr::new(address, target.port)).collect()),
+            false => Found::Ask(Ask { host: target.host.to_string(), addresses: unasked }),
+        })
+    }
+
+    /// Refuses what is not to be dialled whoever allows it. A name is refused with any one of its addresses: an honest
+    /// one leads to no such place.
+    fn judge_address(&self, target: &Target, address: IpAddr) -> Result<Reach, Why> {
+        if let Some(rule) = self.rules.denies(target, Some(address)) {
+            return Err(Why::Denied { rule });
+        }
+        if address.is_loopback() && self.own(|own| own.contains(&target.port)) {
+            return Err(Why::Own { port: target.port });
+        }
+        match reach(address) {
+            Reach::Never(what) => Err(Why::Never { address, what }),
+            reach => Ok(reach),
+        }
+    }
+
+    /// The addresses of a host, at least one.
+    async fn addresses(&self, host: &Host) -> Result<Vec<IpAddr>, Why> {
+        let name = match host {
+            Host::Address(address) => return Ok(vec![*address]),
+            // Never anything else (RFC 6761), which not every resolver knows of those below `localhost`.
+            Host::Name(name) if is_below(name, "localhost") => {
+                return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+            }
+            Host::Name(name) => name.clone(),
+        };
+        let resolver = self.resolver.clone();
+        let found = timeout(LOOKUP_LIMIT, spawn_blocking(move || resolver.resolve(&name))).await;
+        let found = found.map_err(|_| Why::Lookup { error: "nothing answered within 5 s".to_owned() })?;
+        let addresses = match found.map_err(io::Error::other).and_then(|found| found) {
+            Ok(addresses) => addresses.into_iter().map(|address| address.to_canonical()).collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(Why::Lookup { error: error.to_string() }),
+        };
+        if addresses.is_empty() { Err(Why::NoSuchHost) } else { Ok(addresses) }
+    }
+
+    /// Keeps a port of this machine out of reach.
+    pub(super) fn forbid(&self, port: u16) {
+        self.own(|own| own.insert(port));
+    }
+
+    fn own<T>(&self, with: impl FnOnce(&mut HashSet<u16>) -> T) -> T {
+        with(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Remembers what was not let through.
+    pub(super) fn refuse(&self, host: String, why: Why) {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).add(host, why);
+    }
+
+    pub(super) fn take_refused(&self) -> Refusals {
+        std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Where a page is: of http or https, and nothing else that a browser opens.
+fn page_target(url: &str) -> Result<Target, Why> {
+    let not_an_address = || Why::NotAnAddress { url: url.chars().take(100).collect() };
+    let url = Url::parse(url).map_err(|_| not_an_address())?;
+    match url.scheme() {
+        "http" | "https" => Target::of(&url).ok_or_else(not_an_address),
+        scheme => Err(Why::Scheme { scheme: scheme.to_owned() }),
+    }
+}
+
+fn is_metadata(host: &Host) -> bool {
+    match host {
+        Host::Name(name) => METADATA_NAMES.iter().any(|metadata| is_below(name, metadata)),
+        Host::Address(_) => false,
+    }
+}

@@ -1,0 +1,33 @@
+//! Dialling: the very addresses that were judged, and no name.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::web::guard::verdict::Why;
+
+/// How many addresses of a host are tried.
+const MAX_TRIES: usize = 4;
+
+/// How long one address may take to answer.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Connects to the first of these addresses that answers.
+pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, Why> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses.iter().take(MAX_TRIES) {
+        match timeout(CONNECT_LIMIT, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                // Without it a small answer waits for the acknowledgement of the one before.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no answer within 5 s"),
+        }
+    }
+    Err(Why::Unreachable { error: last.to_string() })
+}

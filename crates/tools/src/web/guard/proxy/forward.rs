@@ -1,0 +1,73 @@
+//! Requests of http, passed on to the host that they name.
+
+use std::net::SocketAddr;
+
+use http_body_util::Either;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{
+    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use hyper::http::uri::PathAndQuery;
+use hyper::{Request, Response, Uri, Version};
+use hyper_util::rt::TokioIo;
+
+use super::Body;
+use super::dial::dial;
+use super::page::GUARD;
+use crate::web::guard::verdict::Why;
+
+/// What is between a browser and its proxy, or a proxy and a server, and no further (RFC 9110, 7.6.1).
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Asks the host and gives back its answer. A connection is made for each request: what is plain http is near, mostly.
+pub(super) async fn forward(mut request: Request<Incoming>, addresses: &[SocketAddr]) -> Result<Response<Body>, Why> {
+    let host = dial(addresses).await?;
+    strip(request.headers_mut());
+    // Whom its address names is who is asked, whatever it says besides.
+    let whom = request.uri().authority().and_then(|whom| {
+        let port = whom.port().map(|port| format!(":{port}")).unwrap_or_default();
+        HeaderValue::try_from(format!("{}{port}", whom.host())).ok()
+    });
+    request.headers_mut().insert(HOST, whom.unwrap_or_else(|| HeaderValue::from_static("")));
+    request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    *request.uri_mut() = Uri::from(path);
+    *request.version_mut() = Version::HTTP_11;
+
+    let unreachable = |error: hyper::Error| Why::Unreachable { error: error.to_string() };
+    let mut client = http1::Builder::new();
+    let (mut sender, connection) =
+        client.max_headers(super::MAX_FIELDS).handshake(TokioIo::new(host)).await.map_err(unreachable)?;
+    // Ends with the answer, or when nobody reads that any more.
+    tokio::spawn(connection);
+    let mut response = sender.send_request(request).await.map_err(unreachable)?;
+    strip(response.headers_mut());
+    response.headers_mut().remove(GUARD);
+    Ok(response.map(Either::Left))
+}
+
+/// Takes away what is not to be passed on, and what the message itself says is not.
+fn strip(fields: &mut HeaderMap) {
+    let named: Vec<HeaderName> = fields
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in HOP_BY_HOP.into_iter().chain(named) {
+        fields.remove(name);
+    }
+}

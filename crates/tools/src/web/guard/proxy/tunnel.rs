@@ -1,0 +1,32 @@
+//! Tunnels (`CONNECT`): https and WebSockets, whose bytes are passed unread.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::io::copy_bidirectional;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Body;
+use super::dial::dial;
+use crate::web::guard::verdict::Why;
+
+/// Answers when the host has been reached, and passes bytes until both sides have ended.
+pub(super) async fn open(
+    request: Request<Incoming>,
+    addresses: &[SocketAddr],
+    permit: Arc<OwnedSemaphorePermit>,
+) -> Result<Response<Body>, Why> {
+    let mut host = dial(addresses).await?;
+    tokio::spawn(async move {
+        if let Ok(browser) = hyper::upgrade::on(request).await {
+            // Either may break it off.
+            let _ = copy_bidirectional(&mut TokioIo::new(browser), &mut host).await;
+        }
+        drop(permit);
+    });
+    Ok(Response::new(Either::Right(Full::default())))
+}
