@@ -40,12 +40,22 @@ enum Watching {
 }
 
 impl Watch {
-    /// What has changed, once something has; nothing when the engine has stopped.
+    /// What has changed, once something has; nothing when the engine has stopped, or the way to it is broken.
     pub async fn next(&mut self) -> Option<SessionNews> {
         match &mut self.0 {
             Watching::Local(watch) => watch.next().await,
             #[cfg(feature = "remote")]
             Watching::Remote(watch) => watch.next().await,
+        }
+    }
+
+    /// Now that nothing comes any more: whether the engine was told to stop. Else the connection to a daemon broke.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        match &self.0 {
+            Watching::Local(_) => true,
+            #[cfg(feature = "remote")]
+            Watching::Remote(watch) => watch.has_stopped(),
         }
     }
 }

@@ -8,19 +8,32 @@ use super::sse::Frames;
 use crate::error::SessionError;
 
 /// Sees what becomes of all sessions of a daemon.
-pub(crate) struct RemoteWatch(Frames);
+pub(crate) struct RemoteWatch {
+    frames: Frames,
+    /// The daemon has ended it: it was told to stop.
+    stopped: bool,
+}
 
 impl RemoteSessions {
     pub(crate) async fn watch(&self) -> Result<RemoteWatch, SessionError> {
-        Ok(RemoteWatch(Frames::new(self.connection().stream("/v1/events").await?)))
+        let frames = Frames::new(self.connection().stream("/v1/events").await?);
+        Ok(RemoteWatch { frames, stopped: false })
     }
 }
 
 impl RemoteWatch {
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped
+    }
+
     pub(crate) async fn next(&mut self) -> Option<SessionNews> {
         loop {
-            let frame = match self.0.next().await {
-                Ok(frame) => frame?,
+            let frame = match self.frames.next().await {
+                Ok(Some(frame)) => frame,
+                Ok(None) => {
+                    self.stopped = true;
+                    return None;
+                }
                 Err(error) => {
                     tracing::debug!(%error, "the stream of news broke");
                     return None;

@@ -106,9 +106,13 @@ pub(super) async fn watch(caller: Caller) -> Result<News, Fault> {
     let watch = caller.sessions().watch().await?;
     tracing::info!(peer = %caller.peer, client = caller.who.name, "watch");
     let (mut writer, stream) = Stream::new(caller.connection);
+    let host = caller.host;
     rt::spawn(async move {
-        // Whoever is gone needs no last word.
-        let _ = send_news(&mut writer, watch).await;
+        // Whoever is gone needs no last word, and for the others the end is one.
+        let _ = tokio::select! {
+            sent = send_news(&mut writer, watch) => sent,
+            () = host.stopping.told() => Ok(()),
+        };
     });
     Ok(News(stream))
 }
