@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use holdpoint_common::ConfigError;
 use holdpoint_session::{SessionError, StartError, model::ModelError};
-use holdpoint_tools::{PolicyError, shown::prose};
+use holdpoint_tools::PolicyError;
+use holdpoint_tools::shown::{prose, prose_line};
 use serde::{Deserialize, Serialize};
 
 use crate::ui::Ui;
@@ -54,6 +55,12 @@ impl CliError {
 
     pub(crate) fn code(&self) -> i32 {
         self.code
+    }
+
+    /// All of it in one line that can be shown anywhere.
+    pub(crate) fn in_a_line(&self) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        prose_line(&format!("{}{hint}", self.what)).into_owned()
     }
 
     /// Tells the user. That nobody reads the output any more is told by the exit code alone.

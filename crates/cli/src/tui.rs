@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `state`, `hub`, `session`, `ask`, `prompt` | what is shown, and nothing else |
-//! | `transcript`, `clock` | what a session's events come to |
+//! | `transcript` | what a session's events come to |
 //! | `message`, `update` | what the screen is told, and what that does: pure |
 //! | `keymap` | every key |
 //! | `view`, `layout`, `markdown`, `wrap`, `style` | the state as a frame |
@@ -11,7 +11,6 @@
 //! | `run`, `keys`, `signals`, `terminal`, `editor` | the loop, and the terminal it runs in |
 
 mod ask;
-mod clock;
 mod editor;
 mod hub;
 mod keymap;

@@ -11,6 +11,8 @@ pub(crate) enum Action {
     Hold,
     Steps,
     Open,
+    Earlier,
+    Later,
     Detach,
     Sessions,
     Inbox,
@@ -32,10 +34,12 @@ pub(crate) struct Binding {
     pub(crate) does: &'static str,
 }
 
-const TABLE: [(Action, &str, &[&str], &str); 12] = [
+const TABLE: [(Action, &str, &[&str], &str); 14] = [
     (Action::Hold, "hold", &["ctrl+x p"], "pause at the next boundary, or play"),
     (Action::Steps, "steps", &["ctrl+v", "ctrl+x v"], "show or hide tool calls and thoughts"),
-    (Action::Open, "open", &["ctrl+o", "ctrl+x o"], "open or fold what tools said"),
+    (Action::Open, "open", &["ctrl+o", "ctrl+x o"], "open or fold tool calls: all, or the chosen one"),
+    (Action::Earlier, "earlier", &["ctrl+up", "alt+up"], "choose the tool call before; Enter opens it"),
+    (Action::Later, "later", &["ctrl+down", "alt+down"], "choose the one after"),
     (Action::Detach, "detach", &["ctrl+x d"], "leave; the session goes on"),
     (Action::Sessions, "sessions", &["ctrl+x s"], "all sessions"),
     (Action::Inbox, "inbox", &["ctrl+x i"], "what waits for you, in any session"),
@@ -191,10 +195,12 @@ impl Press {
         let mut characters = rest.chars();
         let code = match (characters.next(), characters.next()) {
             (Some(character), None) => KeyCode::Char(character),
+            _ if rest == "up" => KeyCode::Up,
+            _ if rest == "down" => KeyCode::Down,
             _ => KeyCode::F(rest.strip_prefix('f')?.parse().ok().filter(|number| (1..=12).contains(number))?),
         };
-        // A letter alone is typed.
-        let typed = modifiers.is_empty() && matches!(code, KeyCode::Char(_));
+        // A letter alone is typed, an arrow alone moves.
+        let typed = modifiers.is_empty() && !matches!(code, KeyCode::F(_));
         (!typed).then_some(Self { code, modifiers })
     }
 }

@@ -1,11 +1,13 @@
 //! Entries as lines of the screen: laid out only where they are seen, and kept while they are.
 
+mod folds;
 mod lines;
 
 use std::collections::HashMap;
 
 use ratatui::text::Line;
 
+use self::folds::{Fold, Folds};
 use self::lines::lines_of;
 use super::markdown::Growing;
 use super::transcript::{Entry, Key, Kind, Transcript};
@@ -29,13 +31,12 @@ pub(crate) struct Look {
     pub(crate) width: usize,
     /// Steps are shown.
     pub(crate) steps: bool,
-    /// What tools said is shown.
-    pub(crate) open: bool,
 }
 
 /// The layouts of the entries that are seen.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
+    pub(crate) folds: Folds,
     look: Look,
     laid: HashMap<Key, Laid>,
     /// Counts the frames.
@@ -45,6 +46,7 @@ pub(crate) struct Layouts {
 #[derive(Debug, Default)]
 struct Laid {
     version: u32,
+    fold: Fold,
     /// With an empty line before it.
     gap: bool,
     lines: Vec<Line<'static>>,
@@ -121,6 +123,45 @@ impl Layouts {
         row == 0 && self.before(transcript, at).is_none()
     }
 
+    /// Chooses the call before the one that is chosen, or the one after it: none behind the last. What is chosen is
+    /// brought into view.
+    pub(crate) fn choose(
+        &mut self,
+        transcript: &Transcript,
+        look: Look,
+        scroll: &mut Scroll,
+        height: usize,
+        earlier: bool,
+    ) {
+        self.begin(look);
+        let entries = transcript.entries();
+        let is_call = |entry: &Entry| matches!(entry.kind, Kind::Tool(_)) && look.steps;
+        let now = self.folds.chosen().and_then(|key| entries.iter().rposition(|entry| entry.key == key));
+        let next = match (now, earlier) {
+            // At the first one it stays.
+            (_, true) => entries[..now.unwrap_or(entries.len())].iter().rposition(is_call).or(now),
+            (Some(at), false) => entries[at + 1..].iter().position(is_call).map(|found| at + 1 + found),
+            (None, false) => None,
+        };
+        self.folds.choose(next.map(|at| entries[at].key));
+        let Some(at) = next else { return *scroll = Scroll::End };
+        let Some((first, row)) = self.top(transcript, *scroll, height) else { return };
+        let above: usize = (first..at).map(|at| self.shown_height(transcript, at)).sum();
+        let is_seen = at >= first && above >= row && above - row + self.shown_height(transcript, at) <= height;
+        if !is_seen {
+            *scroll = Scroll::At { key: entries[at].key, row: 0 };
+        }
+    }
+
+    /// Lays everything out anew.
+    pub(crate) fn forget(&mut self) {
+        self.laid.clear();
+    }
+
+    fn shown_height(&mut self, transcript: &Transcript, at: usize) -> usize {
+        if self.is_shown(&transcript.entries()[at]) { self.height(transcript, at) } else { 0 }
+    }
+
     fn begin(&mut self, look: Look) {
         if self.look != look {
             self.laid.clear();
@@ -194,17 +235,17 @@ impl Layouts {
     fn lay_out(&mut self, transcript: &Transcript, at: usize) -> &[Line<'static>] {
         let entry = &transcript.entries()[at];
         let gap = self.before(transcript, at).is_some_and(|before| needs_gap(&transcript.entries()[before], entry));
-        let (look, frame) = (self.look, self.frame);
+        let (look, frame, fold) = (self.look, self.frame, self.folds.of(entry.key));
         let fresh = !self.laid.contains_key(&entry.key);
         let laid = self.laid.entry(entry.key).or_default();
         laid.used = frame;
-        if fresh || laid.version != entry.version || laid.gap != gap {
-            (laid.version, laid.gap) = (entry.version, gap);
+        if fresh || laid.version != entry.version || laid.gap != gap || laid.fold != fold {
+            (laid.version, laid.gap, laid.fold) = (entry.version, gap, fold);
             laid.lines.clear();
             if gap {
                 laid.lines.push(Line::default());
             }
-            lines_of(entry, look, &mut laid.growing, &mut laid.lines);
+            lines_of(entry, look.width, fold, &mut laid.growing, &mut laid.lines);
         }
         &laid.lines
     }

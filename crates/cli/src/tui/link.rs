@@ -2,14 +2,14 @@
 
 mod export;
 mod follow;
-mod watch;
+mod news;
 
 use std::sync::Arc;
 
 use holdpoint_common::{SessionId, SessionStatus};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::message::{Command, Message};
@@ -48,6 +48,8 @@ struct Shared {
     sessions: Sessions,
     folders: Arc<Folders>,
     words: mpsc::Sender<Word>,
+    /// The daemon was told to stop, and is not to be started until the user wants it.
+    stopped: watch::Sender<bool>,
 }
 
 impl Shared {
@@ -57,7 +59,15 @@ impl Shared {
     }
 
     async fn failed(&self, error: SessionError) {
-        self.tell(Message::Failed(prose_line(&error.to_string()).into_owned())).await;
+        self.tell(Message::Failed(CliError::from(error).in_a_line())).await;
+    }
+
+    /// The daemon was told to stop: nothing is done until the user wants it back.
+    async fn rest(&self) {
+        self.stopped.send_replace(true);
+        self.tell(Message::Stopped).await;
+        // Its sender is kept right here.
+        let _ = self.stopped.subscribe().wait_for(|stopped| !stopped).await;
     }
 
     /// Starts the daemon again, if it is gone. Tells the screen.
@@ -84,8 +94,8 @@ impl Link {
     /// The way to these sessions, and where what it tells comes out.
     pub(crate) fn new(sessions: Sessions, folders: &Folders, fresh: Fresh) -> (Self, mpsc::Receiver<Word>) {
         let (words, told) = mpsc::channel(MESSAGES);
-        let shared = Shared { sessions, folders: Arc::new(folders.clone()), words };
-        tokio::spawn(watch::watch(shared.clone()));
+        let shared = Shared { sessions, folders: Arc::new(folders.clone()), words, stopped: watch::Sender::new(false) };
+        tokio::spawn(news::watch(shared.clone()));
         (Self { shared, fresh, session: None, following: None }, told)
     }
 
@@ -111,6 +121,7 @@ impl Link {
             Command::Open { id, attachment, limit } => self.open(id, attachment, limit),
             Command::New { attachment, limit } => self.open_fresh(attachment, limit),
             Command::Detach => self.detach(),
+            Command::Start => _ = self.shared.stopped.send_replace(false),
             Command::InterruptOther { id } => self.with_other(id, false),
             Command::Close { id } => self.with_other(id, true),
             Command::Delete { id } => {
@@ -156,6 +167,8 @@ impl Link {
                 Command::Hold => session.hold().await.map(drop),
                 Command::Release => session.release().await.map(drop),
                 Command::Rename { name } => session.rename(name).await,
+                Command::Model { name } => session.change_model(name).await,
+                Command::Debug { enabled } => session.change_debug(enabled).await,
                 Command::Export { path } => {
                     let message = export::export(&session, &path).await;
                     return shared.tell(message).await;

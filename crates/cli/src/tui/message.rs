@@ -50,6 +50,8 @@ pub(crate) enum Message {
     Daemon {
         here: bool,
     },
+    /// The daemon was told to stop.
+    Stopped,
     /// A prompt was not taken.
     PromptRefused {
         text: String,
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     },
     /// No longer shows the session.
     Detach,
+    /// Starts the daemon again.
+    Start,
     Prompt {
         text: String,
     },
@@ -108,6 +112,12 @@ pub(crate) enum Command {
     Release,
     Rename {
         name: String,
+    },
+    Model {
+        name: String,
+    },
+    Debug {
+        enabled: bool,
     },
     Close {
         id: SessionId,

@@ -74,10 +74,25 @@ impl Scene {
     pub(super) fn body(&mut self, body: Body) -> &mut Self {
         self.seq += 1;
         self.snapshot.seq = self.seq;
+        self.works();
         let event = Event { seq: self.seq, at: self.now().time, turn: self.snapshot.turn, step: None, body };
         let snapshot = Arc::new(self.snapshot.clone());
         self.tell(Message::Happened { attachment: 1, events: vec![Arc::new(event)], snapshot });
         self
+    }
+
+    /// Counts the time it works, as a session does.
+    fn works(&mut self) {
+        let works = matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
+        let now = self.now().time;
+        match self.snapshot.working_since {
+            None if works => self.snapshot.working_since = Some(now),
+            Some(since) if !works => {
+                self.snapshot.worked_ms += now.0 - since.0;
+                self.snapshot.working_since = None;
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn fact(&mut self, fact: Fact) -> &mut Self {

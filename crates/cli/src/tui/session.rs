@@ -6,7 +6,6 @@ use std::time::Instant;
 use holdpoint_common::{Event, Fact, HoldShown, SessionId, SessionStatus, Snapshot};
 
 use super::ask::AskView;
-use super::clock::WorkClock;
 use super::layout::{Layouts, Look, Scroll};
 use super::prompt::Prompt;
 use super::transcript::{Entry, Transcript};
@@ -18,7 +17,6 @@ pub(crate) const PAST: usize = 400;
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) transcript: Transcript,
-    pub(crate) clock: WorkClock,
     /// Facts that have come.
     facts: usize,
     /// The prompts there were, for the history.
@@ -35,7 +33,6 @@ impl Told {
         if let Some(Fact::PromptAccepted { text, .. }) = event.fact() {
             self.prompts.push(text.clone());
         }
-        self.clock.add(event);
         self.transcript.add(event);
     }
 }
@@ -57,7 +54,6 @@ pub(crate) struct Session {
     pub(crate) layouts: Layouts,
     pub(crate) scroll: Scroll,
     pub(crate) steps: bool,
-    pub(crate) open: bool,
     pub(crate) asking: Option<AskView>,
     pub(crate) prompt: Prompt,
     pub(crate) closed: bool,
@@ -84,7 +80,6 @@ impl Session {
             layouts: Layouts::default(),
             scroll: Scroll::End,
             steps,
-            open: false,
             asking: None,
             prompt: Prompt::default(),
             closed: false,
@@ -111,7 +106,7 @@ impl Session {
         if let Some(told) = self.pending.take() {
             self.older = told.facts >= self.limit;
             self.told = told;
-            self.layouts = Layouts::default();
+            self.layouts.forget();
             self.remember();
         }
     }
@@ -132,8 +127,9 @@ impl Session {
         self.asking.is_some()
     }
 
+    /// Whether there is something to interrupt: a turn, or a run, which may be between two of its turns.
     pub(crate) fn runs(&self) -> bool {
-        self.snapshot.turn.is_some()
+        self.snapshot.turn.is_some() || self.snapshot.run.is_some()
     }
 
     /// Whether something moves on the screen.
@@ -154,7 +150,7 @@ impl Session {
     }
 
     pub(crate) fn look(&self) -> Look {
-        Look { width: self.shown.0, steps: self.steps, open: self.open }
+        Look { width: self.shown.0, steps: self.steps }
     }
 
     /// Shows the first line. Whether more of the past is wanted.
@@ -164,6 +160,17 @@ impl Session {
             self.scroll = Scroll::At { key: first.key, row: 0 };
         }
         self.older && self.pending.is_none()
+    }
+
+    /// Chooses a call: the one before, or the one after.
+    pub(crate) fn choose(&mut self, earlier: bool) {
+        let look = self.look();
+        self.layouts.choose(&self.told.transcript, look, &mut self.scroll, self.shown.1, earlier);
+    }
+
+    /// No call is chosen any more.
+    pub(crate) fn choose_none(&mut self) {
+        self.layouts.folds.choose(None);
     }
 
     /// Scrolls the transcript. Whether more of the past is wanted.

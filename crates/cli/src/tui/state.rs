@@ -77,6 +77,8 @@ pub(crate) enum Overlay {
         name: String,
         live: bool,
     },
+    /// The daemon was told to stop.
+    Stopped,
 }
 
 /// Something that is told for a while.

@@ -75,6 +75,12 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             state.daemon = here;
             vec![]
         }
+        Message::Stopped => {
+            hide_asks(state);
+            state.prefix = None;
+            state.overlay = Some(Overlay::Stopped);
+            vec![]
+        }
         Message::PromptRefused { text, why } => {
             if let Some(session) = state.session.as_mut().filter(|session| session.prompt.is_empty()) {
                 session.prompt.set(&text);
@@ -193,6 +199,9 @@ fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
             Found::Prefix(_) | Found::Nothing => vec![],
         };
     }
+    if state.overlay == Some(Overlay::Stopped) {
+        return overlay::press(state, Overlay::Stopped, key);
+    }
     match state.keymap.find(None, key) {
         Found::Prefix(prefix) => {
             state.prefix = Some(prefix);
@@ -228,7 +237,17 @@ fn act(state: &mut State, action: Action) -> Vec<Command> {
             vec![]
         }
         Action::Open => {
-            state.session.iter_mut().for_each(|session| session.open = !session.open);
+            state.session.iter_mut().for_each(|session| session.layouts.folds.turn());
+            vec![]
+        }
+        Action::Earlier | Action::Later => {
+            let steps = state.keymap.key(Action::Steps);
+            let Some(session) = &mut state.session else { return vec![] };
+            if session.steps {
+                session.choose(action == Action::Earlier);
+            } else {
+                state.tell(Tone::Plain, format!("tool calls are hidden ({steps})"));
+            }
             vec![]
         }
         Action::Detach => leave(state, true),

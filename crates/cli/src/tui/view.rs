@@ -56,6 +56,14 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
             };
             dialog(frame.buffer_mut(), area, &[what, String::new(), "[Y] Yes  [N] No".to_owned()]);
         }
+        Some(Overlay::Stopped) => {
+            let lines = [
+                "The daemon was stopped. Every session is saved.".to_owned(),
+                String::new(),
+                "[Enter] Start it again  [Q] Leave".to_owned(),
+            ];
+            dialog(frame.buffer_mut(), area, &lines);
+        }
         None => {
             if let Some(cursor) = cursor {
                 frame.set_cursor_position(cursor);
@@ -104,15 +112,16 @@ fn foot(state: &State, hints_now: &[(String, &str)], width: u16) -> Line<'static
             let key = map.key(action);
             key.strip_prefix(&format!("{prefix} ")).unwrap_or(&key).to_owned()
         };
-        let all = [
-            (next(Action::Hold), if is_held(state) { "play" } else { "pause" }),
-            (next(Action::Detach), "detach"),
-            (next(Action::Sessions), "sessions"),
-            (next(Action::Inbox), "inbox"),
-            (next(Action::New), "new"),
-            (next(Action::Help), "help"),
-            ("Esc".to_owned(), "back"),
-        ];
+        let mut all = vec![];
+        if state.session.is_some() {
+            all.push((next(Action::Hold), if is_held(state) { "play" } else { "pause" }));
+            all.push((next(Action::Detach), "detach"));
+            all.push((next(Action::Sessions), "sessions"));
+        }
+        all.push((next(Action::Inbox), "inbox"));
+        all.push((next(Action::New), "new"));
+        all.push((next(Action::Help), "help"));
+        all.push(("Esc".to_owned(), "back"));
         let used: usize = spans.iter().map(Span::width).sum();
         spans.extend(hints(&all, usize::from(width).saturating_sub(used)).spans);
         return Line::from(spans);

@@ -148,6 +148,52 @@ fn the_daemon_killed_while_attached_comes_back_and_nothing_is_missed() {
 }
 
 #[test]
+fn m_b8_a_stopped_daemon_rests_until_the_user_wants_it_and_nothing_is_missed() {
+    let world = World::new();
+    world.opens("one", &[], "say Before.\nshell: touch made\n---\nsay After.");
+    let mut hub = Tty::run(&world, &[]);
+    hub.wait_for("1 waits for you");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("[Y] Approve");
+    world.run(&["daemon", "stop"]).code(0);
+    for screen in [&tty, &hub] {
+        screen.wait_for("The daemon was stopped.");
+    }
+    assert!(world.daemon().is_none(), "nobody starts it again by itself");
+    hub.press("q");
+    hub.end(0);
+    assert!(world.daemon().is_none());
+    tty.press("\r");
+    tty.wait_for("the daemon is back");
+    tty.press_until("y", "→ approved");
+    tty.wait_for("done: 2 steps");
+    let said = |words| tty.text().lines().filter(|line| *line == words).count();
+    assert_eq!((said("Before."), said("After.")), (1, 1), "{}", tty.text());
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn the_model_and_the_log_are_changed_from_the_screen() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    tty.press("/debug\r");
+    tty.wait_for(&format!("logged at debug level (tui (pid {}))", tty.pid()));
+    tty.press("/model nowhere/x\r");
+    tty.wait_for("no provider of models called `nowhere`; ");
+    tty.press("/model ollama/llama3\r");
+    tty.wait_for("from the next turn on its model is ollama/llama3");
+    let shown: serde_json::Value = serde_json::from_str(&world.run(&["show", "one", "--json"]).code(0).out).unwrap();
+    assert_eq!((&shown["settings"]["model"], &shown["isDebugEnabled"]), (&"ollama/llama3".into(), &true.into()));
+    tty.press("/debug\r");
+    tty.wait_for("no longer logged at debug level");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
 fn prompts_wait_are_shown_and_run_in_order() {
     let world = World::new();
     assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());

@@ -7,43 +7,43 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::super::markdown::Growing;
-use super::super::style::Tone;
+use super::super::style::{Tone, selected};
 use super::super::transcript::{Entry, Kind, Tool, ToolState};
 use super::super::wrap::{fit, wrap};
-use super::Look;
+use super::folds::Fold;
 use crate::said::{shorten, sum_up, title};
 
 /// Lines of an open tool call that are shown at most of each of its parts: the last ones.
 const OPEN_LINES: usize = 200;
 
 /// Adds the lines of an entry, of which `growing` may have some already.
-pub(super) fn lines_of(entry: &Entry, look: Look, growing: &mut Growing, lines: &mut Vec<Line<'static>>) {
+pub(super) fn lines_of(entry: &Entry, width: usize, fold: Fold, growing: &mut Growing, lines: &mut Vec<Line<'static>>) {
     match &entry.kind {
         Kind::Prompt { text, by } => {
             let mark = if by.is_empty() { String::from("› ") } else { format!("› ({by}) ") };
             for (number, line) in text.trim_end().split('\n').enumerate() {
                 let mark = if number == 0 { &*mark } else { "  " };
-                wrap(&Line::styled(format!("{mark}{line}"), Tone::User.style()), look.width, "  ", lines);
+                wrap(&Line::styled(format!("{mark}{line}"), Tone::User.style()), width, "  ", lines);
             }
         }
-        Kind::Text { text, .. } => lines.extend_from_slice(growing.lines(text, look.width)),
+        Kind::Text { text, .. } => lines.extend_from_slice(growing.lines(text, width)),
         Kind::Thought { text, .. } => {
             let style = Tone::Dim.style().add_modifier(Modifier::ITALIC);
             for line in text.trim().split('\n') {
-                wrap(&Line::styled(line.to_owned(), style), look.width, "", lines);
+                wrap(&Line::styled(line.to_owned(), style), width, "", lines);
             }
         }
-        Kind::Tool(tool) => lines_of_tool(tool, look, lines),
+        Kind::Tool(tool) => lines_of_tool(tool, width, fold, lines),
         Kind::Note { tone, text } => {
             for (number, line) in text.split('\n').enumerate() {
                 let style = if number == 0 { tone.style() } else { Tone::Dim.style() };
-                wrap(&Line::styled(format!("  {line}"), style), look.width, "    ", lines);
+                wrap(&Line::styled(format!("  {line}"), style), width, "    ", lines);
             }
         }
     }
 }
 
-fn lines_of_tool(tool: &Tool, look: Look, lines: &mut Vec<Line<'static>>) {
+fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'static>>) {
     let said = match &tool.state {
         ToolState::Waits => String::new(),
         ToolState::Runs => {
@@ -69,14 +69,15 @@ fn lines_of_tool(tool: &Tool, look: Look, lines: &mut Vec<Line<'static>>) {
     let word = if said.starts_with(word.trim_end_matches(": ")) { "" } else { word };
     let mut spans = vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
     let tells = !said.is_empty() || !word.is_empty();
-    if !look.open && tells {
+    if !fold.open && tells {
         spans.push(Span::styled(format!("  └ {word}{said}"), Tone::Dim.style()));
     }
-    if !look.open {
-        return lines.push(on_one_line(spans, look.width));
+    let looks = if fold.chosen { selected() } else { Style::new() };
+    if !fold.open {
+        return lines.push(on_one_line(spans, width).style(looks));
     }
-    wrap(&Line::from(spans), look.width, "  ", lines);
-    let mut put = |text: &str, style: Style| behind_bar(text, style, look.width, lines);
+    wrap(&Line::from(spans).style(looks), width, "  ", lines);
+    let mut put = |text: &str, style: Style| behind_bar(text, style, width, lines);
     let field = |name: &str| tool.call.input.get(name).and_then(|value| value.as_str());
     for (name, mark, colour) in
         [("old_string", "-", Color::Red), ("new_string", "+", Color::Green), ("content", "+", Color::Green)]

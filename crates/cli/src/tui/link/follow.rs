@@ -61,6 +61,9 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
         if closed || shared.words.is_closed() {
             return shared.tell(Message::Closed { attachment }).await;
         }
+        if stream.end() == ClientEnd::Stopped {
+            shared.rest().await;
+        }
         if stream.end() == ClientEnd::Ended {
             tries += 1;
             if tries > TRIES {

@@ -23,6 +23,13 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
             vec![]
         }
         Overlay::Leave { .. } | Overlay::Delete { .. } if leaves => vec![],
+        Overlay::Stopped if leaves || matches!(key.code, KeyCode::Char('q' | 'Q')) => leave(state, true),
+        Overlay::Stopped if key.code == KeyCode::Enter => {
+            state.overlay = None;
+            state.daemon = false;
+            vec![Command::Start]
+        }
+        Overlay::Stopped => vec![],
         Overlay::Leave { quit } => match (key.code, &state.session) {
             (KeyCode::Enter | KeyCode::Char('d' | 'D'), _) => leave(state, quit),
             (KeyCode::Char('c' | 'C'), Some(session)) => {

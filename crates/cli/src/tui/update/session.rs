@@ -44,8 +44,18 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     if session.asking.is_some() {
         return answer(session, key, now);
     }
+    let chosen = session.layouts.folds.chosen().is_some();
+    match key.code {
+        KeyCode::Enter if chosen && key.modifiers.is_empty() => {
+            session.layouts.folds.turn();
+            return vec![];
+        }
+        // What is typed, is typed into the prompt.
+        _ => session.choose_none(),
+    }
     match key.code {
         KeyCode::Esc if session.runs() => return interrupt(session),
+        KeyCode::Esc if chosen => session.scroll = Scroll::End,
         KeyCode::Esc if !session.prompt.is_empty() => session.prompt.clear(),
         KeyCode::Esc => return leave(state, false),
         KeyCode::Char('c') if control && session.runs() => return interrupt(session),

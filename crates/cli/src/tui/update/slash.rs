@@ -11,13 +11,14 @@ use super::super::style::Tone;
 use super::{act, leave};
 
 /// What can be typed, and what it does.
-pub(crate) const COMMANDS: [(&str, &str); 11] = [
+pub(crate) const COMMANDS: [(&str, &str); 12] = [
     ("/help", "keys and commands"),
     ("/steps", "show or hide tool calls and thoughts"),
     ("/hold", "pause at the next boundary"),
     ("/release", "go on"),
     ("/interrupt", "end what it does now"),
-    ("/model", "which model this session has"),
+    ("/model [NAME]", "which model it has; another one, from the next turn on"),
+    ("/debug", "log this session in more detail, or no longer"),
     ("/clear", "clear the screen; nothing is forgotten"),
     ("/rename NAME", "give the session another name"),
     ("/export [FILE]", "write all that was said to a file"),
@@ -41,11 +42,13 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "hold" | "pause" => vec![Command::Hold],
         "release" | "play" => vec![Command::Release],
         "interrupt" => vec![Command::Interrupt { turn: session.snapshot.turn }],
-        "model" => {
+        "model" if rest.is_empty() => {
             let model = prose_line(&session.snapshot.settings.model).into_owned();
-            state.tell(Tone::Plain, format!("model: {model}; `holdpoint new --model` opens a session with another"));
+            state.tell(Tone::Plain, format!("model: {model}; /model PROVIDER/NAME gives it another"));
             vec![]
         }
+        "model" => vec![Command::Model { name: rest.to_owned() }],
+        "debug" => vec![Command::Debug { enabled: !session.snapshot.is_debug_enabled }],
         "clear" => {
             session.told.transcript.clear();
             vec![]

@@ -170,6 +170,9 @@ fn commands_are_typed_and_paths_are_prompts() {
     };
     assert_eq!(run("/hold"), [Command::Hold]);
     assert_eq!(run("/rename new name"), [Command::Rename { name: "new name".to_owned() }]);
+    assert_eq!(run("/model openai/gpt-5"), [Command::Model { name: "openai/gpt-5".to_owned() }]);
+    assert_eq!(run("/model"), []);
+    assert_eq!(run("/debug"), [Command::Debug { enabled: true }]);
     assert_eq!(run("/interrupt"), [Command::Interrupt { turn: Some(TurnId(1)) }]);
     assert_eq!(run("/usr/bin/true fails"), [Command::Prompt { text: "/usr/bin/true fails".to_owned() }]);
     assert_eq!(run("/nonsense"), []);
@@ -243,6 +246,71 @@ fn the_hubs_first_row_waits_the_longest_and_is_answered_from_there() {
     assert_eq!(scene.later(200).press("y"), []);
     let commands = scene.later(100).press("y");
     assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{commands:?}");
+}
+
+#[test]
+fn calls_are_chosen_and_opened_one_by_one() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    for call in 1..=30 {
+        let came = holdpoint_common::ToolStatus::Ok;
+        scene.called(call, &format!("step {call}")).came(call, came, &format!("output {call}\nmore {call}\n"), "");
+    }
+    scene.ended(Outcome::Done, None).types("draft");
+    scene.screen(80, 24);
+    let inside = |scene: &mut Scene, text: &str| scene.screen(80, 24).contains(text);
+    scene.press("ctrl+up ctrl+up");
+    assert_eq!(scene.press("enter"), [], "it opens the call, and sends nothing");
+    assert!(inside(&mut scene, "│ more 29") && !inside(&mut scene, "│ more 30"));
+    scene.press("ctrl+o");
+    assert!(!inside(&mut scene, "│ more 29"));
+    // As far up as there are calls, and always in sight.
+    scene.press(&["alt+up"; 40].join(" "));
+    scene.press("enter");
+    assert!(inside(&mut scene, "│ more 1\n"));
+    scene.press("ctrl+down enter");
+    assert!(inside(&mut scene, "│ more 2\n"));
+    // What is typed goes to the prompt, and Enter sends again.
+    scene.types("!");
+    assert_eq!(scene.press("enter"), [Command::Prompt { text: "draft!".to_owned() }]);
+    // All of them, but what was opened before is as all are.
+    scene.press("ctrl+o");
+    assert!(inside(&mut scene, "│ more 30") && inside(&mut scene, "│ more 29"));
+    // Behind the last one none is chosen; and Esc first leaves the choice, then the session.
+    scene.press("ctrl+up ctrl+down");
+    assert!(!inside(&mut scene, "choose"));
+    scene.press("ctrl+up");
+    assert!(inside(&mut scene, "choose"));
+    assert_eq!(scene.press("esc"), []);
+    assert_eq!(scene.press("esc"), [Command::Detach]);
+}
+
+#[test]
+fn m_a10_esc_interrupts_whatever_is_chosen() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").called(1, "sleep 9").press("ctrl+up");
+    let turn = scene.snapshot.turn;
+    assert_eq!(scene.press("esc"), [Command::Interrupt { turn }]);
+}
+
+#[test]
+fn a_stopped_daemon_is_told_and_started_by_a_key_alone() {
+    let mut scene = asking();
+    scene.types("y");
+    scene.tell(Message::Stopped);
+    assert!(scene.screen(80, 24).contains("The daemon was stopped"));
+    // No other key does anything, not even one that means something everywhere.
+    for keys in ["y", "ctrl+x p", "ctrl+x ?", "n", "tab"] {
+        assert_eq!(scene.later(1000).press(keys), [], "{keys}");
+        assert!(scene.screen(80, 24).contains("The daemon was stopped"), "{keys}");
+    }
+    assert_eq!(scene.press("enter"), [Command::Start]);
+    assert!(scene.screen(80, 24).contains("is started again"));
+    scene.tell(Message::Daemon { here: true });
+    // What lay under it has a guard anew.
+    assert_eq!(scene.press("y"), []);
+    scene.tell(Message::Stopped);
+    assert!(scene.press("q").contains(&Command::Quit));
 }
 
 #[test]

@@ -103,6 +103,9 @@ fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
         lines.push(Line::styled(fit(&wants(&ask.request), usize::from(width)), Tone::Waits.style()));
     }
     lines.push(dim(format!("{} in {}", prose_line(&session.model), prose_line(&session.workspace))));
+    if let Some(line) = &session.last_line {
+        lines.push(Line::raw(fit(&prose_line(line), usize::from(width))));
+    }
     if let Some(error) = session.last_turn.as_ref().and_then(|turn| turn.error.as_ref()) {
         lines.push(Line::styled(fit(&prose_line(error), usize::from(width)), Tone::Fault.style()));
     }
@@ -196,7 +199,10 @@ fn session_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
     let used = 2 + width / 4 + 22.min(width / 3) + 8;
     let rest = width.saturating_sub(used);
     let title = prose_line(&session.title).into_owned();
-    let what = if title == session.name { prose_line(&session.workspace).into_owned() } else { title };
+    let mut what = if title == session.name { prose_line(&session.workspace).into_owned() } else { title };
+    if let Some(line) = &session.last_line {
+        what.push_str(&format!(" · {}", prose_line(line)));
+    }
     Line::from(vec![
         Span::raw("  "),
         Span::raw(name),

@@ -35,6 +35,10 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let esc = |does| ("Esc".to_owned(), does);
     let hints = match &state.session {
         Some(session) if session.asking.is_some() => vec![hold_hint, help_hint],
+        Some(session) if session.layouts.folds.chosen().is_some() => {
+            let back = if session.runs() { esc("interrupt") } else { esc("back") };
+            vec![("Enter".to_owned(), "open or fold"), ("ctrl+↑↓".to_owned(), "choose"), back, hold_hint]
+        }
         Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
         Some(session) if !session.prompt.is_empty() => {
             vec![("Enter".to_owned(), "send"), ("Alt+Enter".to_owned(), "new line"), hold_hint, help_hint, esc("clear")]
@@ -118,7 +122,7 @@ fn used(session: &Session) -> String {
 fn transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Rect {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     session.shown = (width, height);
-    let look = Look { width, steps: session.steps, open: session.open };
+    let look = Look { width, steps: session.steps };
     let (lines, below) = session.layouts.window(&session.told.transcript, look, &mut session.scroll, height);
     session.below = below;
     if lines.is_empty() && session.pending.is_none() {

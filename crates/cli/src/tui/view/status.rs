@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdpoint_common::{Hold, HoldCause, SessionStatus, Timestamp};
+use holdpoint_common::{Hold, HoldCause, SessionStatus, Snapshot, TaskCounts, Timestamp};
 use holdpoint_tools::shown::prose_line;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
@@ -29,9 +29,15 @@ pub(super) fn spinner(now: Timestamp) -> &'static str {
 pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'static> {
     let (label, tone) = label(session, now);
     let label_cells = label.width() + usize::from(!label.is_empty());
-    let name = prose_line(&session.snapshot.settings.name).into_owned();
-    let time = time(session.told.clock.worked(now));
-    let files = match session.snapshot.files_modified.len() {
+    let Snapshot { settings, run, tasks, files_modified, .. } = &*session.snapshot;
+    let name = prose_line(&settings.name).into_owned();
+    let time = time(run.as_ref().map_or_else(|| session.snapshot.worked(now), |run| run.progress.worked(now)));
+    let iteration = run.as_ref().map_or(0, |run| run.progress.iteration);
+    let number = if iteration == 0 { String::new() } else { format!("#{iteration}") };
+    let iteration = if iteration == 0 { String::new() } else { format!("Iteration {number}") };
+    let tasks = TaskCounts::of(tasks);
+    let tasks = if tasks.is_empty() { String::new() } else { tasks.to_string() };
+    let files = match files_modified.len() {
         0 => String::new(),
         1 => "1 file modified".to_owned(),
         many => format!("{many} files modified"),
@@ -39,10 +45,12 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     let few_files = files.split(' ').take(2).collect::<Vec<_>>().join(" ");
     let short_name = fit(&name, NAME);
     // From all of it to almost nothing.
-    let ways: [&[&str]; 6] = [
-        &["holdpoint", &name, &time, &files],
-        &[&name, &time, &files],
-        &[&short_name, &time, &few_files],
+    let ways: [&[&str]; 8] = [
+        &["holdpoint", &name, &time, &iteration, &tasks, &files],
+        &[&name, &time, &iteration, &tasks, &files],
+        &[&short_name, &time, &iteration, &tasks, &few_files],
+        &[&short_name, &time, &number, &tasks],
+        &[&short_name, &time, &number],
         &[&short_name, &time],
         &[&short_name],
         &[],

@@ -2,9 +2,9 @@
 
 use holdpoint_common::AskRequest;
 use holdpoint_common::{
-    AnsweredBy, BlockKind, CallId, ContextFill, CutCause, Delta, EndedProcesses, Fact, Hold, HoldCause, ItemId,
-    Outcome, PauseKind, PromptId, Question, QuestionOption, QuestionRequest, QueuedPrompt, Receipt, SessionStatus,
-    Timestamp, ToolStatus, Who,
+    AnsweredBy, BlockKind, CallId, ContextFill, CutCause, Delta, EndedProcesses, Fact, Hold, HoldAt, HoldCause, ItemId,
+    Outcome, PauseKind, PromptId, Question, QuestionOption, QuestionRequest, QueuedPrompt, Receipt, Run, RunLimits,
+    RunProgress, RunSettings, SessionStatus, Task, TaskId, TaskState, Timestamp, ToolStatus, Who,
 };
 
 use super::super::scene::{Scene, ask, block, pause, standing, user};
@@ -44,6 +44,7 @@ fn hub() -> Scene {
     scene.hears(
         |session| {
             session.title = title("Fix the parser");
+            session.last_line = Some("All tests pass \u{1b}[2J but one.".to_owned());
             session.status = SessionStatus::Running;
         },
         "parser",
@@ -112,7 +113,9 @@ fn session_idle_after_work() {
     shows("session-idle", &mut scene);
     scene.press("ctrl+o");
     shows("session-open", &mut scene);
-    scene.press("ctrl+o ctrl+v");
+    scene.press("ctrl+o ctrl+up ctrl+up enter");
+    shows("session-chosen", &mut scene);
+    scene.press("esc ctrl+v");
     scene.later(10_000).tell(super::super::message::Message::Tick);
     shows("session-without-steps", &mut scene);
 }
@@ -207,6 +210,67 @@ fn session_pausing_and_paused() {
     shows("hold-prefix", &mut scene);
 }
 
+/// In the third iteration of a run: as the status bar is written down.
+fn iterating() -> Scene {
+    let mut scene = Scene::session();
+    let progress = RunProgress { iteration: 3, worked_ms: 754_000, ..RunProgress::default() };
+    let settings =
+        RunSettings { goal: "Be done.".to_owned(), limits: RunLimits::default(), hold_at: HoldAt::Iteration };
+    scene.snapshot.run = Some(Run { progress, ..Run::begun(settings) });
+    let states =
+        [TaskState::Done, TaskState::Doing, TaskState::Done, TaskState::Todo, TaskState::Todo, TaskState::Todo];
+    let task = |(id, state)| Task { id: TaskId(id), title: format!("task {id}"), state };
+    scene.snapshot.tasks = std::sync::Arc::new((1..).zip(states).map(task).collect());
+    let files = (1..=5).map(|file| format!("{file}.rs")).collect();
+    scene.snapshot.files_modified = std::sync::Arc::new(files);
+    scene.turn("Go.");
+    scene
+}
+
+/// The status bar at this width.
+fn bar(scene: &mut Scene, width: u16) -> String {
+    scene.screen(width, 24).lines().nth(22).unwrap().to_owned()
+}
+
+#[test]
+fn m_d6_the_status_bar_is_whole_segments_then_what_it_does() {
+    let mut scene = iterating();
+    let all = "holdpoint | alpha | 00:12:34 | Iteration #3 | ✓2 ●1 ○3 | 5 files modified";
+    assert_eq!(bar(&mut scene, 80), format!("{all} ◐"));
+    shows("run", &mut scene);
+    scene.hold(Hold::Requested { by: user(), since: Timestamp(0) });
+    assert_eq!(bar(&mut scene, 90), format!("{all} ◐ PAUSING..."));
+    scene.hold(standing(HoldCause::User { by: user() }));
+    assert_eq!(bar(&mut scene, 90), format!("{all} ⏸ PAUSED"));
+    // Narrower and narrower: segments go or are written shorter, none is cut, and the label always stays.
+    let whole = ["holdpoint", "alpha", "00:12:34", "Iteration #3", "#3", "✓2 ●1 ○3", "5 files modified", "5 files"];
+    for width in (12..=90).rev() {
+        let bar = bar(&mut scene, width);
+        let said = bar.strip_suffix("⏸ PAUSED").unwrap_or_else(|| panic!("{width}: {bar}")).trim_end();
+        assert!(said.is_empty() || said.split(" | ").all(|segment| whole.contains(&segment)), "{width}: {bar}");
+    }
+    // What counts tasks stays where it is while they change.
+    let place = |bar: &str| bar.find("5 files").unwrap();
+    let before = place(&bar(&mut scene, 90));
+    scene.snapshot.tasks = std::sync::Arc::new(
+        scene.snapshot.tasks.iter().cloned().map(|task| Task { state: TaskState::Done, ..task }).collect(),
+    );
+    scene.delta(Delta::SavedAgain);
+    assert_eq!(place(&bar(&mut scene, 90)), before);
+}
+
+#[test]
+fn m_d6_segments_with_nothing_to_say_are_left_out() {
+    let mut scene = Scene::session();
+    assert_eq!(bar(&mut scene, 80), "holdpoint | alpha");
+    scene.snapshot.worked_ms = 61_000;
+    scene.turn("Go.").ended(Outcome::Done, None);
+    assert!(bar(&mut scene, 80).starts_with("holdpoint | alpha | 00:01:01  "), "{}", bar(&mut scene, 80));
+    // And it counts on while it works.
+    scene.turn("Go on.").later(9_000);
+    assert!(bar(&mut scene, 80).starts_with("holdpoint | alpha | 00:01:10 ◐  "), "{}", bar(&mut scene, 80));
+}
+
 #[test]
 fn session_restored_with_queued_prompts() {
     let mut scene = worked();
@@ -293,6 +357,8 @@ fn what_lies_over_it() {
     shows("help", &mut scene);
     scene.press("esc ctrl+x s");
     shows("leave", &mut scene);
+    scene.tell(super::super::message::Message::Stopped);
+    shows("stopped", &mut scene);
 }
 
 #[test]

@@ -14,6 +14,9 @@ pub(super) async fn watch(shared: Shared) {
             while let Some(news) = watch.next().await {
                 shared.tell(Message::News(news)).await;
             }
+            if watch.has_stopped() {
+                shared.rest().await;
+            }
         }
         if shared.words.is_closed() {
             return;
