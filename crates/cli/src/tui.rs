@@ -6,11 +6,12 @@
 //! | `transcript` | what a session's events come to |
 //! | `message`, `update` | what the screen is told, and what that does: pure |
 //! | `keymap` | every key |
-//! | `view`, `layout`, `markdown`, `wrap`, `style` | the state as a frame |
+//! | `view`, `layout`, `markdown`, `code`, `wrap`, `style` | the state as a frame |
 //! | `link` | sessions, through their handles |
 //! | `run`, `keys`, `signals`, `terminal`, `editor` | the loop, and the terminal it runs in |
 
 mod ask;
+mod code;
 mod editor;
 mod hub;
 mod keymap;

@@ -4,7 +4,13 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use tui_markdown::{Options, StyleSheet, from_str_with_options};
 
+use super::code::coloured;
 use super::wrap::wrap;
+
+/// Bytes of code that are coloured at most; of code that is still being written, and is laid out again with every piece
+/// of it, fewer.
+const CODE: usize = 64 * 1024;
+const GROWING_CODE: usize = 8 * 1024;
 
 /// A text that grows, as lines.
 #[derive(Debug, Default)]
@@ -24,21 +30,23 @@ impl Growing {
         let (_, rest) = text.split_at(upto);
         let end = settled(rest);
         if end > 0 {
-            self.add(&rest[..end], width);
+            self.add(&rest[..end], width, CODE);
             self.upto = upto + end;
             self.settled = self.lines.len();
         }
         if !rest[end..].trim().is_empty() {
-            self.add(&rest[end..], width);
+            self.add(&rest[end..], width, GROWING_CODE);
         }
         &self.lines
     }
 
-    fn add(&mut self, markdown: &str, width: usize) {
+    fn add(&mut self, markdown: &str, width: usize, code: usize) {
         if !self.lines.is_empty() {
             self.lines.push(Line::default());
         }
-        render(markdown, width, &mut self.lines);
+        for line in &in_colours(render(markdown, width), code) {
+            wrap(line, width, "", &mut self.lines);
+        }
     }
 }
 
@@ -65,14 +73,32 @@ fn settled(text: &str) -> usize {
     end
 }
 
-fn render(markdown: &str, width: usize, lines: &mut Vec<Line<'static>>) {
+fn render(markdown: &str, width: usize) -> Vec<Line<'static>> {
     let options = Options::new(Looks).table_width(u16::try_from(width).unwrap_or(u16::MAX));
     let text = from_str_with_options(markdown.trim_end(), &options);
-    for line in &text.lines {
-        // The style of the whole is the style of each line.
-        let line = Line::from(line.spans.iter().map(owned).collect::<Vec<_>>()).style(text.style.patch(line.style));
-        wrap(&line, width, "", lines);
+    // The style of the whole is the style of each line.
+    let line = |line: &Line<'_>| {
+        Line::from(line.spans.iter().map(owned).collect::<Vec<_>>()).style(text.style.patch(line.style))
+    };
+    text.lines.iter().map(line).collect()
+}
+
+/// The same lines with colours in their code, as far as a block has no more bytes than `most`.
+fn in_colours(lines: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>> {
+    let mut done = Vec::with_capacity(lines.len());
+    let mut rest = lines.into_iter().peekable();
+    while let Some(line) = rest.next() {
+        let language = line.to_string().trim_start().strip_prefix("```").map(|language| language.trim().to_lowercase());
+        done.push(line);
+        let Some(language) = language else { continue };
+        let block: Vec<_> = std::iter::from_fn(|| rest.next_if(|line| line.to_string().trim() != "```")).collect();
+        let code: Vec<_> = block.iter().map(ToString::to_string).collect();
+        let fits = code.iter().map(String::len).sum::<usize>() <= most;
+        let coloured = if fits { coloured(&language, &code) } else { None };
+        done.extend(coloured.unwrap_or(block));
+        done.extend(rest.next());
     }
+    done
 }
 
 fn owned(span: &Span<'_>) -> Span<'static> {
