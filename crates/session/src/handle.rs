@@ -93,6 +93,18 @@ impl SessionHandle {
         self.shown().borrow().clone()
     }
 
+    /// Reads the snapshot of a daemon's session anew. That of an engine in this process is always the last one.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the daemon can't be asked, or has no such session any more.
+    pub async fn refresh(&self) -> Result<(), SessionError> {
+        match &self.0 {
+            Way::Local(_) => Ok(()),
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.refresh().await,
+        }
+    }
+
     fn shown(&self) -> &watch::Receiver<Arc<Snapshot>> {
         match &self.0 {
             Way::Local(session) => session.shown(),

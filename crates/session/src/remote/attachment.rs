@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::RemoteSession;
 use super::connection::failed;
+use super::session::publish;
 use super::sse::{Frame, Frames};
 use crate::attachment::AttachFrom;
 use crate::error::SessionError;
@@ -41,7 +42,7 @@ impl RemoteSession {
             _ => return Err(disconnected("the stream of events does not begin with a snapshot")),
         };
         let shown = self.publisher().clone();
-        shown.send_replace(Arc::clone(&snapshot));
+        publish(&shown, Arc::clone(&snapshot));
         Ok(RemoteAttachment {
             frames,
             snapshot,
@@ -132,7 +133,7 @@ fn take(frame: &Frame<'_>, shown: &watch::Sender<Arc<Snapshot>>) -> Result<Taken
     Ok(match frame.event {
         "message" => Taken::Event(read(frame.data)?),
         "snapshot" => {
-            shown.send_replace(read(frame.data)?);
+            publish(shown, read(frame.data)?);
             Taken::Nothing
         }
         "live" => Taken::Live,

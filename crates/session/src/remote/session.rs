@@ -63,6 +63,13 @@ impl RemoteSession {
         &self.publisher
     }
 
+    /// Reads the session anew.
+    pub(crate) async fn refresh(&self) -> Result<(), SessionError> {
+        let snapshot = self.connection.get(&format!("/v1/sessions/{}", self.id)).await?;
+        publish(&self.publisher, snapshot);
+        Ok(())
+    }
+
     pub(crate) async fn prompt(&self, text: String) -> Result<Prompted, SessionError> {
         self.post("prompts", &PromptRequest { text }).await
     }
@@ -148,13 +155,24 @@ impl RemoteSession {
     async fn open(&self) -> Result<(), SessionError> {
         let supplies = Arc::clone(&self.connection.supplies);
         let snapshot: Arc<Snapshot> = self.connection.post(&self.path("open"), &*supplies).await?;
-        self.publisher.send_replace(snapshot);
+        publish(&self.publisher, snapshot);
         Ok(())
     }
 
     fn path(&self, path: &str) -> String {
         format!("/v1/sessions/{}/{path}", self.id)
     }
+}
+
+/// Replaces what is shown, unless that is newer: attachments that are read at their own pace tell of it, too.
+pub(super) fn publish(shown: &watch::Sender<Arc<Snapshot>>, snapshot: Arc<Snapshot>) {
+    shown.send_if_modified(|shown| {
+        let replaces = shown.seq <= snapshot.seq;
+        if replaces {
+            *shown = snapshot;
+        }
+        replaces
+    });
 }
 
 impl RemoteTurn {

@@ -1,0 +1,5 @@
+//! Tells the linker that Node has what is missing.
+
+fn main() {
+    napi_build::setup();
+}

@@ -1,0 +1,88 @@
+'use strict'
+// How events reach JavaScript: a batch at a time, of which one is on its way, and the next comes when it was taken.
+
+/** Milliseconds of callbacks after which other things have their turn. */
+const SLICE = 8
+
+const others = () => new Promise((resolve) => setImmediate(resolve))
+
+/** What takes batches and gives a callback their events, one after the other. */
+function toCallback(callback, { onEnd, onError = warn } = {}) {
+  if (typeof callback !== 'function') throw new TypeError('the callback of sessionAttach is not a function')
+  const call = (callee, value) => {
+    try {
+      callee(value)
+    } catch (error) {
+      report(onError, error)
+    }
+  }
+  return async (events, end) => {
+    if (end) {
+      if (onEnd) call(onEnd, JSON.parse(end))
+      return
+    }
+    let since = performance.now()
+    for (const event of JSON.parse(events)) {
+      call(callback, event)
+      if (performance.now() - since > SLICE) {
+        await others()
+        since = performance.now()
+      }
+    }
+  }
+}
+
+function report(onError, error) {
+  try {
+    onError(error)
+  } catch (another) {
+    warn(another)
+  }
+}
+
+/** A callback that throws ends neither the stream nor the process. */
+function warn(error) {
+  const what = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  process.emitWarning(`a callback of sessionAttach has thrown: ${what}`, 'HoldpointWarning')
+}
+
+/** The events of a session, to be iterated: the next batch comes when the last was taken. */
+async function* iterate(attach, detach, options) {
+  const batches = []
+  let wake = () => {}
+  const { attachment } = await attach(
+    (events, end) =>
+      new Promise((taken) => {
+        batches.push({ events, end, taken })
+        wake()
+      }),
+    { ...options, keepAlive: true },
+  )
+  let taken = () => {}
+  try {
+    for (;;) {
+      while (batches.length === 0) await new Promise((resolve) => (wake = resolve))
+      const batch = batches.shift()
+      taken = batch.taken
+      if (batch.end) return ended(JSON.parse(batch.end))
+      yield* JSON.parse(batch.events)
+      taken()
+    }
+  } finally {
+    // Whatever comes until it is detached is taken by nobody.
+    taken()
+    const left = detach(attachment)
+    wake = () => batches.splice(0).forEach((batch) => batch.taken())
+    wake()
+    await left
+  }
+}
+
+/** What a loop over events sees of their end: an error, if it can be gone on from there. */
+function ended(end) {
+  if (end.reason !== 'disconnected' && end.reason !== 'failed') return end
+  const error = new Error(`the stream of events has ended: ${end.reason}, after event ${end.after}`)
+  throw Object.assign(error, { code: end.reason, after: end.after })
+}
+
+module.exports = { toCallback, iterate }

@@ -1,0 +1,480 @@
+// Written by scripts/declarations.mjs.
+import type {
+  AnswerError, Answered, AskId, AsksMode, CallId, Event, Hold, HoldShown, InboxAsk, Outcome, PauseRequest, PolicyMode,
+  Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus, SessionSummary, Snapshot, Timestamp,
+  TurnId,
+} from './types'
+
+export type * from './types'
+
+/** An open pause, flat: a tool has stopped and waits for you. */
+export interface PauseState extends PauseRequest {
+  /** Names the ask for ever. */
+  id: AskId
+  /** The tool call it belongs to. */
+  call: CallId
+  /** Since when it is open. */
+  since: Timestamp
+}
+
+/** What an interrupt found. */
+export interface Interrupted {
+  /** A turn, which is cut; a run between two turns, which is over; or nothing, and nothing has changed. */
+  found: 'turn' | 'run' | 'nothing'
+  /** The turn. */
+  turn?: TurnId
+  /** How it ended; it may have been done just before. */
+  outcome?: Outcome
+  /** What was stopped, ended, released and handed back; not there if it was not waited for. */
+  receipt?: Receipt
+}
+
+/** What an attachment begins with. */
+export interface Attached {
+  /** Names the attachment, for `sessionDetach`. */
+  attachment: number
+  /** The session at the moment of attaching. */
+  snapshot: Snapshot
+}
+
+/** Why no more events come. */
+export interface StreamEnd {
+  /**
+   * It was detached; the session was closed, or is gone; the daemon was told to stop; the connection to it broke; or a
+   * fault of this package.
+   */
+  reason: 'detached' | 'closed' | 'ended' | 'stopped' | 'disconnected' | 'failed'
+  /** The last event that was delivered: attaching after it continues there. */
+  after: number
+}
+
+/** What is received by iterating. */
+export interface EventsOptions {
+  /** Only what comes after this number: the last event you have. */
+  after?: number
+  /** Of the past, at most so many facts: the newest. */
+  limit?: number
+}
+
+/** What goes wrong. */
+export interface HoldpointError extends Error {
+  /** Which error it is. */
+  code: ErrorCode
+  /** What to do about it. */
+  hint?: string
+  /** Why an answer had no effect, if it was one: for `alreadyAnswered`, with who was first. */
+  answer?: AnswerError
+  /** `ambiguous`: the sessions that may be meant. */
+  ids?: SessionId[]
+}
+
+/** Which error it is. A later daemon may have others. */
+export type ErrorCode =
+  // Sessions that can't be found, opened, closed or deleted.
+  | 'unknownSession' | 'ambiguous' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
+  | 'modelSetup' | 'model' | 'policy'
+  // What a session does not take.
+  | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
+  // Answers without effect.
+  | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown' | 'answer'
+  // Arguments and settings that can't be meant.
+  | 'invalidArgument' | 'config' | 'alreadyStarted'
+  // Saving, daemons, faults.
+  | 'notSaving' | 'store' | 'notLive' | 'unreachable' | 'disconnected' | 'otherVersion' | 'gone' | 'stopped' | 'start'
+  | 'failed' | 'panicked'
+  | (string & {})
+
+/**
+ * Sessions, and all that can be done with them. The functions of this package are those of one of these: that of the
+ * engine in this process. `connect` gives that of a daemon.
+ *
+ * A session is named by its id, a unique beginning of it, or its name, wherever a promise is given. What fails has a
+ * `code`: {@link HoldpointError}.
+ */
+export declare class Sessions {
+  /**
+   * Answers a Continue: the tool goes on.
+   *
+   * Rejects with `alreadyAnswered` (`error.answer` says by whom), `askClosed`, `kindMismatch`, `unknownAsk`, or
+   * `nothingShown`. Whichever it is, nothing has changed.
+   */
+  sessionPauseResume(id: string, options?: AnswerOptions | undefined | null): Promise<Answered>
+  /**
+   * Answers a Confirm.
+   *
+   * Rejects as `sessionPauseResume` does.
+   */
+  sessionPauseConfirm(id: string, approved: boolean, options?: ConfirmOptions | undefined | null): Promise<Answered>
+  /** Answers a pause with Interrupted, as Esc does: the turn ends. Gives what the interrupt found. */
+  sessionPauseInterrupt(id: string): Promise<Interrupted>
+  /**
+   * Answers a question: each by its id, or `null` to decline.
+   *
+   * Rejects as `sessionPauseResume` does, and with `incompleteAnswer` if a reply is missing, empty, or one too many.
+   */
+  sessionAnswerQuestion(id: string, answers: QuestionReply[] | null, options?: AnswerOptions): Promise<Answered>
+  /**
+   * Calls back with a session's events: the past as `options` say, then what happens, in one stream of strictly rising
+   * numbers. Node stays for it while a turn is open, or always with `keepAlive`.
+   *
+   * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB; beyond, facts still
+   * come all, and of text and output whose pieces are gone an `itemSoFar` says what they had come to.
+   *
+   * Rejects with `unknownSession`, `tooManyClients`, or what keeps a saved session from being opened.
+   */
+  sessionAttach(id: string, callback: (event: Event) => void, options?: AttachOptions): Promise<Attached>
+  /**
+   * Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
+   * more is delivered. The session goes on as before: nothing is answered or interrupted.
+   */
+  sessionDetach(id: string, attachment?: number | undefined | null): Promise<undefined>
+  /** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */
+  sessionHold(id: string): Promise<Hold>
+  /** Lets a session go on. Gives what the hold is now. */
+  sessionRelease(id: string): Promise<Hold>
+  /**
+   * Holds or releases: the other of what the client was showing, which without `shown` is what the session has last
+   * published. If that is no longer so, nothing changes. Gives what the hold is now.
+   */
+  sessionToggleHold(id: string, shown?: HoldShown): Promise<Hold>
+  /** Every session: live ones first, the newest first. */
+  sessionList(): Promise<SessionSummary[]>
+  /** The open asks of all sessions, live and saved: the oldest first. */
+  sessionInbox(): Promise<InboxAsk[]>
+  /**
+   * Finds a session by its id, a unique beginning of it, or its name, and gives its id. One that is only saved is
+   * opened.
+   *
+   * Rejects with `unknownSession` or `ambiguous`.
+   */
+  sessionFind(what: string): Promise<SessionId>
+  /**
+   * Gives a session another name, which is its title, too.
+   *
+   * Rejects with `nameTaken` or `badName`.
+   */
+  sessionRename(id: string, name: string): Promise<undefined>
+  /**
+   * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
+   * saved, and opens when it is found again.
+   */
+  sessionClose(id: string): Promise<undefined>
+  /**
+   * Deletes a closed session, with all that was said in it.
+   *
+   * Rejects with `live` if it was not closed.
+   */
+  sessionDelete(id: string): Promise<undefined>
+  /**
+   * What a session is doing. Read at once, of a session that was opened, found or attached from here, by its id.
+   *
+   * Throws `unknownSession`.
+   */
+  sessionGetStatus(id: string): SessionStatus
+  /**
+   * The open pause that is to be shown, or `null`: a question may be before it, or nothing waits. Read at once.
+   *
+   * What it gives counts as shown: an answer without an id goes to it.
+   */
+  sessionGetPauseState(id: string): PauseState | null
+  /**
+   * The session as it has last published itself; it is replaced before the event that changed it reaches a callback.
+   * Read at once, and a new object each time: ask for it when an event says that something has changed.
+   *
+   * Its first ask counts as shown: an answer without an id goes to it.
+   */
+  sessionSnapshot(id: string): Snapshot
+  /**
+   * Opens a fresh session, and gives its id.
+   *
+   * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or `tooManySessions`.
+   */
+  sessionOpen(options?: OpenOptions | undefined | null): Promise<SessionId>
+  /**
+   * Gives a session something to do. It runs, or the prompt waits, before this resolves. Node stays until it has
+   * settled; of a daemon's session, if anyone is attached to it from here.
+   *
+   * Rejects with `emptyPrompt`, `promptTooLong`, `queueFull` or `notSaving`.
+   */
+  sessionPrompt(id: string, text: string): Promise<Prompted>
+  /**
+   * Begins a run: a goal, worked through in iterations until no task is left or it is interrupted.
+   *
+   * Rejects with `emptyGoal`, `promptTooLong`, `badTask`, `turnOpen` or `runOpen`.
+   */
+  sessionRun(id: string, run: RunRequest): Promise<RunStarted>
+  /** Waits until no turn and no run is open and no prompt waits, or the session is held. */
+  sessionSettled(id: string): Promise<Snapshot>
+  /** Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back. */
+  sessionInterrupt(id: string, options?: InterruptOptions | undefined | null): Promise<Interrupted>
+
+  /**
+   * A session's events, to be iterated: the past as `options` say, then what happens. The session never waits; leaving the
+   * loop detaches. Node stays for it. It ends with the session; if the connection to a daemon breaks, it throws.
+   */
+  sessionEvents(id: string, options?: EventsOptions): AsyncGenerator<Event, StreamEnd, void>
+}
+
+/** Which ask is answered. */
+export interface AnswerOptions {
+  /**
+   * This one. Without it: the ask that was shown here last, by an event or by being looked at; never whichever is
+   * first now.
+   */
+  askId?: AskId
+}
+
+/** What is received. */
+export interface AttachOptions {
+  /** Only what comes after this number: the last event you have. */
+  after?: number
+  /** Of the past, at most so many facts: the newest. */
+  limit?: number
+  /** Whether Node stays for as long as this is attached, also while nothing happens: `false`. */
+  keepAlive?: boolean
+  /** Called once, when nothing more will come. */
+  onEnd?: (end: StreamEnd) => void
+  /** Called with what the callback, or `onEnd`, has thrown. Without it, that is told by a warning of the process. */
+  onError?: (error: unknown) => void
+}
+
+/** How a Confirm is answered. */
+export interface ConfirmOptions {
+  /**
+   * This one. Without it: the ask that was shown here last, by an event or by being looked at; never whichever is
+   * first now.
+   */
+  askId?: AskId
+  /** Approves what it is about from now on, for as long as the session lives. */
+  always?: boolean
+  /** Why it is denied, for the model to read. */
+  reason?: string
+}
+
+/**
+ * Connects to the daemon that `holdpoint` has started: the same functions, with its sessions.
+ *
+ * Rejects with `unreachable` if none runs, with `otherVersion` if it can't be spoken to.
+ */
+export declare function connect(options?: ConnectOptions | undefined | null): Promise<Sessions>
+
+/** Which daemon is connected to. */
+export interface ConnectOptions {
+  /** The folder that its state lies in, as `--state-dir` names it. Without it, the user's own. */
+  stateDir?: string
+  /** The socket it listens on. It goes before `stateDir`. */
+  socket?: string
+  /** A configuration for the sessions that are opened here, as the program's `config.toml`. Without it, the user's own. */
+  config?: string
+}
+
+/** How a turn is interrupted. */
+export interface InterruptOptions {
+  /** Only if it is this one. */
+  turn?: TurnId
+  /** Whether to wait until nothing of it runs any more, for the receipt: `true`. */
+  wait?: boolean
+}
+
+/** What a session is opened with. What is left out is as the configuration says, else as usual. */
+export interface OpenOptions {
+  /** The folder it works in; without it, that of this process. */
+  cwd?: string
+  /** What it is called; without it, as the folder is, with a number where that is taken. */
+  name?: string
+  /**
+   * The model, as `PROVIDER/NAME` or `PROVIDER`. Without it: the configuration's, else the first provider whose key
+   * is set, else `rehearsal`.
+   */
+  model?: string
+  /** What its tools may do unasked: `ask`. */
+  policy?: PolicyMode
+  /** What is allowed, asked or denied besides. */
+  rules?: OpenRules
+  /** Who answers its asks: `wait`. */
+  asks?: AsksMode
+  /** The most steps (requests to the model) one turn may take; 0, as usual, for no limit. */
+  maxSteps?: number
+  /**
+   * The environment, of which an allow-list goes to its tools, and where keys of models are found; without it, that of
+   * this process.
+   */
+  env?: Record<string, string>
+}
+
+/**
+ * Rules that say more than the policy: `TOOL` or `TOOL(PATTERN)`, for example `shell(git status)`. Deny beats ask beats
+ * allow.
+ */
+export interface OpenRules {
+  /** What is allowed unasked. */
+  allow?: Array<string>
+  /** What is asked, even where it would be allowed. */
+  ask?: Array<string>
+  /** What is denied, unasked. */
+  deny?: Array<string>
+}
+
+/**
+ * Says what the engine of this process is to be started with, before it is first used. Without it, it is started with
+ * what is usual.
+ *
+ * Throws `alreadyStarted` if it has been used, and `config` if the configuration is wrong.
+ */
+export declare function start(options: StartOptions): void
+
+/** What the engine of the process is started with. */
+export interface StartOptions {
+  /**
+   * A configuration, as the program's `config.toml`: models, policy, limits. Nothing else is read from anywhere but
+   * the environment.
+   */
+  config?: string
+}
+
+/** The version of the package. */
+export declare function version(): string
+
+/**
+ * Answers a Continue: the tool goes on.
+ *
+ * Rejects with `alreadyAnswered` (`error.answer` says by whom), `askClosed`, `kindMismatch`, `unknownAsk`, or
+ * `nothingShown`. Whichever it is, nothing has changed.
+ */
+export declare function sessionPauseResume(id: string, options?: AnswerOptions | undefined | null): Promise<Answered>
+
+/**
+ * Answers a Confirm.
+ *
+ * Rejects as `sessionPauseResume` does.
+ */
+export declare function sessionPauseConfirm(id: string, approved: boolean, options?: ConfirmOptions | undefined | null): Promise<Answered>
+
+/** Answers a pause with Interrupted, as Esc does: the turn ends. Gives what the interrupt found. */
+export declare function sessionPauseInterrupt(id: string): Promise<Interrupted>
+
+/**
+ * Answers a question: each by its id, or `null` to decline.
+ *
+ * Rejects as `sessionPauseResume` does, and with `incompleteAnswer` if a reply is missing, empty, or one too many.
+ */
+export declare function sessionAnswerQuestion(id: string, answers: QuestionReply[] | null, options?: AnswerOptions): Promise<Answered>
+
+/**
+ * Calls back with a session's events: the past as `options` say, then what happens, in one stream of strictly rising
+ * numbers. Node stays for it while a turn is open, or always with `keepAlive`.
+ *
+ * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB; beyond, facts still
+ * come all, and of text and output whose pieces are gone an `itemSoFar` says what they had come to.
+ *
+ * Rejects with `unknownSession`, `tooManyClients`, or what keeps a saved session from being opened.
+ */
+export declare function sessionAttach(id: string, callback: (event: Event) => void, options?: AttachOptions): Promise<Attached>
+
+/**
+ * Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
+ * more is delivered. The session goes on as before: nothing is answered or interrupted.
+ */
+export declare function sessionDetach(id: string, attachment?: number | undefined | null): Promise<undefined>
+
+/** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */
+export declare function sessionHold(id: string): Promise<Hold>
+
+/** Lets a session go on. Gives what the hold is now. */
+export declare function sessionRelease(id: string): Promise<Hold>
+
+/**
+ * Holds or releases: the other of what the client was showing, which without `shown` is what the session has last
+ * published. If that is no longer so, nothing changes. Gives what the hold is now.
+ */
+export declare function sessionToggleHold(id: string, shown?: HoldShown): Promise<Hold>
+
+/** Every session: live ones first, the newest first. */
+export declare function sessionList(): Promise<SessionSummary[]>
+
+/** The open asks of all sessions, live and saved: the oldest first. */
+export declare function sessionInbox(): Promise<InboxAsk[]>
+
+/**
+ * Finds a session by its id, a unique beginning of it, or its name, and gives its id. One that is only saved is
+ * opened.
+ *
+ * Rejects with `unknownSession` or `ambiguous`.
+ */
+export declare function sessionFind(what: string): Promise<SessionId>
+
+/**
+ * Gives a session another name, which is its title, too.
+ *
+ * Rejects with `nameTaken` or `badName`.
+ */
+export declare function sessionRename(id: string, name: string): Promise<undefined>
+
+/**
+ * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
+ * saved, and opens when it is found again.
+ */
+export declare function sessionClose(id: string): Promise<undefined>
+
+/**
+ * Deletes a closed session, with all that was said in it.
+ *
+ * Rejects with `live` if it was not closed.
+ */
+export declare function sessionDelete(id: string): Promise<undefined>
+
+/**
+ * What a session is doing. Read at once, of a session that was opened, found or attached from here, by its id.
+ *
+ * Throws `unknownSession`.
+ */
+export declare function sessionGetStatus(id: string): SessionStatus
+
+/**
+ * The open pause that is to be shown, or `null`: a question may be before it, or nothing waits. Read at once.
+ *
+ * What it gives counts as shown: an answer without an id goes to it.
+ */
+export declare function sessionGetPauseState(id: string): PauseState | null
+
+/**
+ * The session as it has last published itself; it is replaced before the event that changed it reaches a callback.
+ * Read at once, and a new object each time: ask for it when an event says that something has changed.
+ *
+ * Its first ask counts as shown: an answer without an id goes to it.
+ */
+export declare function sessionSnapshot(id: string): Snapshot
+
+/**
+ * Opens a fresh session, and gives its id.
+ *
+ * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or `tooManySessions`.
+ */
+export declare function sessionOpen(options?: OpenOptions | undefined | null): Promise<SessionId>
+
+/**
+ * Gives a session something to do. It runs, or the prompt waits, before this resolves. Node stays until it has
+ * settled; of a daemon's session, if anyone is attached to it from here.
+ *
+ * Rejects with `emptyPrompt`, `promptTooLong`, `queueFull` or `notSaving`.
+ */
+export declare function sessionPrompt(id: string, text: string): Promise<Prompted>
+
+/**
+ * Begins a run: a goal, worked through in iterations until no task is left or it is interrupted.
+ *
+ * Rejects with `emptyGoal`, `promptTooLong`, `badTask`, `turnOpen` or `runOpen`.
+ */
+export declare function sessionRun(id: string, run: RunRequest): Promise<RunStarted>
+
+/** Waits until no turn and no run is open and no prompt waits, or the session is held. */
+export declare function sessionSettled(id: string): Promise<Snapshot>
+
+/** Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back. */
+export declare function sessionInterrupt(id: string, options?: InterruptOptions | undefined | null): Promise<Interrupted>
+
+/**
+ * A session's events, to be iterated: the past as `options` say, then what happens. The session never waits; leaving the
+ * loop detaches. Node stays for it. It ends with the session; if the connection to a daemon breaks, it throws.
+ */
+export declare function sessionEvents(id: string, options?: EventsOptions): AsyncGenerator<Event, StreamEnd, void>

@@ -1,0 +1,33 @@
+// Written by scripts/declarations.mjs: the package, for `import`.
+import holdpoint from './index.js'
+
+export const {
+  Sessions,
+  connect,
+  start,
+  version,
+  sessionAnswerQuestion,
+  sessionAttach,
+  sessionClose,
+  sessionDelete,
+  sessionDetach,
+  sessionEvents,
+  sessionFind,
+  sessionGetPauseState,
+  sessionGetStatus,
+  sessionHold,
+  sessionInbox,
+  sessionInterrupt,
+  sessionList,
+  sessionOpen,
+  sessionPauseConfirm,
+  sessionPauseInterrupt,
+  sessionPauseResume,
+  sessionPrompt,
+  sessionRelease,
+  sessionRename,
+  sessionRun,
+  sessionSettled,
+  sessionSnapshot,
+  sessionToggleHold,
+} = holdpoint

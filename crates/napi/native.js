@@ -1,0 +1,33 @@
+'use strict'
+// Loads the addon, and tells it where the program is that supervises the processes of tools.
+
+const { existsSync } = require('node:fs')
+const path = require('node:path')
+
+const target = `${process.platform}-${process.arch}`
+
+/** Where the addon and its program may be: built or packed along, or in the package of this platform. */
+function* folders() {
+  yield path.join(__dirname, 'native', target)
+  try {
+    yield path.dirname(require.resolve(`@holdpoint/${target}/package.json`))
+  } catch {
+    // It was not installed.
+  }
+}
+
+function load() {
+  for (const folder of folders()) {
+    const addon = path.join(folder, 'holdpoint.node')
+    if (!existsSync(addon)) continue
+    const native = require(addon)
+    native.superviseWith(path.join(folder, 'holdpoint-supervisor'))
+    return native
+  }
+  const error = new Error(`holdpoint has no addon for ${target}`)
+  error.code = 'noAddon'
+  error.hint = `install @holdpoint/${target}, or run \`npm run build\` in the folder of the package`
+  throw error
+}
+
+module.exports = load()

@@ -1,0 +1,28 @@
+//! The Node.js package `holdpoint`, the part in Rust: sessions of an engine in the process, or of a daemon.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `engine` | the engine of the process, and what it is set up with |
+//! | `sessions` | all that is done with sessions, a file a concern |
+//! | `connect`, `folders` | sessions of a daemon, and where it listens |
+//! | `stream`, `batch` | events on their way to a callback: in order, in batches, as fast as it takes them |
+//! | `crossing` | values and promises, on their way to JavaScript and back |
+//! | `failure` | what goes wrong, as an error of JavaScript with a `code` |
+//! | `panics`, `stop` | ways to panic, and a tool that stops, for the tests (feature `test-support`) |
+//!
+//! Everything here is thin: what sessions are is the matter of `holdpoint-session`.
+#![allow(unsafe_code, reason = "napi-derive writes the functions that Node calls; none is written here by hand")]
+#![allow(unreachable_pub, reason = "what is public here is reached by Node alone")]
+
+mod batch;
+mod connect;
+mod crossing;
+mod engine;
+mod failure;
+mod folders;
+#[cfg(feature = "test-support")]
+mod panics;
+mod sessions;
+#[cfg(feature = "test-support")]
+mod stop;
+mod stream;

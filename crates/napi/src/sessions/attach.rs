@@ -1,0 +1,152 @@
+//! Attaching: a session's events, given to a callback.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use holdpoint_common::Snapshot;
+use holdpoint_session::AttachFrom;
+use napi::bindgen_prelude::{FnArgs, Function, Promise, PromiseRaw, Unknown};
+use napi::threadsafe_function::{ThreadsafeCallContext, ThreadsafeFunction};
+use napi::{Env, Status};
+use napi_derive::napi;
+use serde::Serialize;
+
+use super::{Place, Sessions};
+use crate::crossing::{Collected, done, now, write};
+use crate::stream::{Deliver, Delivery, Gone, Stream};
+
+/// What is received.
+#[napi(object, object_to_js = false)]
+#[derive(Default)]
+pub struct AttachOptions {
+    /// Only what comes after this number: the last event you have.
+    pub after: Option<i64>,
+    /// Of the past, at most so many facts: the newest.
+    pub limit: Option<u32>,
+    /// Whether Node stays for as long as this is attached, also while nothing happens: `false`.
+    pub keep_alive: Option<bool>,
+    /// Called once, when nothing more will come.
+    #[napi(ts_type = "(end: StreamEnd) => void")]
+    pub on_end: Option<Unknown<'static>>,
+    /// Called with what the callback, or `onEnd`, has thrown. Without it, that is told by a warning of the process.
+    #[napi(ts_type = "(error: unknown) => void")]
+    pub on_error: Option<Unknown<'static>>,
+}
+
+/// What crosses: a list of events, or the end, as JSON.
+type Crossing = FnArgs<(Option<String>, Option<String>)>;
+
+/// The function of JavaScript that takes deliveries; `WEAK`: Node does not stay for it.
+type Callback<const WEAK: bool> = ThreadsafeFunction<Delivery, Promise<()>, Crossing, Status, false, WEAK>;
+
+/// What an attachment begins with, as it crosses. Its type is written down in the header of the declarations.
+#[derive(Serialize)]
+struct Beginning {
+    attachment: u32,
+    snapshot: Arc<Snapshot>,
+}
+
+#[napi]
+impl Sessions {
+    /// Calls back with a session's events: the past as `options` say, then what happens, in one stream of strictly rising
+    /// numbers. Node stays for it while a turn is open, or always with `keepAlive`.
+    ///
+    /// The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB; beyond, facts still
+    /// come all, and of text and output whose pieces are gone an `itemSoFar` says what they had come to.
+    ///
+    /// Rejects with `unknownSession`, `tooManyClients`, or what keeps a saved session from being opened.
+    #[napi(
+        ts_args_type = "id: string, callback: (event: Event) => void, options?: AttachOptions",
+        ts_return_type = "Promise<Attached>"
+    )]
+    pub fn session_attach<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        deliver: Function<'_, Crossing, Promise<()>>,
+        options: Option<AttachOptions>,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+        let options = options.unwrap_or_default();
+        let from = AttachFrom {
+            after: options.after.map_or(0, i64::unsigned_abs),
+            limit: options.limit.map(|limit| limit as usize),
+        };
+        let place = self.place();
+        let deliver = match options.keep_alive {
+            Some(true) => across(callback::<false>(&deliver, Arc::clone(&place))?),
+            _ => across(callback::<true>(&deliver, Arc::clone(&place))?),
+        };
+        self.place().promise_and_stay(env, async move {
+            let session = place.session(&id).await?;
+            let attachment = session.attach(from).await?;
+            let snapshot = Arc::clone(attachment.snapshot());
+            place.known.show(session.id(), snapshot.asks.first().map(|ask| ask.id.clone()));
+            let id = session.id().clone();
+            let stream = Stream::new(session.clone(), attachment, from, deliver);
+            let number = place.known.attach(&id.clone(), |number| {
+                let place = Arc::downgrade(&place);
+                stream.start(move || {
+                    if let Some(place) = place.upgrade() {
+                        place.known.detach(id.as_str(), Some(number));
+                    }
+                })
+            });
+            Ok((session, Beginning { attachment: number, snapshot }))
+        })
+    }
+
+    /// Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
+    /// more is delivered. The session goes on as before: nothing is answered or interrupted.
+    #[napi]
+    pub fn session_detach<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        attachment: Option<u32>,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
+        let attached = self.place().known.detach(&id, attachment);
+        done(env, async move {
+            for attached in attached {
+                attached.detach().await;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The function, to be called from other threads. What a delivery shows is shown as soon as it is called.
+fn callback<const WEAK: bool>(
+    deliver: &Function<'_, Crossing, Promise<()>>,
+    place: Arc<Place>,
+) -> napi::Result<Callback<WEAK>> {
+    let place = Collected(place);
+    deliver.build_threadsafe_function::<Delivery>().weak::<WEAK>().build_callback(
+        move |ThreadsafeCallContext { env, value }| {
+            now(&env, || {
+                Ok(FnArgs::from(match value {
+                    Delivery::Events(batch) => {
+                        if let Some((session, ask)) = batch.shows.clone() {
+                            place.0.known.show(&session, ask);
+                        }
+                        (Some(batch.text()), None)
+                    }
+                    Delivery::End(end) => (None, Some(write(&end)?)),
+                }))
+            })
+        },
+    )
+}
+
+/// Takes deliveries to the function, and waits until they are taken.
+fn across<const WEAK: bool>(callback: Callback<WEAK>) -> Deliver {
+    let callback = Arc::new(callback);
+    Box::new(move |delivery| -> BoxFuture<'static, Result<(), Gone>> {
+        let callback = Arc::clone(&callback);
+        async move {
+            let taken = callback.call_async_catch(delivery).await.map_err(|_| Gone)?;
+            taken.await.map_err(|_| Gone)
+        }
+        .boxed()
+    })
+}

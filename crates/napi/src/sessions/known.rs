@@ -1,0 +1,131 @@
+//! The sessions that have been used from here: their handles, what was shown of them last, who is attached.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::{AskId, SessionId};
+use holdpoint_session::{SessionError, SessionHandle, Sessions};
+use tokio::task::JoinHandle;
+
+use super::Place;
+use crate::failure::Failure;
+use crate::stream::Attached;
+
+/// The sessions that have been used from here. Shared by the thread of JavaScript and what it has begun.
+#[derive(Default)]
+pub(crate) struct Known(Mutex<All>);
+
+#[derive(Default)]
+struct All {
+    sessions: HashMap<SessionId, Used>,
+    attachments: u32,
+}
+
+struct Used {
+    handle: SessionHandle,
+    /// The ask that was shown last, by an event or by being looked at.
+    shown: Option<AskId>,
+    /// Who is attached, by number.
+    attached: HashMap<u32, Attached>,
+}
+
+impl Known {
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of this id, if it has been used from here.
+    pub(crate) fn get(&self, id: &str) -> Result<SessionHandle, Failure> {
+        let found = id.parse().ok().and_then(|id: SessionId| Some(self.all().sessions.get(&id)?.handle.clone()));
+        found.ok_or_else(|| {
+            Failure::from(SessionError::Unknown { what: id.to_owned() })
+                .hint("what is read at once is of sessions that were opened, found or attached from here, by their id")
+        })
+    }
+
+    /// Notes that a session is used. What is known of it already is kept.
+    pub(super) fn insert(&self, handle: SessionHandle) -> SessionHandle {
+        let fresh = || Used { handle: handle.clone(), shown: None, attached: HashMap::new() };
+        self.all().sessions.entry(handle.id().clone()).or_insert_with(fresh).handle.clone()
+    }
+
+    /// Notes that a session is closed.
+    pub(super) fn remove(&self, id: &SessionId) {
+        // What it held is dropped when the lock is free again.
+        let _used = self.all().sessions.remove(id);
+    }
+
+    /// Notes which ask is shown now.
+    pub(crate) fn show(&self, id: &SessionId, ask: Option<AskId>) {
+        if let Some(used) = self.all().sessions.get_mut(id) {
+            used.shown = ask;
+        }
+    }
+
+    /// The ask that was shown last.
+    pub(super) fn shown(&self, id: &SessionId) -> Option<AskId> {
+        self.all().sessions.get(id)?.shown.clone()
+    }
+
+    /// Notes that a callback is attached, and gives it a number.
+    pub(super) fn attach(&self, id: &SessionId, attached: impl FnOnce(u32) -> Attached) -> u32 {
+        let mut all = self.all();
+        all.attachments += 1;
+        let number = all.attachments;
+        if let Some(used) = all.sessions.get_mut(id) {
+            used.attached.insert(number, attached(number));
+        }
+        number
+    }
+
+    /// Whether anyone is attached to a session from here.
+    pub(super) fn is_attached(&self, id: &SessionId) -> bool {
+        self.all().sessions.get(id).is_some_and(|used| !used.attached.is_empty())
+    }
+
+    /// Those who are attached to a session, or one of them: noted no longer.
+    pub(crate) fn detach(&self, id: &str, number: Option<u32>) -> Vec<Attached> {
+        let mut all = self.all();
+        let Some(used) = id.parse().ok().and_then(|id: SessionId| all.sessions.get_mut(&id)) else { return Vec::new() };
+        match number {
+            Some(number) => used.attached.remove(&number).into_iter().collect(),
+            None => used.attached.drain().map(|(_, attached)| attached).collect(),
+        }
+    }
+}
+
+/// Watches a daemon's sessions: those that are used from here are read again whenever one has changed.
+#[derive(Default)]
+pub(super) struct Watched(Mutex<Option<JoinHandle<()>>>);
+
+impl Watched {
+    /// Watches, unless it does.
+    pub(super) fn ensure(&self, sessions: &Sessions, place: &Arc<Place>) {
+        let mut watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if watching.as_ref().is_none_or(JoinHandle::is_finished) {
+            // It ends with the last of those who use it.
+            let (sessions, place) = (sessions.clone(), Arc::downgrade(place));
+            *watching = Some(tokio::spawn(async move {
+                let Ok(mut watch) = sessions.watch().await else { return };
+                while let Some(news) = watch.next().await {
+                    let Some(place) = place.upgrade() else { return };
+                    if let SessionNews::Session(session) = news
+                        && let Ok(session) = place.known.get(session.id.as_str())
+                        && let Err(error) = session.refresh().await
+                    {
+                        tracing::debug!(%error, "a session that has changed can't be read");
+                    }
+                }
+            }));
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(watching) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            watching.abort();
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What Node stays for: a turn that runs in its process, or that one of its callbacks follows.
+//!
+//! A callback alone is no reason: an idle session would keep Node for ever.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use holdpoint_session::SessionHandle;
+use napi::Env;
+use napi::bindgen_prelude::{PromiseRaw, Unknown};
+use serde::Serialize;
+
+use super::Place;
+use crate::crossing::{parse, settled, write};
+use crate::failure::Failure;
+
+impl Place {
+    /// A promise of what `work` comes to; from then on, Node stays until its session has settled.
+    pub(super) fn promise_and_stay<'env, T: Serialize>(
+        self: Arc<Self>,
+        env: &'env Env,
+        work: impl Future<Output = Result<(SessionHandle, T), Failure>> + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+        let work = settled(async {
+            let (session, value) = work.await?;
+            Ok((session, write(&value)?))
+        });
+        env.spawn_future_with_callback(work, move |env, done| {
+            let (session, text) = done.map_err(|failure| failure.into_js(env))?;
+            if self.is_here() || self.known.is_attached(session.id()) {
+                // A promise keeps Node for as long as it is open, also if nobody has it.
+                env.spawn_future(async move {
+                    if let Err(error) = session.settled().await {
+                        tracing::debug!(%error, "a session is gone");
+                    }
+                    Ok(())
+                })?;
+            }
+            parse(env, &text)
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! The way of a session's events to a callback of JavaScript: in order, in batches, as fast as it takes them.
+//!
+//! A batch crosses when the one before was taken. What comes meanwhile waits here; if it is more than may wait, the
+//! session goes on without us, and we come back for the rest: facts are never lost, and of items whose pieces are gone
+//! an `itemSoFar` says what they had come to.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, OptionFuture, pending};
+use holdpoint_common::Fact;
+use holdpoint_common::api::ClientEnd;
+use holdpoint_session::{AttachFrom, Attachment, SessionHandle};
+use serde::Serialize;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::batch::{Batch, Waiting};
+
+/// Events that are taken from the session at once.
+const READ: usize = 1_024;
+/// How often a stream that ends without an event is begun again.
+const BREAKS: u32 = 5;
+
+/// What crosses.
+pub(crate) enum Delivery {
+    Events(Batch),
+    /// Nothing more will, and why.
+    End(StreamEnd),
+}
+
+/// Takes a delivery across: done when it was taken.
+pub(crate) type Deliver = Box<dyn Fn(Delivery) -> BoxFuture<'static, Result<(), Gone>> + Send>;
+
+/// The thread of JavaScript has ended: nobody takes anything any more.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+/// Why nothing more is delivered. Its type is written down in the header of the declarations.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct StreamEnd {
+    reason: Reason,
+    /// The last event that was delivered: attaching after it continues there.
+    after: u64,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Reason {
+    /// It was detached.
+    Detached,
+    /// The session was closed.
+    Closed,
+    /// The session is gone.
+    Ended,
+    /// The daemon was told to stop.
+    Stopped,
+    /// The connection to the daemon broke.
+    Disconnected,
+    /// A fault of ours.
+    Failed,
+}
+
+/// A callback that is attached.
+pub(crate) struct Attached {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Attached {
+    /// Detaches, and returns when nothing more is delivered.
+    pub(crate) async fn detach(self) {
+        // It may have ended by itself.
+        let _ = self.stop.send(());
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "a stream of events failed");
+        }
+    }
+}
+
+/// A session's events on their way.
+pub(crate) struct Stream {
+    session: SessionHandle,
+    attachment: Attachment,
+    waiting: Waiting,
+    deliver: Deliver,
+    /// The last event that was taken from the session.
+    taken: u64,
+    /// The last event that was delivered.
+    delivered: u64,
+    /// Times it was begun again since an event came.
+    breaks: u32,
+    /// The session was closed, as far as events were taken.
+    closed: bool,
+}
+
+impl Stream {
+    pub(crate) fn new(session: SessionHandle, attachment: Attachment, from: AttachFrom, deliver: Deliver) -> Self {
+        let snapshot = attachment.snapshot();
+        let waiting = Waiting::after(snapshot);
+        // Of a past that is wanted only in part, what was left out is not wanted when it is begun again either.
+        let after = if from.limit.is_some() { snapshot.seq.max(from.after) } else { from.after };
+        Self { session, attachment, waiting, deliver, taken: after, delivered: after, breaks: 0, closed: false }
+    }
+
+    /// Begins. `ended` is called when nothing more is delivered.
+    pub(crate) fn start(mut self, ended: impl FnOnce() + Send + 'static) -> Attached {
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let reason = AssertUnwindSafe(self.run(stopped)).catch_unwind().await.unwrap_or(Ok(Reason::Failed));
+            if let Ok(reason) = reason {
+                let end = StreamEnd { reason, after: self.delivered };
+                // If nobody is there any more, nobody misses it.
+                let _ = (self.deliver)(Delivery::End(end)).await;
+            }
+            ended();
+        });
+        Attached { stop, task }
+    }
+
+    /// Delivers until it is over, and says why it is.
+    async fn run(&mut self, stopped: oneshot::Receiver<()>) -> Result<Reason, Gone> {
+        // Whoever is forgotten does not detach by that.
+        let stopped = async {
+            if stopped.await.is_err() {
+                pending().await
+            }
+        };
+        tokio::pin!(stopped);
+        let mut over = None;
+        let mut events = Vec::new();
+        let mut crossing: OptionFuture<BoxFuture<'static, Result<u64, Gone>>> = None.into();
+        let mut crosses = false;
+        loop {
+            if !crosses {
+                match self.waiting.pop() {
+                    Some(batch) => {
+                        let last = batch.last;
+                        let taken = (self.deliver)(Delivery::Events(batch));
+                        crossing = Some(taken.map(move |taken| taken.map(|()| last)).boxed()).into();
+                        crosses = true;
+                    }
+                    None => {
+                        if let Some(reason) = over {
+                            return Ok(reason);
+                        }
+                    }
+                }
+            }
+            let takes = over.is_none() && self.waiting.has_room();
+            tokio::select! {
+                biased;
+                () = &mut stopped => {
+                    if crosses && let Some(crossed) = crossing.await {
+                        self.delivered = crossed?;
+                    }
+                    return Ok(Reason::Detached);
+                }
+                Some(crossed) = &mut crossing, if crosses => {
+                    self.delivered = crossed?;
+                    crosses = false;
+                }
+                count = self.attachment.next_batch(&mut events, READ), if takes => {
+                    for event in events.drain(..) {
+                        self.taken = event.seq;
+                        self.closed = matches!(event.fact(), Some(Fact::SessionClosed { .. }));
+                        if let Err(error) = self.waiting.push(&event) {
+                            tracing::error!(?error, seq = event.seq, "an event can't be told");
+                            over = Some(Reason::Failed);
+                            break;
+                        }
+                    }
+                    match count {
+                        0 => over = self.begin_again().await.err(),
+                        _ => self.breaks = 0,
+                    }
+                }
+            }
+        }
+    }
+
+    /// The session has ended the stream. Begins it again where it stopped, if it goes on.
+    async fn begin_again(&mut self) -> Result<(), Reason> {
+        let reason = match self.attachment.end() {
+            _ if self.closed => return Err(Reason::Closed),
+            ClientEnd::Stopped => return Err(Reason::Stopped),
+            ClientEnd::Disconnected { .. } => Reason::Disconnected,
+            // Its actor has failed, and is rebuilt; or the callback was too slow.
+            ClientEnd::Ended | ClientEnd::Lagged { .. } | ClientEnd::Detached => Reason::Ended,
+        };
+        self.breaks += 1;
+        if self.breaks > BREAKS {
+            return Err(reason);
+        }
+        match self.session.attach(AttachFrom::after(self.taken)).await {
+            Ok(attachment) => {
+                self.attachment = attachment;
+                Ok(())
+            }
+            Err(error) => {
+                tracing::debug!(%error, after = self.taken, "a stream of events can't be begun again");
+                Err(reason)
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// Asks: raised, shown, answered once, and by whom.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import { everywhere, failure, open, record } from './support.mjs'
+
+const CONFIRM = 'shell: echo confirmed > made'
+const QUESTION = `call ask_user {"questions": [{"id": "colour", "header": "Colour", "question": "Which?"}]}`
+
+everywhere('asks', (place, { remote }) => {
+  test('m_f1_a_confirm_is_shown_and_approved', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const seen = await record(sessions, id)
+    assert.equal(sessions.sessionGetStatus(id), 'idle')
+    assert.equal(sessions.sessionGetPauseState(id), null)
+    await sessions.sessionPrompt(id, CONFIRM)
+    const { ask } = (await seen.event('askRaised')).body
+    assert.equal(sessions.sessionGetStatus(id), 'paused')
+    const pause = sessions.sessionGetPauseState(id)
+    assert.deepEqual(
+      { ...pause, message: undefined },
+      {
+        id: ask.id, kind: 'confirm', toolName: 'shell', message: undefined, details: ask.request.details,
+        call: ask.call, since: ask.since,
+      },
+    )
+    assert.match(pause.details, /echo confirmed > made/)
+    const answered = await sessions.sessionPauseConfirm(id, true)
+    assert.equal(answered.ask, ask.id)
+    assert.equal((await seen.event('turnFinished')).body.outcome, 'done')
+    assert.equal(sessions.sessionGetPauseState(id), null)
+    assert.equal(sessions.sessionGetStatus(id), 'idle')
+  })
+
+  test('m_a5_a_second_answer_is_told_by_whom', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, CONFIRM)
+    const askId = (await seen.event('askRaised')).body.ask.id
+    await sessions.sessionPauseConfirm(id, false, { askId, reason: 'not today' })
+    const error = await failure(sessions.sessionPauseConfirm(id, true, { askId }))
+    assert.equal(error.code, 'alreadyAnswered')
+    assert.ok(error instanceof Error)
+    assert.deepEqual(error.answer.by, { type: 'client', name: 'node', pid: process.pid })
+    const result = (await seen.event('toolFinished')).body
+    assert.match(result.result, /not today/)
+  })
+
+  test('m_a5_the_wrong_kind_changes_nothing', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, CONFIRM)
+    const askId = (await seen.event('askRaised')).body.ask.id
+    assert.equal((await failure(sessions.sessionPauseResume(id))).code, 'kindMismatch')
+    assert.equal((await failure(sessions.sessionAnswerQuestion(id, null))).code, 'kindMismatch')
+    assert.equal(sessions.sessionGetPauseState(id).id, askId)
+    await sessions.sessionPauseConfirm(id, true)
+    await seen.event('turnFinished')
+  })
+
+  test('m_a5_an_answer_without_an_id_goes_to_what_was_shown', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    assert.equal((await failure(sessions.sessionPauseConfirm(id, true))).code, 'nothingShown')
+    const seen = await record(sessions, id)
+    // The first of two is answered by another, while the second is not shown yet.
+    await sessions.sessionPrompt(id, 'shell: echo one\n---\nshell: echo two')
+    const first = (await seen.event('askRaised')).body.ask.id
+    await sessions.sessionDetach(id, seen.attachment)
+    await sessions.sessionPauseConfirm(id, true, { askId: first })
+    const again = await record(sessions, id, { limit: 0 })
+    await sessions.sessionDetach(id, again.attachment)
+    const error = await failure(sessions.sessionPauseConfirm(id, true, { askId: first }))
+    assert.equal(error.code, 'alreadyAnswered')
+    assert.equal((await failure(sessions.sessionPauseConfirm(id, true, { askId: `${id}.999999` }))).code, 'unknownAsk')
+    assert.equal((await failure(sessions.sessionPauseConfirm(id, true, { askId: 'none' }))).code, 'invalidArgument')
+    await sessions.sessionInterrupt(id)
+  })
+
+  test('m_a3_two_sessions_are_paused_at_once', async () => {
+    const sessions = await place()
+    const [left, right] = [await open(sessions), await open(sessions)]
+    const seen = [await record(sessions, left), await record(sessions, right)]
+    await Promise.all([sessions.sessionPrompt(left, 'shell: echo left'), sessions.sessionPrompt(right, 'shell: echo right')])
+    await Promise.all(seen.map((seen) => seen.event('askRaised')))
+    assert.match(sessions.sessionGetPauseState(left).details, /left/)
+    assert.match(sessions.sessionGetPauseState(right).details, /right/)
+    const inbox = (await sessions.sessionInbox()).map((ask) => ask.session)
+    assert.ok(inbox.includes(left) && inbox.includes(right))
+    await sessions.sessionPauseConfirm(right, true)
+    await seen[1].event('turnFinished')
+    assert.equal(sessions.sessionGetStatus(left), 'paused')
+    assert.equal(sessions.sessionGetStatus(right), 'idle')
+    await sessions.sessionPauseConfirm(left, false)
+    await seen[0].event('turnFinished')
+  })
+
+  test('m_a8_an_interrupt_while_paused_releases_the_ask', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, CONFIRM)
+    const askId = (await seen.event('askRaised')).body.ask.id
+    const interrupted = await sessions.sessionPauseInterrupt(id)
+    assert.equal(interrupted.found, 'turn')
+    assert.equal(interrupted.outcome, 'interrupted')
+    assert.deepEqual(interrupted.receipt.asks, [askId])
+    assert.equal(sessions.sessionGetPauseState(id), null)
+    const error = await failure(sessions.sessionPauseConfirm(id, true, { askId }))
+    assert.equal(error.code, 'askClosed')
+    assert.equal(error.answer.cause, 'interrupted')
+  })
+
+  test('m_e4_questions_are_answered_by_id_or_declined', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, QUESTION)
+    await seen.event('askRaised')
+    assert.equal(sessions.sessionGetPauseState(id), null, 'a question is no pause')
+    assert.equal(sessions.sessionSnapshot(id).asks[0].request.type, 'question')
+    assert.equal((await failure(sessions.sessionAnswerQuestion(id, []))).code, 'incompleteAnswer')
+    assert.equal((await failure(sessions.sessionAnswerQuestion(id, [{ id: 1 }]))).code, 'invalidArgument')
+    await sessions.sessionAnswerQuestion(id, [{ id: 'colour', answer: 'blue' }])
+    assert.match((await seen.event('toolFinished')).body.result, /blue/)
+    await seen.event('turnFinished')
+    await sessions.sessionPrompt(id, QUESTION)
+    await seen.event('askRaised', 1)
+    await sessions.sessionAnswerQuestion(id, null)
+    assert.match((await seen.event('toolFinished', 1)).body.result, /declin/)
+    await seen.event('turnFinished', 1)
+  })
+
+  test('m_a2_a_continue_is_resumed', { skip: remote && 'no built-in tool stops without a browser' }, async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, 'call stop')
+    await seen.event('askRaised')
+    const { kind, toolName, message } = sessions.sessionGetPauseState(id)
+    assert.deepEqual({ kind, toolName, message }, { kind: 'continue', toolName: 'stop', message: 'Look at the page' })
+    assert.equal((await failure(sessions.sessionPauseConfirm(id, true))).code, 'kindMismatch')
+    await sessions.sessionPauseResume(id)
+    assert.match((await seen.event('toolFinished')).body.result, /Resumed/)
+  })
+})

@@ -1,0 +1,111 @@
+// What the tests share: the sessions of this process and those of a daemon, and ways to wait for what happens.
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import { connect, Sessions } from '../index.mjs'
+import * as holdpoint from '../index.mjs'
+
+export const root = fileURLToPath(new URL('../', import.meta.url))
+export const full = process.env.HOLDPOINT_FULL === '1'
+
+const run = promisify(execFile)
+
+/** The program `holdpoint`, as the workspace has built it. */
+const program = process.env.HOLDPOINT_PROGRAM
+
+/** A folder of its own, gone when the tests of the file are over. */
+export async function folder() {
+  const made = await mkdtemp(path.join(tmpdir(), 'hp-'))
+  after(() => rm(made, { recursive: true, force: true }))
+  return made
+}
+
+/** Runs the same tests against the engine of this process, and against a daemon. */
+export function everywhere(name, tests) {
+  describe(`${name}, here`, () => tests(async () => holdpoint, { remote: false }))
+  describe(`${name}, of a daemon`, { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, () => {
+    const daemon = startDaemon()
+    tests(async () => (await daemon()).sessions, { remote: true })
+  })
+}
+
+/** A daemon with a state folder of its own, started when it is first wanted and stopped after the tests. */
+export function startDaemon() {
+  let started
+  after(async () => {
+    if (!started) return
+    const { stateDir } = await started
+    await run(program, ['--state-dir', stateDir, 'daemon', 'stop'])
+    await rm(stateDir, { recursive: true, force: true })
+  })
+  return () => (started ??= start())
+}
+
+async function start() {
+  const stateDir = await mkdtemp(path.join(tmpdir(), 'hpd-'))
+  await run(program, ['--state-dir', stateDir, 'daemon', 'start'])
+  return { stateDir, sessions: await connect({ stateDir }) }
+}
+
+/** Opens a session in a folder of its own. */
+export async function open(sessions, options = {}) {
+  return sessions.sessionOpen({ cwd: await folder(), model: 'rehearsal', ...options })
+}
+
+/** Attaches, keeps what comes, and waits for what is wanted of it. */
+export async function record(sessions, id, options = {}) {
+  const events = []
+  const waiting = new Set()
+  let end
+  const look = () => waiting.forEach((wait) => wait())
+  const attached = await sessions.sessionAttach(
+    id,
+    (event) => {
+      events.push(event)
+      look()
+    },
+    { keepAlive: true, ...options, onEnd: (reason) => ((end = reason), look()) },
+  )
+  const until = (found) =>
+    new Promise((resolve) => {
+      const wait = () => {
+        const value = found()
+        if (value === undefined) return
+        waiting.delete(wait)
+        resolve(value)
+      }
+      waiting.add(wait)
+      wait()
+    })
+  return {
+    ...attached,
+    events,
+    /** The first event whose body is of this type, after the `skip` first of them. */
+    event: (type, skip = 0) => until(() => events.filter((event) => event.body.type === type)[skip]),
+    end: () => until(() => end),
+  }
+}
+
+/** What a promise rejects with, or a function throws. */
+export async function failure(what) {
+  try {
+    await (typeof what === 'function' ? what() : what)
+  } catch (error) {
+    return error
+  }
+  throw new Error('it did not fail')
+}
+
+/** Runs a script of JavaScript in a process of its own. */
+export async function script(text, options = {}) {
+  const args = ['--input-type=module', '--expose-gc', '-e', text]
+  return run(process.execPath, args, { cwd: root, timeout: 60_000, ...options })
+}
+
+export { existsSync, holdpoint, program, run, Sessions }

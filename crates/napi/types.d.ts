@@ -1,0 +1,2346 @@
+/**
+ * A point in time: milliseconds since 1970-01-01 UTC.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Timestamp".
+ */
+export type Timestamp = number
+/**
+ * Why an answer had no effect. Whichever it is, nothing changed.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "AnswerError".
+ */
+export type AnswerError =
+  | {
+      type: 'alreadyAnswered'
+      /**
+       * The ask.
+       */
+      ask: AskId
+      /**
+       * Who answered it.
+       */
+      by: AnsweredBy
+    }
+  | {
+      type: 'closed'
+      /**
+       * The ask.
+       */
+      ask: AskId
+      /**
+       * Why.
+       */
+      cause: AskCloseCause
+    }
+  | {
+      type: 'unknown'
+      /**
+       * What was named.
+       */
+      ask: AskId
+    }
+  | {
+      type: 'kindMismatch'
+      /**
+       * What it waits for.
+       */
+      expected: string
+      /**
+       * What was given.
+       */
+      given: string
+    }
+  | {
+      type: 'incomplete'
+      /**
+       * The question's id.
+       */
+      question: string
+      /**
+       * What is wrong with its reply.
+       */
+      what: string
+    }
+  | {
+      type: 'nothingShown'
+    }
+/**
+ * Names one ask for ever: its session, and the number of its event.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "AskId".
+ */
+export type AskId = string
+/**
+ * Who gave an answer.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "AnsweredBy".
+ */
+export type AnsweredBy =
+  | Who
+  | {
+      type: 'setting'
+      /**
+       * The setting.
+       */
+      asks: AsksMode
+    }
+/**
+ * Who answers a session's asks: a property of the session, given when it opens.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "AsksMode".
+ */
+export type AsksMode = 'wait' | 'deny' | 'approve'
+/**
+ * Why an ask closed without an answer.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "AskCloseCause".
+ */
+export type AskCloseCause = 'interrupted' | 'sessionClosed' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
+/**
+ * Names one session for ever.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "SessionId".
+ */
+export type SessionId = string
+/**
+ * News of all sessions: a stream's frame, by its SSE `event` field.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "SessionNews".
+ */
+export type SessionNews =
+  | {
+      event: 'session'
+      data: SessionSummary
+    }
+  | {
+      event: 'deleted'
+      data: SessionId
+    }
+/**
+ * What a session is doing. Computed from its state, never stored.
+ *
+ * The numbers and the words are stable: clients in other languages rely on them.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "SessionStatus".
+ */
+export type SessionStatus = 'idle' | 'running' | 'interrupted' | 'paused'
+/**
+ * Names one turn within its session, counted from 1.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "TurnId".
+ */
+export type TurnId = number
+/**
+ * How a turn ended.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Outcome".
+ */
+export type Outcome = 'done' | 'failed' | 'panicked' | 'interrupted' | 'limit'
+/**
+ * Why a turn was cut.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "CutCause".
+ */
+export type CutCause =
+  | {
+      type: 'user'
+      /**
+       * Who.
+       */
+      by: Who
+    }
+  | {
+      type: 'close'
+      /**
+       * Who.
+       */
+      by: Who
+    }
+  | {
+      type: 'shutdown'
+    }
+  | {
+      type: 'restart'
+    }
+  | {
+      type: 'panic'
+    }
+/**
+ * Names one tool call within its session. Drawn from the same counter as [`ItemId`], for a call's
+ * output is the item of the same number.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "CallId".
+ */
+export type CallId = number
+/**
+ * Where an ask comes from.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "AskOrigin".
+ */
+export type AskOrigin = 'policy' | 'tool'
+/**
+ * What is asked: a pause or a question.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "AskRequest".
+ */
+export type AskRequest = PauseRequest | QuestionRequest
+/**
+ * What kind of answer a pause waits for.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "PauseKind".
+ */
+export type PauseKind = 'continue' | 'confirm'
+/**
+ * Whether a session is held.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Hold".
+ */
+export type Hold =
+  | {
+      state: 'off'
+    }
+  | {
+      state: 'requested'
+      /**
+       * Who asked for it.
+       */
+      by: Who
+      /**
+       * Since when.
+       */
+      since: Timestamp
+    }
+  | {
+      state: 'standing'
+      /**
+       * Why it stands.
+       */
+      cause: HoldCause
+      /**
+       * Since when.
+       */
+      since: Timestamp
+    }
+/**
+ * Why a hold stands.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "HoldCause".
+ */
+export type HoldCause =
+  | {
+      type: 'user'
+      /**
+       * Who.
+       */
+      by: Who
+    }
+  | {
+      type: 'restored'
+    }
+  | (
+      | {
+          limit: 'iterations'
+          /**
+           * How many it was granted.
+           */
+          count: number
+        }
+      | {
+          limit: 'tokens'
+          /**
+           * How many it was granted.
+           */
+          count: number
+        }
+      | {
+          limit: 'time'
+          /**
+           * How many milliseconds it was granted.
+           */
+          ms: number
+        }
+      | {
+          limit: 'failures'
+          /**
+           * How many.
+           */
+          count: number
+        }
+    )
+/**
+ * What a client answers to an ask.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Answer".
+ */
+export type Answer =
+  | {
+      type: 'resume'
+    }
+  | {
+      type: 'approve'
+      /**
+       * Also approve the same thing for as long as this session lives.
+       */
+      always?: boolean
+    }
+  | {
+      type: 'deny'
+      /**
+       * Why; the model reads it in the same step.
+       */
+      reason?: string | null
+    }
+  | {
+      type: 'reply'
+      /**
+       * One reply for each question.
+       */
+      answers: QuestionReply[]
+    }
+  | {
+      type: 'cancel'
+    }
+/**
+ * What is allowed unasked.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "PolicyMode".
+ */
+export type PolicyMode = 'ask' | 'edits' | 'all' | 'readonly'
+/**
+ * Names one accepted prompt within its session, counted from 1.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "PromptId".
+ */
+export type PromptId = number
+/**
+ * Where in a run a hold stands.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "HoldAt".
+ */
+export type HoldAt = 'iteration' | 'step'
+/**
+ * How a run ended.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "RunEnd".
+ */
+export type RunEnd = 'done' | 'interrupted' | 'closed'
+/**
+ * Names one task within its session, counted from 1.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "TaskId".
+ */
+export type TaskId = number
+/**
+ * How far a task is.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "TaskState".
+ */
+export type TaskState = 'todo' | 'doing' | 'done' | 'dropped'
+/**
+ * One event of a session's stream, by its SSE `event` field; with an SSE `id` only where it is a session's event.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "StreamFrame".
+ */
+export type StreamFrame =
+  | {
+      event: 'snapshot'
+      data: Snapshot
+    }
+  | {
+      event: 'message'
+      data: Event
+    }
+  | {
+      event: 'live'
+    }
+  | {
+      event: 'end'
+      data: ClientEnd
+    }
+/**
+ * What an [`Event`] says.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Body".
+ */
+export type Body = Fact | Delta
+/**
+ * An event that is logged.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Fact".
+ */
+export type Fact =
+  | {
+      type: 'sessionOpened'
+      /**
+       * With what settings.
+       */
+      settings: SessionSettings
+    }
+  | {
+      type: 'sessionRestored'
+      /**
+       * What had ended it.
+       */
+      cause: RestoreCause
+    }
+  | {
+      type: 'sessionClosed'
+      /**
+       * Who closed it.
+       */
+      by: Who
+    }
+  | {
+      type: 'sessionRenamed'
+      /**
+       * The name.
+       */
+      name: string
+      /**
+       * Who gave it.
+       */
+      by: Who
+    }
+  | {
+      type: 'promptAccepted'
+      /**
+       * Its name.
+       */
+      prompt: PromptId
+      /**
+       * Its words.
+       */
+      text: string
+      /**
+       * Whose it is.
+       */
+      by: Who
+    }
+  | {
+      type: 'promptReturned'
+      /**
+       * Its name.
+       */
+      prompt: PromptId
+      /**
+       * Its words, so that nothing typed is lost.
+       */
+      text: string
+    }
+  | {
+      type: 'promptDelivered'
+      /**
+       * Its name.
+       */
+      prompt: PromptId
+      /**
+       * The iteration it was given to.
+       */
+      iteration: number
+    }
+  | {
+      type: 'runStarted'
+      /**
+       * With what.
+       */
+      run: RunSettings
+      /**
+       * Who began it.
+       */
+      by: Who
+    }
+  | {
+      type: 'iterationStarted'
+      /**
+       * The turn.
+       */
+      turn: TurnId
+      /**
+       * Which iteration, counted from 1.
+       */
+      iteration: number
+      /**
+       * A restart had cut it: it goes on, with all that was said in it.
+       */
+      resumed?: boolean
+    }
+  | {
+      type: 'runWaiting'
+      /**
+       * When.
+       */
+      until: Timestamp
+    }
+  | {
+      type: 'runExtended'
+      /**
+       * What it may take from now on.
+       */
+      limits: RunLimits
+    }
+  | {
+      type: 'runFinished'
+      /**
+       * How.
+       */
+      end: RunEnd
+      /**
+       * How far it was.
+       */
+      progress: RunProgress
+    }
+  | {
+      type: 'taskAdded'
+      /**
+       * Its name.
+       */
+      task: TaskId
+      /**
+       * What is to be done.
+       */
+      title: string
+    }
+  | {
+      type: 'taskMoved'
+      /**
+       * The task.
+       */
+      task: TaskId
+      /**
+       * How far it is now.
+       */
+      to: TaskState
+    }
+  | {
+      type: 'noteTaken'
+      /**
+       * The note.
+       */
+      note: Note
+    }
+  | {
+      type: 'turnStarted'
+      /**
+       * The turn.
+       */
+      turn: TurnId
+      /**
+       * The prompt it works on.
+       */
+      prompt: PromptId
+    }
+  | {
+      type: 'stepStarted'
+    }
+  | AssistantMessage
+  | {
+      type: 'toolStarted'
+      /**
+       * The call.
+       */
+      call: CallId
+    }
+  | ToolResult
+  | {
+      type: 'filesChanged'
+      /**
+       * Their paths, relative to the workspace.
+       */
+      paths: string[]
+    }
+  | {
+      type: 'jobStarted'
+      /**
+       * Which, and what it runs.
+       */
+      job: Job
+    }
+  | {
+      type: 'jobEnded'
+      /**
+       * The call that had started it.
+       */
+      job: CallId
+      /**
+       * How.
+       */
+      end: JobEnd
+    }
+  | {
+      type: 'stepFinished'
+      /**
+       * What it used.
+       */
+      usage: Usage
+      /**
+       * How full the model's context is.
+       */
+      context?: ContextFill | null
+      /**
+       * The provider refused its request for what it was: what that had beyond the one before is left out of
+       * later ones.
+       */
+      refused?: boolean
+    }
+  | {
+      type: 'askRaised'
+      /**
+       * What a client needs to show it.
+       */
+      ask: Ask
+    }
+  | {
+      type: 'askAnswered'
+      /**
+       * The ask.
+       */
+      ask: AskId
+      /**
+       * The answer.
+       */
+      answer: Answer
+      /**
+       * Whose it was.
+       */
+      by: AnsweredBy
+    }
+  | {
+      type: 'askClosed'
+      /**
+       * The ask.
+       */
+      ask: AskId
+      /**
+       * Why.
+       */
+      cause: AskCloseCause
+    }
+  | {
+      type: 'holdChanged'
+      /**
+       * What it is now.
+       */
+      hold: Hold
+    }
+  | {
+      type: 'turnCut'
+      /**
+       * Why.
+       */
+      cause: CutCause
+    }
+  | {
+      type: 'turnFinished'
+      /**
+       * How.
+       */
+      outcome: Outcome
+      /**
+       * What went wrong, in words, where something did.
+       */
+      error?: string | null
+      /**
+       * Why it was cut, if it was.
+       */
+      cause?: CutCause | null
+      /**
+       * What the cut found and ended, if it was cut.
+       */
+      receipt?: Receipt | null
+      /**
+       * What the whole turn used.
+       */
+      usage: Usage
+    }
+/**
+ * What had ended a session's actor before the session was rebuilt from its log.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "RestoreCause".
+ */
+export type RestoreCause = 'restart' | 'panic' | 'unloaded'
+/**
+ * Names one item within its session: a block of text, of thought, or a tool call's output.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ItemId".
+ */
+export type ItemId = number
+/**
+ * What a block of an answer is.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "BlockKind".
+ */
+export type BlockKind = 'text' | 'thought'
+/**
+ * How a tool call ended.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ToolStatus".
+ */
+export type ToolStatus = 'ok' | 'error' | 'denied' | 'interrupted' | 'panicked'
+/**
+ * How a background job ended.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "JobEnd".
+ */
+export type JobEnd =
+  | {
+      type: 'exited'
+      /**
+       * The code.
+       */
+      code: number
+    }
+  | {
+      type: 'signalled'
+      /**
+       * Its number.
+       */
+      signal: number
+    }
+  | {
+      type: 'stopped'
+    }
+  | {
+      type: 'timedOut'
+    }
+  | {
+      type: 'interrupted'
+    }
+  | {
+      type: 'sessionClosed'
+    }
+  | {
+      type: 'shutdown'
+    }
+  | {
+      type: 'lost'
+    }
+/**
+ * How a tool call stopped.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "StopHow".
+ */
+export type StopHow = 'returned' | 'left'
+/**
+ * An event that is not logged.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Delta".
+ */
+export type Delta =
+  | {
+      type: 'text'
+      /**
+       * The item it adds to.
+       */
+      item: ItemId
+      /**
+       * At most 4 KiB.
+       */
+      text: string
+    }
+  | {
+      type: 'thought'
+      /**
+       * The item it adds to.
+       */
+      item: ItemId
+      /**
+       * At most 4 KiB.
+       */
+      text: string
+    }
+  | {
+      type: 'output'
+      /**
+       * The item it adds to: the call's.
+       */
+      item: ItemId
+      /**
+       * At most 32 KiB.
+       */
+      text: string
+    }
+  | {
+      type: 'status'
+      /**
+       * To this.
+       */
+      status: SessionStatus
+    }
+  | {
+      type: 'itemSoFar'
+      /**
+       * The item.
+       */
+      item: ItemId
+      /**
+       * What it is.
+       */
+      kind: ItemKind
+      /**
+       * Its text so far: for text and thoughts whole (in the head), for output head and tail.
+       */
+      soFar: Kept
+    }
+  | {
+      type: 'retrying'
+      /**
+       * Which try is next, counted from 1.
+       */
+      try: number
+      /**
+       * How many there are at most.
+       */
+      tries: number
+      /**
+       * Milliseconds until then.
+       */
+      waitMs: number
+      /**
+       * Why the last one failed.
+       */
+      reason: string
+    }
+  | {
+      type: 'historyCut'
+      /**
+       * Messages that were left out.
+       */
+      messages: number
+      /**
+       * Results of tools that were cut.
+       */
+      results: number
+      /**
+       * Tokens of what was left in, by our own count.
+       */
+      tokens: number
+      /**
+       * Tokens that a request may have.
+       */
+      limit: number
+    }
+  | {
+      type: 'gap'
+      /**
+       * The first missing number.
+       */
+      from: number
+      /**
+       * The last missing number.
+       */
+      to: number
+    }
+  | {
+      type: 'notSaved'
+      /**
+       * Why.
+       */
+      reason: string
+    }
+  | {
+      type: 'savedAgain'
+    }
+/**
+ * What an item is.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ItemKind".
+ */
+export type ItemKind = 'text' | 'thought' | 'output'
+/**
+ * Why a client's stream ended.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ClientEnd".
+ */
+export type ClientEnd =
+  | {
+      reason: 'detached'
+    }
+  | {
+      reason: 'lagged'
+      /**
+       * The last event it was sent.
+       */
+      after: number
+    }
+  | {
+      reason: 'ended'
+    }
+  | {
+      reason: 'stopped'
+    }
+  | {
+      reason: 'disconnected'
+      /**
+       * The last event that came.
+       */
+      after: number
+    }
+/**
+ * The three states of a [`Hold`], as a client shows them and sends them back with a toggle.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "HoldShown".
+ */
+export type HoldShown = 'off' | 'requested' | 'standing'
+
+export interface Types {
+  [k: string]: unknown
+}
+/**
+ * The daemon itself. Read by programs of all versions: what a daemon leaves out is taken as nothing.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "DaemonStatus".
+ */
+export interface DaemonStatus {
+  /**
+   * The program's version.
+   */
+  version?: string
+  /**
+   * The version of what is said over its socket: [`API_VERSION`].
+   */
+  api?: number
+  /**
+   * Its process id.
+   */
+  pid?: number
+  /**
+   * The socket it listens on.
+   */
+  socket?: string
+  /**
+   * The folder it keeps sessions in.
+   */
+  data?: string
+  /**
+   * Since when it runs.
+   */
+  since?: Timestamp
+  /**
+   * Seconds without work and clients after which it stops.
+   */
+  idleStopS?: number | null
+  /**
+   * Its log.
+   */
+  log?: string | null
+  /**
+   * Lines that were left out of it, because more came than could be written.
+   */
+  logLinesLost?: number
+  /**
+   * Sessions, counted.
+   */
+  sessions?: SessionCounts
+  /**
+   * Connections that are open.
+   */
+  connections?: number
+  /**
+   * Clients that are attached to sessions.
+   */
+  clients?: number
+  /**
+   * Prompts that wait for their turn, over all sessions.
+   */
+  queuedPrompts?: number
+  /**
+   * Everything is saved.
+   */
+  saved?: boolean
+  /**
+   * What was found damaged and kept aside, in words.
+   */
+  damaged?: string[]
+}
+/**
+ * Sessions, counted by what they do.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "SessionCounts".
+ */
+export interface SessionCounts {
+  /**
+   * Live ones.
+   */
+  live?: number
+  /**
+   * Of these, with a turn or run that is open: running, being interrupted, or paused.
+   */
+  busy?: number
+  /**
+   * Of these, running.
+   */
+  running?: number
+  /**
+   * Of these, paused by an ask.
+   */
+  waiting?: number
+  /**
+   * Of these, held.
+   */
+  held?: number
+  /**
+   * How many may be live.
+   */
+  most?: number
+}
+/**
+ * What went wrong.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ErrorBody".
+ */
+export interface ErrorBody {
+  /**
+   * Which error it is: a stable word.
+   */
+  code?: string
+  /**
+   * What is wrong, for people.
+   */
+  message?: string
+  /**
+   * What to do about it, for people.
+   */
+  hint?: string | null
+  /**
+   * Why an answer had no effect, if it was one.
+   */
+  answer?: AnswerError | null
+  /**
+   * `ambiguous`: the sessions that may be meant. `notLive`: the session.
+   */
+  ids?: SessionId[]
+}
+/**
+ * A client as others see it: its name and, where it has one of its own, its process.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Who".
+ */
+export interface Who {
+  /**
+   * What the client calls itself, for example `run` or `tui`.
+   */
+  name: string
+  /**
+   * Its process id.
+   */
+  pid?: number | null
+}
+/**
+ * A session's line in a list.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "SessionSummary".
+ */
+export interface SessionSummary {
+  /**
+   * The session.
+   */
+  id: SessionId
+  /**
+   * Its name.
+   */
+  name: string
+  /**
+   * The first line of its first prompt until it is renamed; without either, its name.
+   */
+  title: string
+  /**
+   * It has an actor now.
+   */
+  live: boolean
+  /**
+   * What it is doing.
+   */
+  status: SessionStatus
+  /**
+   * Since when.
+   */
+  since: Timestamp
+  /**
+   * How its last turn ended.
+   */
+  lastTurn?: LastTurn | null
+  /**
+   * Its first open ask.
+   */
+  waitsFor?: Ask | null
+  /**
+   * Whether it is held.
+   */
+  hold: Hold
+  /**
+   * How far its run is.
+   */
+  run?: RunProgress | null
+  /**
+   * Its tasks, counted.
+   */
+  tasks?: TaskCounts
+  /**
+   * Its model.
+   */
+  model: string
+  /**
+   * Its folder.
+   */
+  workspace: string
+}
+/**
+ * How a session's last turn ended.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "LastTurn".
+ */
+export interface LastTurn {
+  /**
+   * The turn.
+   */
+  turn: TurnId
+  /**
+   * How it ended.
+   */
+  outcome: Outcome
+  /**
+   * Why it was cut, if it was.
+   */
+  cause?: CutCause | null
+  /**
+   * What went wrong, where something did.
+   */
+  error?: string | null
+}
+/**
+ * An open ask: what a client needs to show it and to answer it.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Ask".
+ */
+export interface Ask {
+  /**
+   * Names it for ever.
+   */
+  id: AskId
+  /**
+   * The tool call it belongs to.
+   */
+  call: CallId
+  /**
+   * Where it comes from.
+   */
+  origin: AskOrigin
+  /**
+   * Since when it is open.
+   */
+  since: Timestamp
+  /**
+   * What is asked.
+   */
+  request: AskRequest
+  /**
+   * What an *always* would remember, in words; without it, *always* counts as once.
+   */
+  always?: string | null
+}
+/**
+ * A tool stops and waits for the user.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "PauseRequest".
+ */
+export interface PauseRequest {
+  /**
+   * What kind of answer it waits for.
+   */
+  kind: PauseKind
+  /**
+   * The tool that asks.
+   */
+  toolName: string
+  /**
+   * One line for the user.
+   */
+  message: string
+  /**
+   * What the user needs to see before answering: the exact command, an address, a diff.
+   */
+  details?: string | null
+}
+/**
+ * A tool asks for words or a choice.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "QuestionRequest".
+ */
+export interface QuestionRequest {
+  /**
+   * The tool that asks.
+   */
+  toolName: string
+  /**
+   * What it asks, each to be answered by its id.
+   */
+  questions: Question[]
+}
+/**
+ * One thing a tool wants to know.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Question".
+ */
+export interface Question {
+  /**
+   * Names the question within its request; the reply carries it.
+   */
+  id: string
+  /**
+   * A few words to head it with.
+   */
+  header: string
+  /**
+   * The question itself.
+   */
+  question: string
+  /**
+   * Ready answers; free text is always possible too.
+   */
+  options?: QuestionOption[]
+}
+/**
+ * A ready answer to a [`Question`].
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "QuestionOption".
+ */
+export interface QuestionOption {
+  /**
+   * The answer.
+   */
+  label: string
+  /**
+   * What choosing it means.
+   */
+  description?: string
+}
+/**
+ * How far a run is.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "RunProgress".
+ */
+export interface RunProgress {
+  /**
+   * The iteration it is in, or was in last, counted from 1; 0 before the first.
+   */
+  iteration: number
+  /**
+   * Tokens used.
+   */
+  tokens: number
+  /**
+   * Milliseconds of work until `workingSince`: without the time it was held or asked.
+   */
+  workedMs: number
+  /**
+   * Since when it works; nothing while it is held or asks.
+   */
+  workingSince?: Timestamp | null
+}
+/**
+ * Tasks, counted by how far they are.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "TaskCounts".
+ */
+export interface TaskCounts {
+  /**
+   * Done.
+   */
+  done?: number
+  /**
+   * Being worked on.
+   */
+  doing?: number
+  /**
+   * Not begun.
+   */
+  todo?: number
+  /**
+   * Given up.
+   */
+  dropped?: number
+}
+/**
+ * Open asks, the oldest first.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Inbox".
+ */
+export interface Inbox {
+  /**
+   * The asks.
+   */
+  asks: InboxAsk[]
+}
+/**
+ * An open ask, and whose it is.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "InboxAsk".
+ */
+export interface InboxAsk {
+  /**
+   * The session.
+   */
+  session: SessionId
+  /**
+   * Its name.
+   */
+  name: string
+  /**
+   * Its folder.
+   */
+  workspace: string
+  /**
+   * It has an actor now.
+   */
+  live: boolean
+  /**
+   * The ask.
+   */
+  ask: Ask
+}
+/**
+ * The reply to one [`Question`].
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "QuestionReply".
+ */
+export interface QuestionReply {
+  /**
+   * The question's id.
+   */
+  id: string
+  /**
+   * An option's label or free text; never empty.
+   */
+  answer: string
+}
+/**
+ * An answer counted.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Answered".
+ */
+export interface Answered {
+  /**
+   * The ask.
+   */
+  ask: AskId
+  /**
+   * The answer is saved.
+   */
+  saved: boolean
+}
+/**
+ * Every session: live ones first, the newest first.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "SessionList".
+ */
+export interface SessionList {
+  /**
+   * The sessions.
+   */
+  sessions: SessionSummary[]
+}
+/**
+ * Opens a fresh session.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "OpenRequest".
+ */
+export interface OpenRequest {
+  /**
+   * The folder it works in: absolute.
+   */
+  workspace: string
+  /**
+   * What people call it.
+   */
+  name?: string | null
+  /**
+   * Its model, as `PROVIDER/NAME` or `PROVIDER`.
+   */
+  model?: string | null
+  /**
+   * Who answers its asks.
+   */
+  asks?: AsksMode
+  /**
+   * What its tools may do unasked.
+   */
+  policy?: PolicyMode
+  /**
+   * What is allowed, asked or denied besides.
+   */
+  rules?: PolicyRules
+  /**
+   * The most steps one turn may take; 0 for no limit.
+   */
+  maxSteps?: number
+  /**
+   * What the client brings along for it.
+   */
+  supplies?: Supplies
+}
+/**
+ * Rules that say more than the mode. Deny beats ask beats allow.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "PolicyRules".
+ */
+export interface PolicyRules {
+  /**
+   * What is allowed unasked.
+   */
+  allow?: string[]
+  /**
+   * What is asked, even where it would be allowed.
+   */
+  ask?: string[]
+  /**
+   * What is denied, unasked.
+   */
+  deny?: string[]
+}
+/**
+ * What a client brings along for the sessions it opens: kept in memory for those sessions, never saved.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Supplies".
+ */
+export interface Supplies {
+  /**
+   * The environment that tools' processes are started from; of it, what an allow-list lets through.
+   */
+  env?: [unknown, unknown][]
+  /**
+   * How models are reached. Without it, as the engine was told.
+   */
+  models?: ModelSupplies | null
+  /**
+   * What models are told about themselves. Without it, what the engine was told.
+   */
+  systemPrompt?: string | null
+}
+/**
+ * How models are reached: what a client's configuration and environment say.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ModelSupplies".
+ */
+export interface ModelSupplies {
+  /**
+   * The model of a session that names none.
+   */
+  model?: string | null
+  /**
+   * Providers, by name.
+   */
+  providers?: {
+    [k: string]: Provider
+  }
+  /**
+   * What is known of single models, by `PROVIDER/NAME`.
+   */
+  models?: {
+    [k: string]: ModelSettings
+  }
+  /**
+   * What stands between here and them.
+   */
+  proxies?: Proxies
+}
+/**
+ * How a provider of models is reached. What is not set here is read from the environment.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Provider".
+ */
+export interface Provider {
+  /**
+   * The key. Without it: the provider's own variable, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`.
+   */
+  api_key?: string | null
+  /**
+   * Where it is, for example `http://localhost:8080/v1` (with `/v1` for `openai` alone). Without it: the provider's
+   * own variable, `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `GEMINI_BASE_URL` or `OLLAMA_HOST`, else its public
+   * address, for Ollama this machine.
+   */
+  base_url?: string | null
+}
+/**
+ * What the user says of a model. Every key may be left out.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ModelSettings".
+ */
+export interface ModelSettings {
+  /**
+   * Tokens that a request and its answer may have together. Requests stay within it; Ollama is told it as `num_ctx`.
+   * Without it, `limits.max_history_tokens` alone holds.
+   */
+  window?: number | null
+  /**
+   * The most tokens of one answer. Without it, the provider's own bound; for Anthropic, who wants one, 32,000.
+   */
+  max_output?: number | null
+  /**
+   * Tokens that the model may think for, where it can be told. Without it, what it does by itself.
+   */
+  thinking?: number | null
+  /**
+   * What it costs. Without it, no cost is shown.
+   */
+  price?: Price | null
+}
+/**
+ * What a model costs, each for a million tokens, in any one currency.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Price".
+ */
+export interface Price {
+  /**
+   * Of the request.
+   */
+  input: number
+  /**
+   * Of the request that came from the provider's cache. Without it, as `input`.
+   */
+  cached?: number | null
+  /**
+   * Of the request that the provider has put into its cache. Without it, 1.25 times `input`, as Anthropic has it.
+   */
+  cache_written?: number | null
+  /**
+   * Of the answer, thoughts included.
+   */
+  output: number
+}
+/**
+ * The proxies that requests to models go through: what the usual variables of an environment say, in lower or upper
+ * case.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Proxies".
+ */
+export interface Proxies {
+  /**
+   * For `http` addresses: `http_proxy`.
+   */
+  http?: string | null
+  /**
+   * For `https` addresses: `https_proxy`.
+   */
+  https?: string | null
+  /**
+   * For both: `all_proxy`.
+   */
+  all?: string | null
+  /**
+   * Hosts that are reached without: `no_proxy`.
+   */
+  no?: string | null
+}
+/**
+ * A session at one moment. Everything in it follows from the events up to `seq`.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Snapshot".
+ */
+export interface Snapshot {
+  /**
+   * What it was opened with, under the name it has now.
+   */
+  settings: SessionSettings
+  /**
+   * The first line of its first prompt until it is renamed; without either, its name.
+   */
+  title: string
+  /**
+   * The number of the last event.
+   */
+  seq: number
+  /**
+   * What it is doing.
+   */
+  status: SessionStatus
+  /**
+   * Since when.
+   */
+  since: Timestamp
+  /**
+   * The open turn.
+   */
+  turn?: TurnId | null
+  /**
+   * Its step, counted from 1.
+   */
+  step?: number | null
+  /**
+   * Its open asks; the first is the one to show.
+   */
+  asks: Ask[]
+  /**
+   * Whether it is held.
+   */
+  hold: Hold
+  /**
+   * Prompts that wait.
+   */
+  queue: QueuedPrompt[]
+  /**
+   * Its background jobs that run, the oldest first.
+   */
+  jobs: Job[]
+  /**
+   * How the last turn ended.
+   */
+  lastTurn?: LastTurn | null
+  /**
+   * The run that is under way.
+   */
+  run?: Run | null
+  /**
+   * How the last run ended.
+   */
+  lastRun?: LastRun | null
+  /**
+   * Its tasks, the oldest first.
+   */
+  tasks?: Task[]
+  /**
+   * Its newest notes, the oldest first.
+   */
+  notes?: Note[]
+  /**
+   * What all turns used.
+   */
+  usage: Usage
+  /**
+   * How full the model's context is; nothing before the first answer.
+   */
+  context?: ContextFill | null
+  /**
+   * Files its tools changed.
+   */
+  filesModified: string[]
+  /**
+   * How many clients are attached.
+   */
+  clients: number
+  /**
+   * Everything up to `seq` is saved.
+   */
+  saved: boolean
+}
+/**
+ * What a session is opened with.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "SessionSettings".
+ */
+export interface SessionSettings {
+  /**
+   * The session.
+   */
+  id: SessionId
+  /**
+   * What people call it; unique among live sessions.
+   */
+  name: string
+  /**
+   * The folder it works in: absolute.
+   */
+  workspace: string
+  /**
+   * The model, as `provider/name`.
+   */
+  model: string
+  /**
+   * Who answers its asks.
+   */
+  asks: AsksMode
+  /**
+   * What its tools may do unasked.
+   */
+  policy: PolicyMode
+  /**
+   * What is allowed, asked or denied besides.
+   */
+  rules?: PolicyRules
+  /**
+   * The most steps one turn may take; 0 for no limit.
+   */
+  maxSteps: number
+}
+/**
+ * A prompt that waits for its turn.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "QueuedPrompt".
+ */
+export interface QueuedPrompt {
+  /**
+   * Its name.
+   */
+  prompt: PromptId
+  /**
+   * Its words.
+   */
+  text: string
+}
+/**
+ * A background job that runs. It ends with its session at the latest, and with an interrupt of its turn.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Job".
+ */
+export interface Job {
+  /**
+   * The call that started it; the job goes by this name.
+   */
+  id: CallId
+  /**
+   * The turn of that call.
+   */
+  turn: TurnId
+  /**
+   * What runs: the command.
+   */
+  command: string
+  /**
+   * Since when.
+   */
+  since: Timestamp
+}
+/**
+ * A run that is under way.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Run".
+ */
+export interface Run {
+  /**
+   * What it was begun with.
+   */
+  settings: RunSettings
+  /**
+   * What it may take by now.
+   */
+  limits: RunLimits
+  /**
+   * How far it is.
+   */
+  progress: RunProgress
+  /**
+   * Iterations in a row that failed.
+   */
+  failures: number
+  /**
+   * After a failed iteration: when the next begins.
+   */
+  waitsUntil?: Timestamp | null
+  /**
+   * A restart has cut its iteration, which goes on when the run is released.
+   */
+  cut?: boolean
+}
+/**
+ * What a run is begun with.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "RunSettings".
+ */
+export interface RunSettings {
+  /**
+   * What is to be reached.
+   */
+  goal: string
+  /**
+   * What it may take before it is held. Each release of such a hold grants as much again.
+   */
+  limits?: RunLimits
+  /**
+   * Where a hold stands.
+   */
+  holdAt?: HoldAt
+}
+/**
+ * What a run may take. Looked at between iterations: none is cut for it.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "RunLimits".
+ */
+export interface RunLimits {
+  /**
+   * Iterations: 50 where nothing is said, `null` for no limit.
+   */
+  iterations?: number | null
+  /**
+   * Tokens, of requests and answers together.
+   */
+  tokens?: number | null
+  /**
+   * Milliseconds of work: without the time it was held or asked.
+   */
+  timeMs?: number | null
+}
+/**
+ * How a session's last run ended.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "LastRun".
+ */
+export interface LastRun {
+  /**
+   * How.
+   */
+  end: RunEnd
+  /**
+   * How far it was.
+   */
+  progress: RunProgress
+}
+/**
+ * Something a session has set out to do.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Task".
+ */
+export interface Task {
+  /**
+   * Its name.
+   */
+  id: TaskId
+  /**
+   * What is to be done, on one line.
+   */
+  title: string
+  /**
+   * How far it is.
+   */
+  state: TaskState
+}
+/**
+ * Something a session wants to remember.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Note".
+ */
+export interface Note {
+  /**
+   * Its words.
+   */
+  text: string
+  /**
+   * The task it is about.
+   */
+  task?: TaskId | null
+  /**
+   * The iteration it was taken in, if it was in a run.
+   */
+  iteration?: number | null
+}
+/**
+ * Tokens used, by the provider's own count unless `estimated`.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Usage".
+ */
+export interface Usage {
+  /**
+   * Tokens of the request, cached ones included.
+   */
+  input: number
+  /**
+   * Those of the request that came from the provider's cache.
+   */
+  cached?: number
+  /**
+   * Those of the request that the provider has put into its cache, where it counts them.
+   */
+  cacheWritten?: number
+  /**
+   * Tokens of the answer, thoughts included.
+   */
+  output: number
+  /**
+   * What it cost, in millionths of the currency of the price that is configured for the model; nothing without one.
+   */
+  cost?: number | null
+  /**
+   * Some of it is our own estimate, because the provider sent no count.
+   */
+  estimated?: boolean
+}
+/**
+ * How full the context of a session's model is.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ContextFill".
+ */
+export interface ContextFill {
+  /**
+   * Tokens of the last request and its answer.
+   */
+  tokens: number
+  /**
+   * Tokens that a request may have; beyond, its oldest messages are left out.
+   */
+  limit: number
+}
+/**
+ * Something that happened to a session.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Event".
+ */
+export interface Event {
+  /**
+   * Its number: rising, never repeated, not always by one.
+   */
+  seq: number
+  /**
+   * When it happened.
+   */
+  at: Timestamp
+  /**
+   * The turn it belongs to.
+   */
+  turn?: TurnId | null
+  /**
+   * The step of the turn, counted from 1.
+   */
+  step?: number | null
+  /**
+   * What happened.
+   */
+  body: Body
+}
+/**
+ * One whole answer of a model: what a step's request brought.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "AssistantMessage".
+ */
+export interface AssistantMessage {
+  /**
+   * Text and thoughts, in the order they came.
+   */
+  blocks: Block[]
+  /**
+   * The tools it wants called, in order.
+   */
+  calls?: ToolCall[]
+  /**
+   * The answer was cut before its end: this is what had come.
+   */
+  partial?: boolean
+}
+/**
+ * One stretch of text or thought: an item, and what its deltas add up to.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Block".
+ */
+export interface Block {
+  /**
+   * The item its deltas name.
+   */
+  item: ItemId
+  /**
+   * Text or thought.
+   */
+  kind: BlockKind
+  /**
+   * All of it.
+   */
+  text: string
+  /**
+   * What the provider wants back unchanged with a thought.
+   */
+  signature?: string | null
+  /**
+   * How many calls of the answer the model had written before it.
+   */
+  callsBefore?: number
+}
+/**
+ * A tool that a model wants called.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ToolCall".
+ */
+export interface ToolCall {
+  /**
+   * Our own name for the call; providers are sent this one too, so it is never missing or doubled.
+   */
+  id: CallId
+  /**
+   * The tool.
+   */
+  name: string
+  /**
+   * Its arguments: an object.
+   */
+  input: {
+    [k: string]: unknown
+  }
+  /**
+   * What the provider wants back unchanged with the call.
+   */
+  signature?: string | null
+}
+/**
+ * The end of a tool call: what the model reads.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ToolResult".
+ */
+export interface ToolResult {
+  /**
+   * The call.
+   */
+  call: CallId
+  /**
+   * How it ended.
+   */
+  status: ToolStatus
+  /**
+   * What is kept of what it streamed: the call's finished item.
+   */
+  output?: Kept
+  /**
+   * What it said at its end.
+   */
+  result: string
+  /**
+   * Files it read.
+   */
+  read?: FileMark[]
+  /**
+   * Files it wrote.
+   */
+  wrote?: FileMark[]
+}
+/**
+ * The head and the tail of a text of any length.
+ *
+ * Pushing the same text in other pieces gives the same value, so what a client folds from deltas equals
+ * what the finishing fact carries. At most [`KEPT_HEAD`] + 2 × [`KEPT_TAIL`] bytes are held.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Kept".
+ */
+export interface Kept {
+  /**
+   * The beginning, cut at a character's boundary.
+   */
+  head?: string
+  /**
+   * Bytes left out between head and tail.
+   */
+  dropped?: number
+  /**
+   * The end, where the head could not hold it all.
+   */
+  tail?: string
+}
+/**
+ * A file as a tool saw it or left it: enough to notice that someone else has changed it since.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "FileMark".
+ */
+export interface FileMark {
+  /**
+   * Its path, relative to the workspace where it lies inside.
+   */
+  path: string
+  /**
+   * Its size in bytes.
+   */
+  size: number
+  /**
+   * When it was last changed, in nanoseconds since 1970.
+   */
+  modified: number
+  /**
+   * What is in it: the first 128 bits of its BLAKE3 hash, in hexadecimal. Not of a file above 64 MiB.
+   */
+  hash?: string | null
+}
+/**
+ * What an interrupt found and ended. Part of the turn's last event.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Receipt".
+ */
+export interface Receipt {
+  /**
+   * The tool calls that were running, and how each stopped.
+   */
+  tools: StoppedTool[]
+  /**
+   * The processes that were ended.
+   */
+  processes: EndedProcesses
+  /**
+   * The asks that were answered Interrupted.
+   */
+  asks: AskId[]
+  /**
+   * The queued prompts that were handed back.
+   */
+  prompts: PromptId[]
+}
+/**
+ * A tool call that an interrupt found running.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "StoppedTool".
+ */
+export interface StoppedTool {
+  /**
+   * The call.
+   */
+  call: CallId
+  /**
+   * The tool.
+   */
+  name: string
+  /**
+   * How it stopped.
+   */
+  how: StopHow
+}
+/**
+ * How many processes were ended, and how.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "EndedProcesses".
+ */
+export interface EndedProcesses {
+  /**
+   * Ended by TERM within the grace.
+   */
+  terminated: number
+  /**
+   * Had to be killed.
+   */
+  killed: number
+  /**
+   * Could not be ended: their process ids.
+   */
+  left?: number[]
+}
+/**
+ * Gives a session something to do.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "PromptRequest".
+ */
+export interface PromptRequest {
+  /**
+   * The words.
+   */
+  text: string
+}
+/**
+ * A prompt was accepted.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "Prompted".
+ */
+export interface Prompted {
+  /**
+   * Its name.
+   */
+  prompt: PromptId
+  /**
+   * 0 = its turn has started, 1 = it is next.
+   */
+  position: number
+  /**
+   * It is saved.
+   */
+  saved: boolean
+}
+/**
+ * Begins a run: a goal, worked through in iterations.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "RunRequest".
+ */
+export interface RunRequest {
+  /**
+   * What is to be reached.
+   */
+  goal: string
+  /**
+   * The first tasks. The model adds others.
+   */
+  tasks?: string[]
+  /**
+   * What it may take before it is held.
+   */
+  limits?: RunLimits
+  /**
+   * Where a hold stands.
+   */
+  holdAt?: HoldAt
+}
+/**
+ * A run began.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "RunStarted".
+ */
+export interface RunStarted {
+  /**
+   * The turn of its first iteration; nothing if the session is held, and the run begins when it is released.
+   */
+  turn?: TurnId | null
+  /**
+   * It is saved.
+   */
+  saved: boolean
+}
+/**
+ * Ends the open turn.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "InterruptRequest".
+ */
+export interface InterruptRequest {
+  /**
+   * Only if it is this one.
+   */
+  turn?: TurnId | null
+  /**
+   * Answers at once instead of with the receipt.
+   */
+  noWait?: boolean
+}
+/**
+ * What an interrupt found.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "InterruptReply".
+ */
+export interface InterruptReply {
+  /**
+   * The turn that is cut; nothing if there was no such turn, and nothing changed.
+   */
+  turn?: TurnId | null
+  /**
+   * No turn was open, but a run: it is over.
+   */
+  run?: boolean
+  /**
+   * The turn's end comes after this number in the session's events.
+   */
+  after?: number
+  /**
+   * The turn's end, if it was waited for.
+   */
+  end?: TurnEnd | null
+}
+/**
+ * How a turn ended.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "TurnEnd".
+ */
+export interface TurnEnd {
+  /**
+   * The turn.
+   */
+  turn: TurnId
+  /**
+   * How it ended.
+   */
+  outcome: Outcome
+  /**
+   * What the cut found and ended, if it was cut.
+   */
+  receipt?: Receipt | null
+}
+/**
+ * Holds or releases: the other of what the client was showing.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "ToggleRequest".
+ */
+export interface ToggleRequest {
+  /**
+   * What it was showing.
+   */
+  shown: HoldShown
+}
+/**
+ * Calls a session something else.
+ *
+ * This interface was referenced by `Types`'s JSON-Schema
+ * via the `definition` "RenameRequest".
+ */
+export interface RenameRequest {
+  /**
+   * The new name.
+   */
+  name: string
+}
