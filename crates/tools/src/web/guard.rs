@@ -89,7 +89,8 @@ impl Guard {
         self.address
     }
 
-    /// What Chromium has to be started with, so that this is its only way to the network.
+    /// What Chromium has to be started with, so that this is its only way to the network, and pages alone take it. (Of
+    /// several `--disable-features` it reads the last.)
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         vec![
@@ -101,6 +102,10 @@ impl Guard {
             // A proxy of http takes no UDP: neither QUIC nor WebRTC may have any.
             "--disable-quic".to_owned(),
             "--webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned(),
+            // It asks nobody on its own: no updates, no hints, no time, and no accounts (a port that it never dials).
+            "--component-updater=url-source=data:,".to_owned(),
+            "--disable-features=OptimizationHints,NetworkTimeServiceQuerying".to_owned(),
+            "--gaia-url=http://127.0.0.1:1/".to_owned(),
         ]
     }
 
