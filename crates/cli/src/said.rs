@@ -1,6 +1,6 @@
 //! What answers, calls and results say in one line, for every client of a terminal.
 
-use holdpoint_common::{Answer, Fact, ToolCall};
+use holdpoint_common::{Answer, AskRequest, Fact, ToolCall};
 use holdpoint_tools::shown::{line, prose_line};
 
 /// Characters of a line that sums something up.
@@ -40,6 +40,21 @@ pub(crate) fn setting(fact: &Fact) -> Option<String> {
         _ => return None,
     };
     Some(format!("{what} ({})", prose_line(&by.to_string())))
+}
+
+/// What an ask was about, to stand before its answer.
+pub(crate) fn about(request: &AskRequest) -> String {
+    let what = match request {
+        AskRequest::Pause(pause) => {
+            let details = pause.details.as_deref().and_then(|details| details.lines().next());
+            let is_diff = details.is_some_and(|line| line.starts_with("--- "));
+            details.filter(|_| !is_diff).unwrap_or(&pause.message).to_owned()
+        }
+        AskRequest::Question(request) => {
+            request.questions.iter().map(|question| question.header.trim()).collect::<Vec<_>>().join(", ")
+        }
+    };
+    format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&what)))
 }
 
 /// The first line of a text, and how many more there are.

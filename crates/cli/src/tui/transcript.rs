@@ -1,19 +1,20 @@
 //! What a session's events have come to: the entries that are shown, folded as the events come.
 
+mod ended;
 mod entry;
 
 use std::collections::HashMap;
 
 use holdpoint_common::{
-    AnsweredBy, AskId, AskRequest, AssistantMessage, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId,
-    ItemKind, Kept, Outcome, Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
+    AnsweredBy, AskId, AssistantMessage, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept,
+    Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
 use crate::follow::runs;
-use crate::said::{said, setting, shorten};
+use crate::said::{about, said, setting, shorten};
 use crate::ui::Style;
 
 /// Everything that is shown of a session, the oldest first.
@@ -247,38 +248,6 @@ impl Transcript {
         self.items.remove(&result.call.item());
     }
 
-    fn ended(&mut self, seq: u64, at: Timestamp, fact: &Fact) {
-        let Fact::TurnFinished { outcome, error, cause, receipt, usage } = fact else { return };
-        self.close_items();
-        if *outcome == Outcome::Interrupted {
-            let mut text = "Agent interrupted".to_owned();
-            let cause = cause.as_ref().map(ToString::to_string);
-            for about in cause.into_iter().chain(receipt.as_ref().map(ToString::to_string)) {
-                text.push_str(&format!("\n{}", prose_line(&about)));
-            }
-            match self.cut.take().and_then(|at| self.entries.get_mut(at)) {
-                Some(entry) => {
-                    entry.version += 1;
-                    entry.kind = Kind::Note { tone: Tone::Strong, text };
-                }
-                None => self.note(seq, Tone::Strong, text),
-            }
-        } else if let Some(error) = error {
-            self.note(seq, Tone::Fault, format!("{outcome}: {}", prose(error)));
-        }
-        let seconds = self.began.take().map(|began| at.since(began).as_secs_f64());
-        let steps = if self.steps == 1 { "step" } else { "steps" };
-        let about = if usage.estimated { "about " } else { "" };
-        let mut text = format!("{outcome}: {} {steps}, {about}{} tokens", self.steps, usage.total());
-        if let Some(seconds) = seconds {
-            text.push_str(&format!(", {seconds:.1} s"));
-        }
-        if let Some(cost) = usage.cost {
-            text.push_str(&format!(", cost {:.4}", cost as f64 / 1e6));
-        }
-        self.push(Key::End(seq), Kind::Note { tone: Tone::Dim, text });
-    }
-
     /// Nothing of the turn comes any more.
     fn close_items(&mut self) {
         for (_, at) in self.items.drain() {
@@ -311,19 +280,4 @@ impl Transcript {
     fn push(&mut self, key: Key, kind: Kind) {
         self.entries.push(Entry { key, version: 0, kind });
     }
-}
-
-/// What an ask was about, to stand before its answer.
-fn about(request: &AskRequest) -> String {
-    let what = match request {
-        AskRequest::Pause(pause) => {
-            let details = pause.details.as_deref().and_then(|details| details.lines().next());
-            let is_diff = details.is_some_and(|line| line.starts_with("--- "));
-            details.filter(|_| !is_diff).unwrap_or(&pause.message).to_owned()
-        }
-        AskRequest::Question(request) => {
-            request.questions.iter().map(|question| question.header.trim()).collect::<Vec<_>>().join(", ")
-        }
-    };
-    format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&what)))
 }

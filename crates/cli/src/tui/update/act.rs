@@ -1,0 +1,111 @@
+//! What the keys of the table do, and what entering and leaving a session does.
+
+use super::super::ask::AskView;
+use super::super::keymap::Action;
+use super::super::message::Command;
+use super::super::session::PAST;
+use super::super::state::{Opening, Overlay, State};
+use super::super::style::Tone;
+
+/// Does what a key of the table means.
+pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
+    match action {
+        Action::Hold => match &state.session {
+            Some(session) if !session.closed => {
+                vec![Command::ToggleHold { shown: session.snapshot.hold.shown() }]
+            }
+            _ => vec![],
+        },
+        Action::Steps => {
+            if let Some(session) = &mut state.session {
+                session.steps = !session.steps;
+                let what = if session.steps { "steps are shown" } else { "steps are hidden" };
+                state.tell(Tone::Plain, what);
+            }
+            vec![]
+        }
+        Action::Open => {
+            state.session.iter_mut().for_each(|session| session.layouts.folds.turn());
+            vec![]
+        }
+        Action::Earlier | Action::Later => {
+            let steps = state.keymap.key(Action::Steps);
+            let Some(session) = &mut state.session else { return vec![] };
+            if session.steps {
+                session.choose(action == Action::Earlier);
+            } else {
+                state.tell(Tone::Plain, format!("tool calls are hidden ({steps})"));
+            }
+            vec![]
+        }
+        Action::Detach => leave(state, true),
+        Action::Quit => ask_to_leave(state, true),
+        Action::Sessions => ask_to_leave(state, false),
+        Action::Inbox => {
+            state.hub.show_inbox();
+            leave(state, false)
+        }
+        Action::New => {
+            let mut commands = forget(state);
+            commands.extend(open_new(state));
+            commands
+        }
+        Action::Editor => match &state.session {
+            Some(session) => vec![Command::Edit { text: session.prompt.text() }],
+            None => vec![],
+        },
+        Action::Redraw => vec![Command::Redraw],
+        Action::Suspend => vec![Command::Suspend],
+        Action::Help => {
+            hide_asks(state);
+            state.overlay = Some(Overlay::Help { scroll: 0 });
+            vec![]
+        }
+    }
+}
+
+/// What lies over an ask hides it.
+pub(super) fn hide_asks(state: &mut State) {
+    let views = state.session.as_mut().and_then(|session| session.asking.as_mut());
+    views.into_iter().chain(state.hub.asking.as_mut()).for_each(AskView::hide);
+}
+
+/// Leaves the session, unless it runs: then it is asked what becomes of it.
+fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
+    if state.session.as_ref().is_some_and(|session| session.runs() && !session.closed) {
+        hide_asks(state);
+        state.overlay = Some(Overlay::Leave { quit });
+        return vec![];
+    }
+    leave(state, quit)
+}
+
+/// Leaves the session: for the hub, or for good.
+pub(super) fn leave(state: &mut State, quit: bool) -> Vec<Command> {
+    let mut commands = forget(state);
+    let left = state.session.take().filter(|session| quit && commands.is_empty() && !session.closed);
+    state.left = left.map(|session| session.snapshot.settings.name.clone());
+    state.opening = None;
+    state.leaving = None;
+    commands.push(if quit { Command::Quit } else { Command::Detach });
+    commands
+}
+
+/// A session that was opened here and left untouched is nothing to come back to.
+fn forget(state: &mut State) -> Vec<Command> {
+    let untouched = state.session.as_ref().filter(|session| session.is_untouched() && !session.closed);
+    untouched.map(|session| Command::Forget { id: session.id.clone() }).into_iter().collect()
+}
+
+pub(super) fn open_new(state: &mut State) -> Vec<Command> {
+    let attachment = open(state, true);
+    vec![Command::New { attachment, limit: PAST }]
+}
+
+/// Another session is about to be shown.
+pub(super) fn open(state: &mut State, fresh: bool) -> u64 {
+    state.attachments += 1;
+    state.opening = Some(Opening { attachment: state.attachments, fresh });
+    state.session = None;
+    state.attachments
+}
