@@ -50,6 +50,7 @@ use holdpoint_tools::shown::prose_line;
 use tokio::sync::mpsc;
 
 use self::keymap::Keymap;
+use self::keys::Split;
 use self::link::{Fresh, Link};
 use self::run::{HEARD, Loop, now};
 use self::session::PAST;
@@ -93,8 +94,9 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
         let (hear, heard) = mpsc::channel(HEARD);
         signals::watch(terminal.clone(), hear.clone())?;
         terminal.leave_on_panic();
+        let split = Split::default();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let screen = Loop { state, link, sessions, words, terminal: terminal.clone(), tty, hear, heard, plain };
+        let screen = Loop { state, link, sessions, words, terminal: terminal.clone(), tty, hear, heard, split, plain };
         let left = screen.run().await;
         terminal.leave_for_good();
         if let Some(name) = left?.left_behind() {

@@ -1,5 +1,7 @@
 //! The thread that reads keys, pastes and changes of focus, and can be told to stop: for an editor, or a shell.
 
+mod split;
+
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -9,6 +11,7 @@ use std::time::Duration;
 
 use crossterm::event::{self, Event};
 
+pub(crate) use self::split::Split;
 use super::message::{Message, Moment};
 use crate::terminal::readable;
 

@@ -13,7 +13,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc;
 
-use super::keys::Input;
+use super::keys::{Input, Split};
 use super::link::{Link, Word, forget};
 use super::message::{Command, Message, Moment};
 use super::state::State;
@@ -52,6 +52,7 @@ pub(super) struct Loop {
     pub(super) tty: Arc<OwnedFd>,
     pub(super) hear: mpsc::Sender<Heard>,
     pub(super) heard: mpsc::Receiver<Heard>,
+    pub(super) split: Split,
     /// No colours are wanted.
     pub(super) plain: bool,
 }
@@ -79,18 +80,27 @@ impl Loop {
         loop {
             let due = drawn + FRAME;
             let tick = self.state.next_tick();
+            let settled = self.split.due();
             let mut commands = Vec::new();
             tokio::select! {
                 biased;
                 Some(heard) = self.heard.recv() => {
                     at_once = true;
                     commands = match heard {
-                        Heard::Message(message, at) => update(&mut self.state, message, at),
+                        Heard::Message(message, at) => {
+                            let whole = self.split.hear(message, at);
+                            self.take(whole)
+                        }
                         Heard::Resized => vec![],
                         Heard::Continued => vec![Command::Redraw],
                         Heard::Gone => vec![Command::Quit],
                     };
                     stale = true;
+                }
+                () = tokio::time::sleep_until(settled.unwrap_or(drawn).into()), if settled.is_some() => {
+                    let whole = self.split.settle(now());
+                    commands = self.take(whole);
+                    (stale, at_once) = (true, true);
                 }
                 // What is due is drawn even if there is always more.
                 () = tokio::time::sleep_until(due.into()), if stale => at_once = true,
@@ -154,6 +164,11 @@ impl Loop {
                 (stale, at_once) = (false, false);
             }
         }
+    }
+
+    /// Takes what the user did.
+    fn take(&mut self, whole: Vec<(Message, Moment)>) -> Vec<Command> {
+        whole.into_iter().flat_map(|(message, at)| update(&mut self.state, message, at)).collect()
     }
 
     fn draw(&mut self, screen: &mut Screen, title: &mut String) -> io::Result<()> {

@@ -255,14 +255,15 @@ mod tests {
 
     #[test]
     fn t_y1_a_panic_in_any_thread_gives_the_terminal_back() {
-        for thread in THREADS {
+        let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 100 } else { 1 };
+        for thread in THREADS.iter().cycle().take(THREADS.len() * rounds) {
             let mut program = CommandBuilder::new(std::env::current_exe().unwrap());
             program.args(["--ignored", "--exact", "--nocapture"]);
             program.arg("tui::terminal::tests::takes_the_screen_and_panics");
             program.env(WHERE, thread);
             program.env("RUST_BACKTRACE", "0");
             let mut tty = Tty::spawn(program);
-            if thread == "frame" {
+            if *thread == "frame" {
                 // Nothing can be written then, and the program ends all the same.
                 assert_eq!(tty.wait().exit_code(), 101, "{thread}");
                 tty.has_modes_of_before();
