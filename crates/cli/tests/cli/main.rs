@@ -13,5 +13,11 @@ mod pty;
 mod run;
 mod sessions;
 mod signals;
+#[path = "../screen/start.rs"]
+#[allow(dead_code, reason = "shared with the tests of the screen")]
+mod start;
 mod terminal;
+#[path = "../screen/tty.rs"]
+#[allow(dead_code, reason = "shared with the tests of the screen")]
+mod tty;
 mod world;

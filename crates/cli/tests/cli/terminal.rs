@@ -62,7 +62,7 @@ fn m_a10_nothing_that_was_typed_before_or_means_something_else_approves() {
     if !terminal.text().contains("Agent interrupted") {
         terminal.press_until("n", "→ denied");
     }
-    terminal.wait_for("over");
+    terminal.wait();
     assert!(!world.work("made").exists());
 }
 
@@ -112,7 +112,7 @@ fn ctrl_c_while_a_command_runs_prints_the_receipt() {
     terminal.press("\x03");
     terminal.wait_for("Agent interrupted");
     terminal.wait_for("1 tool stopped");
-    terminal.wait_for("over");
+    terminal.end(130);
     world.census.wait_none(Duration::from_secs(2));
 }
 

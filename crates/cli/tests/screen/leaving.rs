@@ -56,6 +56,24 @@ fn m_b10_a_terminal_that_is_gone_ends_the_program_and_not_the_session() {
 }
 
 #[test]
+fn t_y1_broken_output_gives_the_terminal_back() {
+    let world = World::new();
+    let words = "word ".repeat(20_000);
+    world.opens("talks", &[], &format!("say@200 {words}"));
+    // Keys are read from the terminal, what is written goes into a pipe that breaks.
+    for line in ["$P attach talks 2>&1 | head -c 20; echo over", "$P logs -f talks 2>&1 | head -c 20; echo over"] {
+        for _ in 0..rounds(1, 100) {
+            let mut command = portable_pty::CommandBuilder::new("bash");
+            command.args(["-c", line]);
+            let mut tty = Tty::start(&world, command, &[("P", crate::world::program().to_str().unwrap())]);
+            tty.wait_until("broken", |text| text.contains("over"));
+            tty.end(0);
+        }
+    }
+    world.run(&["interrupt", "talks"]).code(0);
+}
+
+#[test]
 fn t_y1_told_to_end_while_it_is_stopped() {
     let world = World::new();
     world.opens("one", &["--policy", "all"], "shell: sleep 1000");

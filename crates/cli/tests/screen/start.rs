@@ -21,7 +21,18 @@ impl Tty {
     }
 
     /// Runs this, with these variables as well.
-    pub(crate) fn start(world: &World, mut command: CommandBuilder, env: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(world: &World, command: CommandBuilder, env: &[(&str, &str)]) -> Self {
+        Self::start_on(world, command, env, 80, 24)
+    }
+
+    /// The same, on a terminal of this size.
+    pub(crate) fn start_on(
+        world: &World,
+        mut command: CommandBuilder,
+        env: &[(&str, &str)],
+        columns: u16,
+        rows: u16,
+    ) -> Self {
         command.cwd(world.path("work"));
         command.env_clear();
         for (name, value) in world.env() {
@@ -31,6 +42,6 @@ impl Tty {
         for (name, value) in env {
             command.env(name, value);
         }
-        Self::spawn(command)
+        Self::spawn_on(command, columns, rows)
     }
 }

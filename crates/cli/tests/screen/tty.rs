@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Shown {
     screen: vt100::Parser,
     bytes: Vec<u8>,
+    /// Nothing more is read.
+    over: bool,
 }
 
 /// A terminal with a program in it.
@@ -39,25 +41,32 @@ fn cells(count: u16) -> std::num::NonZero<u16> {
 impl Tty {
     /// Runs this on 80 × 24.
     pub(crate) fn spawn(command: CommandBuilder) -> Self {
-        let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
+        Self::spawn_on(command, 80, 24)
+    }
+
+    /// Runs this on a terminal of this size.
+    pub(crate) fn spawn_on(command: CommandBuilder, cols: u16, rows: u16) -> Self {
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let keys = file(&*pair.master);
         let before = tcgetattr(&keys).unwrap();
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
-        let screen = vt100::Parser::new(cells(24), cells(80), 0);
-        let shown = Arc::new((Mutex::new(Shown { screen, bytes: Vec::new() }), Condvar::new()));
+        let screen = vt100::Parser::new(cells(rows), cells(cols), 0);
+        let shown = Arc::new((Mutex::new(Shown { screen, bytes: Vec::new(), over: false }), Condvar::new()));
         let (told, mut output) = (Arc::clone(&shown), file(&*pair.master));
         let (wake, woken) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {
             let mut bytes = [0; 16 * 1024];
             while readable(&output, &woken) {
-                let Ok(read @ 1..) = output.read(&mut bytes) else { return };
+                let Ok(read @ 1..) = output.read(&mut bytes) else { break };
                 let mut shown = told.0.lock().unwrap();
                 shown.screen.process(&bytes[..read]);
                 shown.bytes.extend_from_slice(&bytes[..read]);
                 told.1.notify_all();
             }
+            told.0.lock().unwrap().over = true;
+            told.1.notify_all();
         });
         Self { shown, child, master: Some((pair.master, keys)), wake: Some(wake), before }
     }
@@ -73,6 +82,11 @@ impl Tty {
     /// What is on the screen.
     pub(crate) fn text(&self) -> String {
         text_of(&self.shown())
+    }
+
+    /// The same with the blanks at the ends of lines.
+    pub(crate) fn contents(&self) -> String {
+        self.shown().screen.screen().contents()
     }
 
     /// How often this is on the screen.
@@ -167,10 +181,13 @@ impl Tty {
         }
     }
 
-    /// The program ended with this code, and the terminal is as it was, byte for byte.
+    /// The program ended with this code, all that it wrote is on the screen, and the terminal is as it was, byte for
+    /// byte.
     #[track_caller]
     pub(crate) fn end(&mut self, code: u32) {
         let status = self.wait();
+        // Something else that was started in it may keep it.
+        let _ = self.shown.1.wait_timeout_while(self.shown(), PATIENCE, |shown| !shown.over).unwrap();
         assert_eq!(status.exit_code(), code, "{}", self.text());
         self.is_as_before();
     }
