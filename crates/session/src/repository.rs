@@ -1,5 +1,6 @@
 //! What git says has changed in a session's folder, asked so that nothing that the repository configures is run.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,22 +27,47 @@ const KEPT_QUIET: [(&str, &str); 4] = [
     ("GIT_ALLOW_PROTOCOL", "none"),
 ];
 
-/// Files that differ from the last commit, by their path below the folder, and what each is: enough to see it change.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changes(BTreeMap<String, Option<(u64, SystemTime)>>);
+/// What has changed since the last commit, and which that is.
+const STATUS: [&str; 9] = [
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "--no-ahead-behind",
+    "-z",
+    "--no-renames",
+    "--untracked-files=all",
+    "--ignore-submodules=all",
+    ".",
+];
 
-impl Changes {
-    /// As they are now; nothing where there is no git, no repository, or no answer in time.
-    pub(crate) async fn of(workspace: &Workspace) -> Option<Self> {
-        let found = tokio::time::timeout(PATIENCE, Git::of(workspace)?.changes()).await;
+/// What has changed between two commits, below the folder.
+const BETWEEN: [&str; 7] =
+    ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=all", "--relative"];
+
+/// A repository at one moment: enough to see what changes from then on.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    /// The last commit; nothing before the first.
+    head: Option<String>,
+    /// The files that differ from it, by their path below the folder, and what each is.
+    files: BTreeMap<String, Option<Look>>,
+}
+
+/// How a file looks from outside: its size, and when it was written.
+type Look = (u64, SystemTime);
+
+impl Repository {
+    /// As it is now; nothing where there is no git, no repository, or no answer in time.
+    pub(crate) async fn now(workspace: &Workspace) -> Option<Self> {
+        let found = tokio::time::timeout(PATIENCE, Git::of(workspace)?.repository()).await;
         found.ok().flatten()
     }
 
-    /// The files that have changed since `before`.
-    pub(crate) fn since(&self, before: &Self) -> Vec<String> {
-        let here = self.0.iter().filter(|(path, file)| before.0.get(*path) != Some(*file)).map(|(path, _)| path);
-        let gone = before.0.keys().filter(|path| !self.0.contains_key(*path));
-        here.chain(gone).cloned().collect()
+    /// The files that have changed since, committed or not; nothing where git does not say it in time.
+    pub(crate) async fn changed_since(&self, workspace: &Workspace) -> Vec<String> {
+        let Some(git) = Git::of(workspace) else { return Vec::new() };
+        let found = tokio::time::timeout(PATIENCE, git.changed_since(self)).await;
+        found.ok().flatten().unwrap_or_default()
     }
 }
 
@@ -67,31 +93,61 @@ impl<'a> Git<'a> {
         Some(Self { program, root, env: own.chain(quiet).collect() })
     }
 
-    async fn changes(&self) -> Option<Changes> {
+    async fn repository(&self) -> Option<Repository> {
         let settings = self.settings().await?;
         let prefix = self.ask(&["rev-parse", "--show-prefix"], &settings).await?;
         let prefix = String::from_utf8_lossy(&prefix).trim_end_matches('\n').to_owned();
-        let status =
-            ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
-        let listed = self.ask(&[&status[..], &["--", "."]].concat(), &settings).await?;
+        let listed = self.ask(&STATUS, &settings).await?;
+        let (mut head, mut paths) = (None, BTreeSet::new());
+        for line in lines(&listed) {
+            if let Some(commit) = line.strip_prefix("# branch.oid ") {
+                head = Some(commit.to_owned()).filter(|commit| commit != "(initial)");
+            } else if let Some(path) = path(&line).and_then(|path| path.strip_prefix(prefix.as_str())) {
+                paths.insert(path.to_owned());
+            }
+        }
+        Some(Repository { head, files: self.look(paths).await? })
+    }
+
+    async fn changed_since(&self, before: &Repository) -> Option<Vec<String>> {
+        let now = self.repository().await?;
+        let known = before.files.keys().chain(now.files.keys()).cloned();
+        let paths = self.committed(&before.head, &now.head).await.into_iter().chain(known).collect();
+        let files = self.look(paths).await?;
+        // One that had changed before, and was only committed since, looks as it did.
+        let changed = files.into_iter().filter(|(path, look)| before.files.get(path) != Some(look));
+        Some(changed.map(|(path, _)| path).collect())
+    }
+
+    /// The files in which two commits differ. They are in the repository: of the folder, nothing is looked at.
+    async fn committed(&self, before: &Option<String>, now: &Option<String>) -> Vec<String> {
+        let listed = match (before, now) {
+            (before, now) if before == now => None,
+            (Some(before), Some(now)) => {
+                self.ask(&[&BETWEEN[..], &[before.as_str(), now.as_str()]].concat(), &own_settings()).await
+            }
+            (None, Some(now)) => self.ask(&["ls-tree", "-r", "-z", "--name-only", now], &own_settings()).await,
+            (_, None) => None,
+        };
+        listed.iter().flat_map(|listed| lines(listed)).map(|path| path.into_owned()).collect()
+    }
+
+    /// How these files look now.
+    async fn look(&self, paths: BTreeSet<String>) -> Option<BTreeMap<String, Option<Look>>> {
         let root = self.root.to_owned();
+        let look = move |path: &str| {
+            let file = fs::symlink_metadata(root.join(path)).ok()?;
+            Some((file.len(), file.modified().ok()?))
+        };
         let looked = tokio::task::spawn_blocking(move || {
-            // Each entry: two letters, a space, the path from the repository's top.
-            let paths = listed.split(|byte| *byte == 0).filter_map(|entry| entry.get(3..)).take(MOST);
-            let below =
-                paths.filter_map(|path| Some(String::from_utf8_lossy(path).strip_prefix(prefix.as_str())?.to_owned()));
-            let file = |path: &str| {
-                let file = fs::symlink_metadata(root.join(path)).ok()?;
-                Some((file.len(), file.modified().ok()?))
-            };
-            Changes(below.map(|path| (path.clone(), file(&path))).collect())
+            paths.into_iter().take(MOST).map(|path| (path.clone(), look(&path))).collect()
         });
         looked.await.ok()
     }
 
     /// The settings that go before the repository's: its filters are programs too, of whatever name.
     async fn settings(&self) -> Option<Vec<(String, String)>> {
-        let own = SETTINGS.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let own = own_settings();
         // There may be none, which git takes for a failure.
         let listed = self.ask(&["config", "--null", "--name-only", "--get-regexp", r"^filter\."], &own).await;
         let listed = listed.unwrap_or_default();
@@ -116,4 +172,25 @@ impl<'a> Git<'a> {
         let output = command.output().await.ok()?;
         output.status.success().then_some(output.stdout)
     }
+}
+
+/// Our own settings, for an answer that takes nothing from the files of the folder.
+fn own_settings() -> Vec<(String, String)> {
+    SETTINGS.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+/// What git lists, each with a zero byte behind it.
+fn lines(listed: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
+    listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()).map(String::from_utf8_lossy)
+}
+
+/// The path of a line of [`STATUS`], from the top of the repository: behind so many fields for each kind of line.
+fn path(line: &str) -> Option<&str> {
+    let fields = match line.as_bytes().first()? {
+        b'1' => 8,
+        b'u' => 10,
+        b'?' => 1,
+        _ => return None,
+    };
+    line.splitn(fields + 1, ' ').nth(fields)
 }

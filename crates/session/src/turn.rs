@@ -26,7 +26,7 @@ use crate::lane::{Lane, Passage};
 use crate::model::ModelError;
 use crate::outfit::Outfit;
 use crate::project;
-use crate::repository::Changes;
+use crate::repository::Repository;
 use crate::state::{Conversation, Gate, Report};
 use answer::Answered;
 use order::Order;
@@ -65,7 +65,7 @@ pub(crate) async fn run(job: TurnJob) {
     let system = project::system_prompt(&outfit.system, outfit.workspace.root()).await;
     let runner = Runner {
         turn,
-        before: if iteration { Changes::of(&outfit.workspace).await } else { None },
+        before: if iteration { Repository::now(&outfit.workspace).await } else { None },
         outfit,
         specs,
         system,
@@ -119,8 +119,8 @@ impl End {
 /// A turn that runs.
 struct Runner {
     turn: TurnId,
-    /// In a run: what had changed in the workspace before.
-    before: Option<Changes>,
+    /// In a run: the repository of the workspace as it was before.
+    before: Option<Repository>,
     outfit: Arc<Outfit>,
     specs: Arc<[ToolSpec]>,
     /// What the model is told about itself in this turn, the project's words included.
@@ -157,13 +157,11 @@ impl Runner {
     /// Tells which files have changed, also by commands. A cut waits for nothing.
     async fn tell_changes(&self) {
         let Some(before) = self.before.as_ref().filter(|_| !self.cancel.is_cancelled()) else { return };
-        let changes = tokio::select! {
-            () = self.cancel.cancelled() => None,
-            changes = Changes::of(&self.outfit.workspace) => changes,
+        let changed = tokio::select! {
+            () = self.cancel.cancelled() => return,
+            changed = before.changed_since(&self.outfit.workspace) => changed,
         };
-        if let Some(changes) = changes {
-            self.report(Report::FilesChanged(changes.since(before))).await;
-        }
+        self.report(Report::FilesChanged(changed)).await;
     }
 
     /// Waits until the turn's background jobs, which the cut has ended, are gone.

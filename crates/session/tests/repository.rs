@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use holdpoint_session::RunRequest;
-use holdpoint_session::testing::{Harness, reply};
+use holdpoint_common::{PolicyMode, Supplies};
+use holdpoint_session::testing::{Harness, ScriptedModel, reply};
+use holdpoint_session::{OpenSession, RunRequest};
 use serde_json::json;
 
 fn git(folder: &Path, args: &[&str]) {
@@ -20,8 +21,17 @@ fn git(folder: &Path, args: &[&str]) {
 
 /// The files that a run of one iteration, which runs this command, is said to have changed.
 async fn changed(harness: &Harness, command: &str) -> Vec<String> {
+    changed_in(harness, harness.folder.path(), command).await
+}
+
+/// The same in another folder.
+async fn changed_in(harness: &Harness, folder: &Path, command: &str) -> Vec<String> {
     harness.model.then(reply().call("shell", json!({ "command": command }))).then(reply().text("done"));
-    let session = harness.open().await;
+    let open = OpenSession::in_folder(folder).model(ScriptedModel::NAME).policy(PolicyMode::All);
+    // Where a program would be found in the folder before it is anywhere else.
+    let path = format!("{}/.git/bin:{}", folder.display(), std::env::var("PATH").unwrap());
+    let supplies = Supplies::env(vec![("PATH".to_owned(), path)]);
+    let session = harness.sessions().with_supplies(supplies).open(open).await.unwrap();
     session.start_run(RunRequest::towards("change something")).await.unwrap();
     let files = session.settled().await.unwrap().files_modified.clone();
     files.iter().cloned().collect()
@@ -33,14 +43,40 @@ async fn m_d6_what_a_command_changes_in_a_repository_is_seen() {
     let folder = harness.folder.path();
     git(folder, &["init", "-q"]);
     fs::write(folder.join(".gitignore"), "built\n").unwrap();
-    for file in ["kept", "changed", "removed", "mine"] {
+    for file in ["kept", "changed", "removed", "mine", "moved", "undone"] {
         fs::write(folder.join(file), "old").unwrap();
     }
     git(folder, &["add", "."]);
     git(folder, &["commit", "-qm", "first"]);
+    for file in ["mine", "undone"] {
+        fs::write(folder.join(file), "changed before").unwrap();
+    }
+    let command = "echo new > changed; rm removed; mkdir -p 'a b'; echo x > 'a b/new'; echo x > built; git mv moved to; \
+                   git checkout -q undone";
+    assert_eq!(changed(&harness, command).await, ["a b/new", "changed", "moved", "removed", "to", "undone"]);
+}
+
+#[tokio::test]
+async fn m_d6_what_is_changed_and_committed_at_once_is_seen() {
+    let harness = Harness::start();
+    let top = harness.folder.path();
+    // The folder that is worked in is one of the repository's.
+    let folder = top.join("part");
+    fs::create_dir_all(folder.join("deep")).unwrap();
+    git(top, &["init", "-q"]);
+    git(top, &["config", "user.name", "t"]);
+    git(top, &["config", "user.email", "t@t"]);
+    let run = async |command: &str| changed_in(&harness, &folder, command).await;
+    let commit = "git add -A . && git commit -qm one";
+    fs::write(folder.join("mine"), "written before").unwrap();
+    let first = run(&format!("echo a > made; echo b > 'deep/a b'; {commit}")).await;
+    assert_eq!(first, ["deep/a b", "made"], "the first commit; mine is in it, but as it was");
     fs::write(folder.join("mine"), "changed before").unwrap();
-    let command = "echo new > changed; rm removed; mkdir -p 'a b'; echo x > 'a b/new'; echo x > built";
-    assert_eq!(changed(&harness, command).await, ["a b/new", "changed", "removed"]);
+    let second =
+        run(&format!("rm made; echo c > other; echo d > ../beside; {commit}; {commit}; echo e >> other")).await;
+    assert_eq!(second, ["made", "other"], "what is beside the folder is not of it");
+    assert_eq!(run("git commit -q --allow-empty -m none").await, Vec::<String>::new());
+    assert_eq!(run("git checkout -qf HEAD~2").await, ["made", "mine", "other"], "and what another commit brings");
 }
 
 #[tokio::test]
@@ -63,6 +99,11 @@ async fn m_d6_nothing_that_the_repository_configures_is_run() {
     fs::write(folder.join("file"), "old").unwrap();
     git(folder, &["add", "."]);
     git(folder, &["commit", "-qm", "first"]);
+    git(folder, &["checkout", "-qb", "other"]);
+    fs::write(folder.join("later"), "new").unwrap();
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "-qm", "second"]);
+    git(folder, &["checkout", "-q", "main"]);
     fs::write(folder.join(".gitattributes"), "* filter=bad.one diff=bad\n").unwrap();
     let trap = trap.to_str().unwrap();
     let hooks = folder.join(".git/hooks");
@@ -74,10 +115,44 @@ async fn m_d6_nothing_that_the_repository_configures_is_run() {
         git(folder, &["config", key, trap]);
     }
     git(folder, &["config", "filter.bad.one.required", "true"]);
-    // The same length, so that git has to look into it.
-    assert_eq!(changed(&harness, "echo -n new > file").await, ["file"]);
+    // A program called git in the folder, found first.
+    fs::create_dir_all(folder.join(".git/bin")).unwrap();
+    fs::copy(trap, folder.join(".git/bin/git")).unwrap();
+    // The same length, so that git has to look into it; and another commit, made without git, which would run them.
+    let command = "echo -n new > file; cp .git/refs/heads/other .git/refs/heads/main";
+    assert_eq!(changed(&harness, command).await, ["file", "later"]);
     assert!(!sprung.exists(), "{}", fs::read_to_string(&sprung).unwrap());
     // The traps are set: asked without care, git runs them.
     let status = Command::new("git").args(["status"]).current_dir(folder).output().unwrap();
     assert!(sprung.exists(), "{status:?}");
+}
+
+/// What is not here would have to be fetched, and how is for the repository to say.
+#[tokio::test]
+async fn m_d6_nothing_is_fetched() {
+    let harness = Harness::start();
+    let folder = harness.folder.path();
+    let outside = tempfile::tempdir().unwrap();
+    let fetched = outside.path().join("fetched");
+    git(folder, &["init", "-q"]);
+    fs::write(folder.join("file"), "old").unwrap();
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "-qm", "first"]);
+    let url = format!("ext::sh -c touch% {}", fetched.display());
+    for (key, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &url),
+        ("protocol.ext.allow", "always"),
+    ] {
+        git(folder, &["config", key, value]);
+    }
+    let tree = Command::new("git").args(["rev-parse", "HEAD^{tree}"]).current_dir(folder).output().unwrap();
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    fs::remove_file(folder.join(".git/objects").join(&tree[..2]).join(tree[2..].trim())).unwrap();
+    assert_eq!(changed(&harness, "echo new > file").await, Vec::<String>::new(), "git can't say");
+    assert!(!fetched.exists());
+    let status = Command::new("git").args(["status"]).current_dir(folder).output().unwrap();
+    assert!(fetched.exists(), "asked without care, git fetches: {status:?}");
 }
