@@ -111,6 +111,7 @@ fn m_b4_a_stream_begins_with_a_snapshot_and_continues_where_it_was_left() {
     let session = api.open("all");
     api.prompt(&session, "say one two three\nshell: echo four");
     api.settled(&session);
+    api.left(&session);
     let mut all = Known::default();
     let mut stream = api.attach(&session, "");
     let first = stream.next().unwrap();

@@ -159,6 +159,13 @@ impl Api {
         }
     }
 
+    /// Waits until nobody is attached. That a client is gone, whoever waited included, the daemon sees a moment later.
+    pub(crate) fn left(&self, session: &str) {
+        while self.look(session).clients > 0 {
+            std::thread::yield_now();
+        }
+    }
+
     pub(crate) fn look(&self, session: &str) -> Snapshot {
         serde_json::from_value(self.get(&format!("sessions/{session}")).ok()).unwrap()
     }
