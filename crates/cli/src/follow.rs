@@ -8,7 +8,7 @@ mod view;
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{
     Answer, AnsweredBy, AskId, AskRequest, AsksMode, CutCause, Event, Fact, Outcome, PauseKind, PromptId, RunEnd,
@@ -34,6 +34,8 @@ use crate::ui::{Style, Ui};
 const BATCH: usize = 1024;
 /// Keys that wait to be looked at. More are lost: nobody types so fast, and pastes so much as an answer.
 const KEYS: usize = 4096;
+/// How often a clock is shown anew while nothing happens.
+const TICK: Duration = Duration::from_secs(1);
 /// How often a stream that ends at once is begun again.
 const BREAKS: u32 = 5;
 
@@ -238,6 +240,7 @@ impl<'a> Follower<'a> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut breaks = 0;
         while self.ended.is_none() {
+            let ticks = self.ui.shows_progress() && self.view.ticks(&self.session.snapshot());
             tokio::select! {
                 biased;
                 () = self.leaving.asked(), if self.until == Until::Left => self.ended = Some(Ended::Left),
@@ -260,6 +263,9 @@ impl<'a> Follower<'a> {
                         self.view.progress(&self.session.snapshot(), self.ui)?;
                     }
                     self.ui.flush()?;
+                }
+                () = tokio::time::sleep(TICK), if ticks => {
+                    self.view.progress(&self.session.snapshot(), self.ui)?;
                 }
             }
         }

@@ -95,6 +95,11 @@ impl Ui {
         self.err.is_terminal
     }
 
+    /// Whether [`progress`](Self::progress) is shown.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.err.styled
+    }
+
     /// Writes our own text to standard output, and makes sure that it got there.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
         self.write(text.as_bytes())
@@ -194,7 +199,7 @@ impl Ui {
     /// where that is no terminal.
     pub(crate) fn progress(&mut self, line: &str) -> io::Result<()> {
         // What the user types stands there.
-        if !self.err.styled || self.err.typed.is_some() {
+        if !self.shows_progress() || self.err.typed.is_some() {
             return Ok(());
         }
         self.turn_to(Side::Err)?;

@@ -71,6 +71,12 @@ impl Iterations {
         }
     }
 
+    /// Whether its clock runs: it works, and is shown.
+    pub(crate) fn ticks(snapshot: &Snapshot) -> bool {
+        let works = snapshot.run.as_ref().is_some_and(|run| run.progress.working_since.is_some());
+        works && snapshot.asks.is_empty()
+    }
+
     /// Shows how far it is, where that can be done on one line.
     pub(crate) fn progress(&self, snapshot: &Snapshot, now: Timestamp, ui: &mut Ui) -> io::Result<()> {
         let Some(run) = snapshot.run.as_ref().filter(|_| snapshot.asks.is_empty()) else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use holdpoint_common::{Fact, RunProgress, TaskState, Tasks, Timestamp};
+use holdpoint_common::{Fact, RunLimit, RunLimits, RunProgress, TaskState, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
 use crate::said::shorten;
@@ -25,7 +25,7 @@ pub(crate) fn line(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<(Style, 
         Fact::RunWaiting { until } => {
             (Style::Warning, format!("the next iteration begins in {:.0} s", until.since(at).as_secs_f64().ceil()))
         }
-        Fact::RunExtended { .. } => (Style::Dim, "as much again is granted".to_owned()),
+        Fact::RunExtended { limits } => (Style::Dim, format!("granted by now: {}", granted(limits))),
         Fact::RunFinished { end, progress } => (Style::Bold, format!("run {end}: {}", taken(progress))),
         Fact::TaskAdded { task, title } => (Style::Dim, format!("○ task {task}: {}", prose_line(title))),
         Fact::TaskMoved { task, to } => {
@@ -41,6 +41,16 @@ pub(crate) fn line(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<(Style, 
         Fact::NoteTaken { note } => (Style::Dim, format!("note: {}", shorten(&prose_line(&note.text)))),
         _ => return None,
     })
+}
+
+/// What a run may take: `100 iterations, 2h of work`.
+fn granted(limits: &RunLimits) -> String {
+    let RunLimits { iterations, tokens, time_ms } = limits.to_owned();
+    let iterations = iterations.map(|count| RunLimit::Iterations { count: count.get() });
+    let tokens = tokens.map(|count| RunLimit::Tokens { count: count.get() });
+    let time = time_ms.map(|ms| RunLimit::Time { ms: ms.get() });
+    let limits: Vec<_> = [iterations, tokens, time].iter().flatten().map(ToString::to_string).collect();
+    if limits.is_empty() { "whatever it takes".to_owned() } else { limits.join(", ") }
 }
 
 /// What a run has taken: `3 iterations, 1200 tokens, 1h 2m of work`.

@@ -47,6 +47,14 @@ impl View {
         }
     }
 
+    /// Whether how far it is changes with time alone.
+    pub(super) fn ticks(&self, snapshot: &Snapshot) -> bool {
+        match self {
+            Self::Iterations(_) => Iterations::ticks(snapshot),
+            Self::Json | Self::Human(_) => false,
+        }
+    }
+
     /// Shows how far the session is, where that is part of it.
     pub(super) fn progress(&self, snapshot: &Snapshot, ui: &mut Ui) -> io::Result<()> {
         match self {

@@ -1,10 +1,10 @@
-//! `loop`: the manual's example, limits, interrupts, and what the other commands say of a run.
+//! `loop`: the manual's example, what the options do, and what the other commands say of a run.
 
-use std::io::{BufRead, BufReader};
+use std::io::Write;
+use std::process::Stdio;
 use std::time::Instant;
 
-use holdpoint_common::{Event, Fact, Hold, HoldCause, RunLimit, Snapshot};
-use rustix::process::{Pid, Signal, kill_process};
+use holdpoint_common::{Hold, HoldCause, RunLimit, Snapshot};
 
 use crate::world::{PATIENCE, World, wait};
 
@@ -13,7 +13,7 @@ fn example(file: &str) -> String {
 }
 
 /// The goal of a run whose iterations play this.
-fn plays(script: &str) -> String {
+pub(crate) fn plays(script: &str) -> String {
     format!("Rehearse.\n\n```rehearsal\n{script}\n```\n")
 }
 
@@ -41,6 +41,14 @@ fn is_held(snapshot: &Snapshot) -> bool {
     matches!(snapshot.hold, Hold::Standing { .. })
 }
 
+/// The limit that the session is held at.
+fn limit(snapshot: &Snapshot) -> Option<RunLimit> {
+    match snapshot.hold {
+        Hold::Standing { cause: HoldCause::Limit { reached }, .. } => Some(reached),
+        _ => None,
+    }
+}
+
 #[test]
 fn m_d5_the_example_of_the_manual_works_through_its_tasks() {
     let world = World::new();
@@ -65,8 +73,7 @@ fn m_d5_a_limit_holds_the_run_and_every_command_says_so() {
     let session =
         detached(&world, &["--max-iterations", "2"], "call tasks {\"action\": \"add\", \"titles\": [\"more\"]}");
     let held = until(&world, &session, is_held);
-    let Hold::Standing { cause, .. } = &held.hold else { panic!("{held:#?}") };
-    assert_eq!(*cause, HoldCause::Limit { reached: RunLimit::Iterations { count: 2 } });
+    assert_eq!(limit(&held), Some(RunLimit::Iterations { count: 2 }));
     let listed = world.run(&["list"]).code(0).out;
     assert!(listed.contains("held (2 iterations), #2 ✓0 ●0 ○2, "), "{listed}");
     let shown = world.run(&["show", &session]).code(0).out;
@@ -82,16 +89,43 @@ fn m_d5_a_limit_holds_the_run_and_every_command_says_so() {
 }
 
 #[test]
-fn m_b10_an_interrupt_ends_the_run_and_is_130() {
+fn t_l13_m_d5_tokens_and_time_hold_the_run_in_the_middle_of_an_iteration() {
+    for (option, reached) in
+        [(["--max-tokens", "1"], RunLimit::Tokens { count: 1 }), (["--max-time", "1ms"], RunLimit::Time { ms: 1 })]
+    {
+        let world = World::new();
+        let session = detached(&world, &option, "wait 5ms\nshell: echo once >> ran\n---\nshell: echo never >> ran");
+        let held = until(&world, &session, is_held);
+        assert_eq!((limit(&held), held.turn.map(|turn| turn.0)), (Some(reached), Some(1)), "{held:#?}");
+        assert!(!std::fs::read_to_string(world.work("ran")).unwrap_or_default().contains("never"));
+        world.run(&["interrupt", &session]).code(0);
+    }
+}
+
+#[test]
+fn m_d2_a_run_is_held_where_the_configuration_says() {
+    for (hold_at, turn) in [("iteration", None), ("step", Some(1))] {
+        let world = World::new();
+        world.config(&format!("hold_at = '{hold_at}'\n"));
+        std::fs::write(world.work("tasks.md"), "1. the only one\n").unwrap();
+        let script = "shell: touch begun; until [ -e go ]; do sleep 0.01; done\n---\nsay Well.";
+        let session = detached(&world, &["--tasks", "tasks.md"], script);
+        until(&world, &session, |_| world.work("begun").exists());
+        world.run(&["hold", &session]).code(0);
+        std::fs::write(world.work("go"), "").unwrap();
+        let held = until(&world, &session, is_held);
+        assert_eq!(held.turn.map(|turn| turn.0), turn, "{hold_at}");
+        world.run(&["interrupt", &session]).code(0);
+    }
+}
+
+#[test]
+fn m_d5_the_goal_is_read_from_standard_input() {
     let world = World::new();
-    let goal = plays("hang");
-    let mut child = world.command(&["loop", "--json", "--goal", &goal]).spawn().unwrap();
-    let mut events = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| line.unwrap());
-    let mut facts = || events.find_map(|line| serde_json::from_str::<Event>(&line).unwrap().fact().cloned());
-    while !matches!(facts(), Some(Fact::StepStarted)) {}
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    while !matches!(facts(), Some(Fact::RunFinished { .. })) {}
-    assert_eq!(wait(&mut child, PATIENCE).code(), Some(130));
+    let mut child = world.command(&["loop", "--policy", "all", "--spec", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(plays("shell: touch made").as_bytes()).unwrap();
+    assert_eq!(wait(&mut child, PATIENCE).code(), Some(0));
+    assert!(world.work("made").exists());
 }
 
 #[test]

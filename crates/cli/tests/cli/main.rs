@@ -6,6 +6,7 @@ mod config;
 mod confirm;
 mod help;
 mod looping;
+mod looping_followed;
 mod model_faults;
 mod models;
 mod policy;
