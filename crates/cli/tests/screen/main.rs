@@ -5,6 +5,7 @@
 mod asks;
 mod hostile;
 mod leaving;
+mod picture;
 mod plain;
 mod start;
 mod story;

@@ -89,6 +89,11 @@ impl Tty {
         self.shown().screen.screen().contents()
     }
 
+    /// What the screen is, cell by cell.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.shown().screen.screen())
+    }
+
     /// How often this is on the screen.
     pub(crate) fn count(&self, text: &str) -> usize {
         self.text().matches(text).count()
