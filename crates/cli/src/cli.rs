@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
 use crate::commands::{
-    answer, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, r#loop, models, new,
+    answer, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, r#loop, man, models, new,
     policy, prompt, rename, rm, run, show, status, transfer, wait,
 };
 use crate::error::{CliError, exit};
@@ -62,6 +62,7 @@ enum Command {
     Policy(policy::Args),
     Config(config::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Does what the command line says.
@@ -121,6 +122,7 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
         Some(Command::Policy(args)) => policy::carry_out(&args, &folders, ui),
         Some(Command::Config(args)) => config::carry_out(&args, &folders, ui),
         Some(Command::Completions(args)) => completions::carry_out(&args, ui),
+        Some(Command::Man(args)) => man::carry_out(&args, Cli::command(), ui),
         None if tui::can_be_shown() => tui::show(None, &folders, ui),
         None => list::plain(&folders, ui),
     }

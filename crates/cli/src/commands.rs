@@ -12,6 +12,7 @@ pub(crate) mod interrupt;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod r#loop;
+pub(crate) mod man;
 pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod policy;

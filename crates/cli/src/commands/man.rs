@@ -1,0 +1,37 @@
+//! `holdpoint man`
+
+use std::path::PathBuf;
+
+use clap::Command;
+use clap_mangen::Man;
+
+use crate::error::CliError;
+use crate::ui::Ui;
+
+/// Prints the manual page, or writes the pages of all commands
+#[derive(Debug, clap::Args)]
+#[command(after_help = "For example:  holdpoint man | man -l -
+              holdpoint man ~/.local/share/man/man1")]
+pub(crate) struct Args {
+    /// Writes a page for each command into this folder, which is made if it is not there
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+pub(crate) fn carry_out(args: &Args, command: Command, ui: &mut Ui) -> Result<i32, CliError> {
+    match &args.folder {
+        Some(folder) => {
+            let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
+            written.map_err(|error| {
+                let what = format!("the pages can't be written to {}: {error}", folder.display());
+                CliError::failed(what).hint("name a folder that you may write to")
+            })?;
+        }
+        None => {
+            let mut page = Vec::new();
+            Man::new(command).render(&mut page)?;
+            ui.write(&page)?;
+        }
+    }
+    Ok(0)
+}
