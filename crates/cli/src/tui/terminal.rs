@@ -13,7 +13,7 @@ use crossterm::event::{DisableBracketedPaste, DisableFocusChange, EnableBrackete
 use crossterm::style::ResetColor;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use rustix::process::{Signal, kill_current_process_group};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
 
 /// How long whoever leaves in a hurry waits for a frame that is being written.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -66,7 +66,7 @@ impl Terminal {
         let mut raw = now.clone();
         raw.make_raw();
         let first = lock(&self.0.before).is_none();
-        lock(&self.0.before).get_or_insert(now);
+        lock(&self.0.before).get_or_insert_with(|| sane(now));
         tcsetattr(&self.0.tty, OptionalActions::Now, &raw)?;
         let mut codes = String::new();
         if first {
@@ -165,6 +165,16 @@ impl Terminal {
             std::process::exit(101);
         }));
     }
+}
+
+/// How the terminal is to be left that was found like this: a screen that was killed has left it without lines and echo.
+fn sane(mut found: Termios) -> Termios {
+    if !found.local_modes.contains(LocalModes::ICANON) {
+        found.input_modes |= InputModes::ICRNL | InputModes::IXON;
+        found.output_modes |= OutputModes::OPOST;
+        found.local_modes |= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
+    }
+    found
 }
 
 /// Nothing is left half done under these locks.

@@ -101,6 +101,27 @@ fn t_y1_a_reader_that_does_not_read_keeps_nothing() {
 }
 
 #[test]
+fn t_y2_what_a_killed_screen_leaves_the_next_one_mends() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut command = portable_pty::CommandBuilder::new("bash");
+    // A shell that does not mend the terminal itself.
+    command.args(["-c", "$P attach one; echo killed: $?; read -n 1; printf '\\033[2J'; $P attach one"]);
+    let mut tty = Tty::start(&world, command, &[("P", crate::world::program().to_str().unwrap())]);
+    tty.wait_for("done: 1 step");
+    let shell = tty.pid();
+    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+    signal_to(children.trim().parse().unwrap(), "KILL");
+    tty.wait_for("killed: 137");
+    assert!(tty.is_taken(), "nothing could be given back");
+    tty.press(" ");
+    tty.wait_until("cleared", |screen| !screen.contains("killed"));
+    tty.wait_for("done: 1 step");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
 fn t_y3_ctrl_z_gives_the_shell_and_fg_comes_back() {
     for line in ["$P attach one", "sh -c '$P attach one; true'"] {
         let world = World::new();
