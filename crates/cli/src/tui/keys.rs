@@ -15,6 +15,12 @@ pub(crate) use self::split::Split;
 use super::message::{Message, Moment};
 use crate::terminal::readable;
 
+/// How long it is looked for what is there already: crossterm looks for nothing in no time.
+///
+/// Its feature `use-dev-tty` matters: the other way of reading waits for edges, and loses the one of a key that comes with a
+/// change of the size.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
 /// Reads until it is dropped.
 pub(crate) struct Input {
     /// Its end wakes the thread.
@@ -35,7 +41,7 @@ impl Input {
         let (wake, woken) = UnixStream::pair()?;
         let read = move || {
             while let Ok(true) = readable(&tty, &woken) {
-                while let Ok(true) = event::poll(Duration::ZERO) {
+                while let Ok(true) = event::poll(A_MOMENT) {
                     let Ok(event) = event::read() else { return gone() };
                     let message = match event {
                         Event::Key(key) => Message::Key(key),

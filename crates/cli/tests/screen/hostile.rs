@@ -92,6 +92,28 @@ fn t_y5_a_storm_of_resizes_ends_in_the_right_frame() {
 }
 
 #[test]
+fn t_y5_a_key_that_is_pressed_as_the_size_changes_is_not_lost() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    let mut typed = String::from("› ");
+    for round in 0..rounds(60, 600) {
+        tty.resize(80 + u16::try_from(round % 2).unwrap(), 24);
+        tty.press("q");
+        typed.push('q');
+        tty.wait_for(&typed);
+        if typed.len() > 60 {
+            tty.press("\x15");
+            typed.truncate("› ".len());
+            tty.wait_for("Say what to do");
+        }
+    }
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
 fn idle_it_draws_nothing() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
