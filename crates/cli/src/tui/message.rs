@@ -24,6 +24,8 @@ pub(crate) enum Message {
     Focus(bool),
     /// Time has passed: what shows it is to be drawn anew.
     Tick,
+    /// All sessions are watched: what there is comes now.
+    Watching,
     /// What has changed of all sessions.
     News(SessionNews),
     /// A session's events begin, from the past on; of the attachment of this number.

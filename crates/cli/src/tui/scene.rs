@@ -199,6 +199,7 @@ impl Scene {
 
     /// A session that the hub hears of.
     pub(super) fn hears(&mut self, change: impl FnOnce(&mut SessionSummary), name: &str) -> &mut Self {
+        self.tell(Message::Watching);
         let mut summary = SessionSummary::from(&snapshot(name));
         change(&mut summary);
         self.tell(Message::News(SessionNews::Session(Box::new(summary))));

@@ -1,9 +1,10 @@
 //! The session that is shown: what has come of it, and what the user is about to do in it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use holdpoint_common::{Event, Fact, HoldShown, SessionId, SessionStatus, Snapshot};
+use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot};
 
 use super::ask::AskView;
 use super::layout::{Layouts, Look, Scroll};
@@ -56,6 +57,11 @@ pub(crate) struct Session {
     pub(crate) steps: bool,
     pub(crate) asking: Option<AskView>,
     pub(crate) prompt: Prompt,
+    /// This process, and the prompts it sent that have not begun.
+    own: u32,
+    sent: BTreeSet<PromptId>,
+    /// What was handed back of them, and is typed again.
+    handed_back: String,
     pub(crate) closed: bool,
     /// It was opened here.
     pub(crate) fresh: bool,
@@ -82,6 +88,9 @@ impl Session {
             steps,
             asking: None,
             prompt: Prompt::default(),
+            own,
+            sent: BTreeSet::new(),
+            handed_back: String::new(),
             closed: false,
             fresh,
             leaving: None,
@@ -92,12 +101,36 @@ impl Session {
 
     /// Takes what happened.
     pub(crate) fn add(&mut self, events: &[Arc<Event>]) {
+        self.take_back(events);
         let told = self.pending.as_mut().unwrap_or(&mut self.told);
         for event in events {
             told.add(event);
         }
         if self.pending.is_none() {
             self.remember();
+        }
+    }
+
+    /// What is handed back of what was sent from here is to be typed again, unless something else is being typed.
+    fn take_back(&mut self, events: &[Arc<Event>]) {
+        let mut back = Vec::new();
+        for fact in events.iter().filter_map(|event| event.fact()) {
+            match fact {
+                Fact::PromptAccepted { prompt, by, .. } if by.pid == Some(self.own) => _ = self.sent.insert(*prompt),
+                Fact::TurnStarted { prompt, .. } | Fact::PromptDelivered { prompt, .. } => _ = self.sent.remove(prompt),
+                Fact::PromptReturned { prompt, text } if self.sent.remove(prompt) => back.push(text.as_str()),
+                _ => {}
+            }
+        }
+        let typed = self.prompt.text();
+        if self.pending.is_none() && !back.is_empty() && (typed.is_empty() || typed == self.handed_back) {
+            self.handed_back = [typed.as_str()]
+                .into_iter()
+                .filter(|typed| !typed.is_empty())
+                .chain(back)
+                .collect::<Vec<_>>()
+                .join("\n");
+            self.prompt.set(&self.handed_back);
         }
     }
 

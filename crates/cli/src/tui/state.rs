@@ -13,8 +13,9 @@ use super::style::Tone;
 
 /// How often what moves is drawn anew.
 const SPIN: Duration = Duration::from_millis(125);
-/// How long a notice stays.
-pub(super) const NOTICE: Duration = Duration::from_secs(6);
+/// How long a notice stays; one of what went wrong is read twice.
+const NOTICE: Duration = Duration::from_secs(6);
+const WRONG: Duration = Duration::from_secs(12);
 
 /// Who looks, and from where.
 #[derive(Debug, Clone)]
@@ -113,7 +114,8 @@ impl State {
 
     /// Tells something for a while.
     pub(crate) fn tell(&mut self, tone: Tone, text: impl Into<String>) {
-        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + NOTICE });
+        let stays = if matches!(tone, Tone::Warning | Tone::Fault) { WRONG } else { NOTICE };
+        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + stays });
     }
 
     /// When the screen changes by itself: what spins, what counts seconds, what goes away. Nothing if it does not.

@@ -32,6 +32,8 @@ pub(crate) struct Transcript {
     steps: u32,
     /// The note that says that the turn was cut, until it says what that found.
     cut: Option<usize>,
+    /// It is held.
+    held: bool,
     /// The process whose answers need no name.
     own: u32,
 }
@@ -113,6 +115,12 @@ impl Transcript {
             self.note(seq, tone, line);
         }
         match fact {
+            // A cut ends what it is held for, and goes on with nothing.
+            Fact::TurnCut { .. } => {
+                self.held = false;
+                self.note(seq, Tone::Strong, "Agent interrupted".to_owned());
+                self.cut = Some(self.entries.len() - 1);
+            }
             Fact::PromptAccepted { prompt, text, by } => {
                 let by = if by.pid == Some(self.own) { String::new() } else { prose_line(&by.name).into_owned() };
                 self.prompts.insert(*prompt, (prose(text).into_owned(), by));
@@ -152,8 +160,8 @@ impl Transcript {
                 self.note(seq, Tone::Dim, format!("{what}→ closed: {cause}"));
             }
             Fact::HoldChanged { hold } => match hold {
-                Hold::Off => self.note(seq, Tone::Dim, "▶ goes on".to_owned()),
-                Hold::Requested { .. } => {}
+                Hold::Off if self.held => self.note(seq, Tone::Dim, "▶ goes on".to_owned()),
+                Hold::Off | Hold::Requested { .. } => {}
                 Hold::Standing { cause: HoldCause::User { by }, .. } if by.pid == Some(self.own) => {
                     self.note(seq, Tone::Dim, "⏸ PAUSED".to_owned());
                 }
@@ -163,10 +171,6 @@ impl Transcript {
             },
             Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
                 self.note(seq, Tone::Dim, setting(fact).unwrap_or_default());
-            }
-            Fact::TurnCut { .. } => {
-                self.note(seq, Tone::Strong, "Agent interrupted".to_owned());
-                self.cut = Some(self.entries.len() - 1);
             }
             Fact::TurnFinished { .. } => self.ended(seq, at, fact),
             Fact::SessionRestored { cause: RestoreCause::Panic } => {
@@ -180,6 +184,9 @@ impl Transcript {
             }
             // Runs and tasks are told above.
             _ => {}
+        }
+        if let Fact::HoldChanged { hold } = fact {
+            self.held = matches!(hold, Hold::Standing { .. });
         }
     }
 

@@ -35,6 +35,10 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             vec![]
         }
         Message::Tick => vec![],
+        Message::Watching => {
+            state.hub.known = true;
+            vec![]
+        }
         Message::News(news) => hear(state, news),
         Message::Attached { attachment, id, snapshot } => {
             match (&mut state.session, &state.opening) {
@@ -167,7 +171,6 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
             vec![]
         }
     };
-    state.hub.known = true;
     // What was being answered from the hub may be answered by now.
     let open = state.hub.asking.as_ref().map(|view| view.asking.ask().id.clone());
     if let Some(id) = open

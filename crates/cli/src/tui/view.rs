@@ -19,6 +19,9 @@ use super::state::{Overlay, State};
 use super::style::Tone;
 use super::wrap::{fit, wrap};
 
+/// Rows that a notice takes at most.
+const NOTICE: usize = 4;
+
 /// Draws all of it.
 pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let area = frame.area();
@@ -103,8 +106,8 @@ fn hints(hints: &[(String, &str)], width: usize) -> Line<'static> {
     line
 }
 
-/// The last line of the screen: what is told for a while, or what can be pressed.
-fn foot(state: &State, hints_now: &[(String, &str)], width: u16) -> Line<'static> {
+/// The last lines of the screen: what is told for a while, or what can be pressed.
+fn foot(state: &State, hints_now: &[(String, &str)], width: u16) -> Vec<Line<'static>> {
     if let Some(prefix) = state.prefix {
         let mut spans = vec![Span::styled(format!("{prefix} "), Tone::Strong.style())];
         let map = &state.keymap;
@@ -124,15 +127,18 @@ fn foot(state: &State, hints_now: &[(String, &str)], width: u16) -> Line<'static
         all.push(("Esc".to_owned(), "back"));
         let used: usize = spans.iter().map(Span::width).sum();
         spans.extend(hints(&all, usize::from(width).saturating_sub(used)).spans);
-        return Line::from(spans);
+        return vec![Line::from(spans)];
     }
     if let Some(notice) = &state.notice {
-        return line(&notice.text, notice.tone, width);
+        let mut lines = Vec::new();
+        wrap(&Line::styled(notice.text.clone(), notice.tone.style()), usize::from(width), "", &mut lines);
+        lines.truncate(NOTICE);
+        return lines;
     }
     if !state.daemon {
-        return line("the daemon is gone, and is started again", Tone::Warning, width);
+        return vec![line("the daemon is gone, and is started again", Tone::Warning, width)];
     }
-    hints(hints_now, usize::from(width))
+    vec![hints(hints_now, usize::from(width))]
 }
 
 /// Whether what is shown is held, or is about to be.

@@ -26,7 +26,7 @@ pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Ve
     };
     for span in &line.spans {
         let content = span.content.replace('\t', TAB);
-        for word in content.split_word_bounds() {
+        for word in words(&content) {
             let cells = word.width();
             if row.cells + cells <= width {
                 row.push(word, span.style);
@@ -47,6 +47,23 @@ pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Ve
         }
     }
     wrapped.push(row.line);
+}
+
+/// The words and spaces of a text; what closes a word stays with it.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut bounds = text.split_word_bound_indices().peekable();
+    let closes =
+        |word: &str| word.chars().all(|mark| matches!(mark, ',' | '.' | ';' | ':' | '!' | '?' | ')' | ']' | '…'));
+    std::iter::from_fn(move || {
+        let (start, first) = bounds.next()?;
+        let mut end = start + first.len();
+        while !first.trim().is_empty()
+            && let Some((at, mark)) = bounds.next_if(|(_, word)| closes(word))
+        {
+            end = at + mark.len();
+        }
+        text.get(start..end)
+    })
 }
 
 /// A row that is being filled.
@@ -107,6 +124,7 @@ mod tests {
     fn lines_break_at_words_and_long_words_anywhere() {
         assert_eq!(wrapped("one two three", 8, ""), ["one two", "three"]);
         assert_eq!(wrapped("one two three", 8, "  "), ["one two", "  three"]);
+        assert_eq!(wrapped("a word, more", 6, ""), ["a", "word,", "more"]);
         assert_eq!(wrapped("abcdefghij", 4, ""), ["abcd", "efgh", "ij"]);
         assert_eq!(wrapped("", 4, ""), [""]);
         assert_eq!(wrapped("a\tb", 9, ""), ["a    b"]);

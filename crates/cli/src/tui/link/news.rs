@@ -11,6 +11,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 pub(super) async fn watch(shared: Shared) {
     loop {
         if let Ok(mut watch) = shared.sessions.watch().await {
+            shared.tell(Message::Watching).await;
             while let Some(news) = watch.next().await {
                 shared.tell(Message::News(news)).await;
             }

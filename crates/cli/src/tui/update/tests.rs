@@ -162,6 +162,44 @@ fn prompts_are_sent_and_come_back_if_they_are_refused() {
 }
 
 #[test]
+fn m_c5_what_is_handed_back_is_typed_again_unless_something_else_is() {
+    use holdpoint_common::{Fact, PromptId, Who};
+    for typed in ["", "else"] {
+        let mut scene = Scene::session();
+        scene.turn("Go.");
+        for (prompt, pid) in [(50, super::super::scene::OWN), (51, 99), (52, super::super::scene::OWN)] {
+            let by = Who { name: "tui".to_owned(), pid: Some(pid) };
+            scene.fact(Fact::PromptAccepted { prompt: PromptId(prompt), text: format!("next {prompt}"), by });
+        }
+        scene.types(typed);
+        for prompt in [50, 51, 52] {
+            scene.snapshot.seq += 1;
+            scene.fact(Fact::PromptReturned { prompt: PromptId(prompt), text: format!("next {prompt}") });
+        }
+        let kept = if typed.is_empty() { "next 50\nnext 52" } else { "else" };
+        assert_eq!(draft(&scene), kept);
+    }
+}
+
+#[test]
+fn what_went_wrong_is_told_whole() {
+    let mut scene = Scene::session();
+    let why = format!("there is no key for openai; {}at the very end", "set it somewhere ".repeat(8));
+    scene.tell(Message::Failed(why));
+    for (width, height) in [(80, 24), (40, 12)] {
+        let screen = scene.screen(width, height);
+        assert!(screen.contains("there is no key"), "{screen}");
+        assert!(width < 80 || screen.contains("very end"), "{screen}");
+        assert!(screen.contains("holdpoint | alpha") || screen.contains("alpha"), "{screen}");
+    }
+    let mut hub = Scene::hub();
+    hub.tell(Message::Watching);
+    hub.tell(Message::Failed("word ".repeat(30) + "end."));
+    let screen = hub.screen(80, 24);
+    assert!(screen.contains("end.") && !screen.contains("looking for"), "{screen}");
+}
+
+#[test]
 fn commands_are_typed_and_paths_are_prompts() {
     let run = |text: &str| {
         let mut scene = Scene::session();

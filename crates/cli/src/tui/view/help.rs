@@ -13,7 +13,7 @@ use super::super::wrap::wrap;
 use super::{over, put};
 
 /// Cells of the keys.
-const KEYS: usize = 18;
+const KEYS: usize = 20;
 
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, scroll: usize) {
     let mut rows: Vec<(String, String)> = Vec::new();

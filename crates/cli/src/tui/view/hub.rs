@@ -36,9 +36,10 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     let opening = state.opening.is_some();
     let hub = &mut state.hub;
     let mut rest = put(buffer, area, &head(hub, area.width));
-    let last = Rect { y: area.y + area.height - 1, height: 1, ..area };
-    put(buffer, last, &foot);
-    rest.height -= 1;
+    let foot_rows = u16::try_from(foot.len()).unwrap_or_default().min(rest.height);
+    let last = Rect { y: area.y + area.height - foot_rows, height: foot_rows, ..area };
+    foot.iter().fold(last, |rest, line| put(buffer, rest, line));
+    rest.height -= foot_rows;
 
     let panel = peek(hub, area.width, rest.height / 2);
     let list = Rect { height: rest.height - panel.height(), ..rest };

@@ -46,18 +46,20 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         _ => vec![hold_hint, esc("sessions"), help_hint, ("/".to_owned(), "commands")],
     };
     let foot = foot(state, &hints, area.width);
+    let foot_rows = u16::try_from(foot.len()).unwrap_or_default();
     let session = state.session.as_mut()?;
 
     let queue = queue(session, area.width);
     let prompt_rows = prompt_rows(session, area.width).min(PROMPT.min(area.height / 3).max(1));
-    let below = 3 + u16::try_from(queue.len()).unwrap_or_default() + prompt_rows;
+    let below = 2 + foot_rows + u16::try_from(queue.len()).unwrap_or_default() + prompt_rows;
     let room = area.height.saturating_sub(below);
     let waiting = session.snapshot.asks.len().saturating_sub(1);
     let mut panel =
         session.asking.as_ref().map(|view| (ask::panel(view, waiting, area.width), view.large || area.height < SHORT));
     let ask_rows = panel.as_ref().map_or(0, |(panel, large)| {
         let wanted = u16::try_from(panel.height()).unwrap_or(u16::MAX);
-        let most = if *large { area.height.saturating_sub(2) } else { room.saturating_sub(LEFT.min(room / 3)) };
+        let most =
+            if *large { area.height.saturating_sub(1 + foot_rows) } else { room.saturating_sub(LEFT.min(room / 3)) };
         wanted.min(most)
     });
     let large = panel.as_ref().is_some_and(|(_, large)| *large);
@@ -82,9 +84,11 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         cursor = prompt(buffer, place, session);
         rest = Rect { y: rest.y + place.height, height: rest.height - place.height, ..rest };
     }
-    let at_end = Rect { y: (area.y + area.height).saturating_sub(2).max(rest.y), height: 2.min(rest.height), ..area };
+    let last = 1 + foot_rows;
+    let at_end =
+        Rect { y: (area.y + area.height).saturating_sub(last).max(rest.y), height: last.min(rest.height), ..area };
     let rest = status_line(buffer, at_end, session, now);
-    put(buffer, rest, &foot);
+    foot.iter().fold(rest, |rest, line| put(buffer, rest, line));
     cursor
 }
 
@@ -138,10 +142,14 @@ fn transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Rect {
 /// What is said where nothing was said yet.
 fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
     let settings = &session.snapshot.settings;
+    let offline = match &*settings.model {
+        "rehearsal" => ": plays scripts, needs no key; /model PROVIDER/NAME gives it a real one",
+        _ => "",
+    };
     let lines = [
         Line::styled(prose_line(&settings.name).into_owned(), Tone::Strong.style()),
         Line::styled(format!("in {}", prose_line(&settings.workspace)), Tone::Dim.style()),
-        Line::styled(format!("model {}", prose_line(&settings.model)), Tone::Dim.style()),
+        Line::styled(format!("model {}{offline}", prose_line(&settings.model)), Tone::Dim.style()),
         Line::styled(format!("policy {}", policy(settings.policy)), Tone::Dim.style()),
     ];
     let mut shown = Vec::new();
