@@ -76,6 +76,10 @@ impl Guard {
         let mut runtime = Builder::new_current_thread();
         let runtime = runtime.enable_io().enable_time().max_blocking_threads(MAX_LOOKUPS).build();
         let runtime = runtime.map_err(GuardError::Start)?;
+        let listener = {
+            let _in = runtime.enter();
+            tokio::net::TcpListener::from_std(listener).map_err(GuardError::Start)?
+        };
         let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
         let (serving, ended) = (judge.clone(), end.clone());
         let thread = std::thread::Builder::new().name("browser-guard".to_owned());
@@ -136,15 +140,8 @@ impl Guard {
     }
 }
 
-fn run(runtime: Runtime, listener: TcpListener, judge: Arc<Judge>, ended: &CancellationToken) {
-    runtime.block_on(async {
-        match tokio::net::TcpListener::from_std(listener) {
-            Ok(listener) => {
-                ended.run_until_cancelled(proxy::serve(listener, judge)).await;
-            }
-            Err(error) => tracing::error!(%error, "the browser's proxy does not listen"),
-        }
-    });
+fn run(runtime: Runtime, listener: tokio::net::TcpListener, judge: Arc<Judge>, ended: &CancellationToken) {
+    runtime.block_on(ended.run_until_cancelled(proxy::serve(listener, judge)));
     // A name that is still being looked up is not waited for.
     runtime.shutdown_background();
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use holdpoint_tools::web::guard::Guard;
 
 /// A hang is a failure and no wait.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection to a guard's proxy.
 pub(crate) fn connect(guard: &Guard) -> TcpStream {

@@ -4,10 +4,11 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Instant;
 
 use holdpoint_tools::web::guard::{Guard, Refusal, Resolve, Rules, Verdict, Why};
 
-use crate::client::{by_guard, connect, exchange, get, head, status, tunnel};
+use crate::client::{PATIENCE, by_guard, connect, exchange, get, head, status, tunnel};
 use crate::server::{Request, Server};
 use crate::{allow, judge, refused};
 
@@ -281,31 +282,61 @@ impl Resolve for Hanging {
 fn another_user_is_not_served() {
     let server = Server::start("127.0.0.1:0");
     let guard = allowing(&server);
-    let address = guard.address();
-    let script = format!(
-        "exec 3<>/dev/tcp/{}/{} && printf 'GET {} HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n' >&3 && cat <&3",
-        address.ip(),
-        address.port(),
-        server.url("/")
-    );
-    let as_user = |user: &str| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", user, "--clear-groups", "bash", "-c", &script]).output().unwrap()
-    };
-    if !is_root() {
-        println!("passed over: only root can be another user");
-        return;
-    }
-    let served = as_user("0");
-    assert!(String::from_utf8_lossy(&served.stdout).starts_with("HTTP/1.1 200"), "{served:?}");
+    let request = format!("GET {} HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n", server.url("/"));
+    let Some(served) = say_as("0", &guard, &request) else { return };
+    assert!(served.starts_with("HTTP/1.1 200"), "{served}");
     assert_eq!(server.came().len(), 1);
-    let refused = as_user("65534");
-    assert_eq!(String::from_utf8_lossy(&refused.stdout), "", "{refused:?}");
+    assert_eq!(say_as("65534", &guard, &request).unwrap(), "");
     assert!(server.came().is_empty());
-    assert_eq!(judge(&guard, &server.url("/")), Verdict::Go);
+}
+
+/// Nor one who has hung up by the time that somebody looks, since a connection that nobody holds passes for root's. Its
+/// body is long, so that what is asked for is looked at before the end of it.
+#[cfg(target_os = "linux")]
+#[test]
+fn another_user_who_has_hung_up_is_not_served() {
+    let server = Server::start("127.0.0.1:0");
+    let guard = allowing(&server);
+    // As long as all are taken that are served at once, nobody looks.
+    let served: Vec<TcpStream> = (0..320).map(|_| connect(&guard)).collect();
+    let request = "POST http://10.9.9.9/ HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 40000\\r\\n\\r\\n";
+    let body = "head -c 40000 /dev/zero";
+    let script = format!("{{ printf '{request}' && {body}; }} > {} && echo sent", device(&guard));
+    let Some(sent) = run_as("65534", &script) else { return };
+    assert_eq!(sent, "sent\n");
+    // Until the system has let go of it: closed (05), and of no user any more.
+    let sent_at = Instant::now();
+    let orphan = format!(":{:04X} 05 ", guard.address().port());
+    while !std::fs::read_to_string("/proc/self/net/tcp").unwrap().contains(&orphan) {
+        assert!(sent_at.elapsed() < PATIENCE, "the system holds it still");
+        std::thread::yield_now();
+    }
+    let mut next = connect(&guard);
+    drop(served);
+    write!(next, "GET {} HTTP/1.1\r\nHost: x\r\n\r\n", server.url("/")).unwrap();
+    assert_eq!(status(&head(&mut next)), 200);
+    assert_eq!(guard.refused(), Default::default(), "it was asked for and judged");
+}
+
+/// What the guard answers this user. None if we are not root.
+#[cfg(target_os = "linux")]
+fn say_as(user: &str, guard: &Guard, request: &str) -> Option<String> {
+    run_as(user, &format!("exec 3<>{} && printf '{request}' >&3 && cat <&3", device(guard)))
+}
+
+/// What bash opens a connection by.
+#[cfg(target_os = "linux")]
+fn device(guard: &Guard) -> String {
+    format!("/dev/tcp/{}/{}", guard.address().ip(), guard.address().port())
 }
 
 #[cfg(target_os = "linux")]
-fn is_root() -> bool {
-    std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0
+fn run_as(user: &str, script: &str) -> Option<String> {
+    if std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) != 0 {
+        println!("passed over: only root can be another user");
+        return None;
+    }
+    let mut command = Command::new("setpriv");
+    let ran = command.args(["--reuid", user, "--clear-groups", "bash", "-c", script]).output().unwrap();
+    Some(String::from_utf8(ran.stdout).unwrap())
 }

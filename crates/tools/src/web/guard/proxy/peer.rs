@@ -23,6 +23,10 @@ mod linux {
     use std::io::{BufRead, BufReader};
     use std::net::{IpAddr, SocketAddr};
 
+    /// The state of a connection that neither side has closed. One that its owner has closed is nobody's, which reads as
+    /// root's.
+    const ESTABLISHED: &str = "01";
+
     /// The user whose socket is at `this` end of a connection on loopback.
     pub(super) fn owner(this: SocketAddr, that: SocketAddr) -> Option<u32> {
         let (this, that) = (written(this)?, written(that)?);
@@ -30,8 +34,8 @@ mod linux {
             let line = line.ok()?;
             // Number, this end, that end, state, queues, timer, retransmits, user.
             let mut words = line.split_ascii_whitespace().skip(1);
-            if words.next() == Some(&this) && words.next() == Some(&that) {
-                return words.nth(4)?.parse().ok();
+            if words.next() == Some(&this) && words.next() == Some(&that) && words.next() == Some(ESTABLISHED) {
+                return words.nth(3)?.parse().ok();
             }
         }
         None
