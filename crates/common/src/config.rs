@@ -13,6 +13,7 @@ use crate::limits::{LimitError, Limits};
 use crate::model::ModelSettings;
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::run::HoldAt;
+use crate::web::WebSettings;
 
 /// The user's configuration. Every key may be left out.
 ///
@@ -56,6 +57,8 @@ pub struct Config {
     pub limits: Limits,
     /// The screen.
     pub tui: Screen,
+    /// The web tool.
+    pub web: WebSettings,
 }
 
 /// How the screen looks and what its keys are.
@@ -159,6 +162,7 @@ impl Config {
     /// Whether all of it can be used as it is.
     fn check(&self) -> Result<(), ConfigError> {
         self.limits.check()?;
+        self.web.check().map_err(|message| ConfigError::Invalid { message })?;
         let known = |table: &str, name: &str, key: &str| match PROVIDERS.contains(&name) {
             true => Ok(()),
             false => {

@@ -39,6 +39,7 @@ mod task;
 mod time;
 mod turn;
 mod usage;
+mod web;
 
 // Names and times.
 pub use id::{AskId, CallId, IdError, ItemId, MAX_SESSION_ID, PromptId, SessionId, TaskId, TurnId};
@@ -78,3 +79,6 @@ pub use limits::{LimitError, Limits};
 pub use model::{ModelSettings, Price};
 pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
 pub use supplies::{ModelSupplies, Proxies, Supplies};
+
+// The web tool.
+pub use web::{WebAction, WebRequest, WebSearch, WebSearchHtml, WebSettings};
