@@ -50,9 +50,10 @@ impl Base {
         let env = environment::allowed(supplies.env.iter().cloned());
         let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
         let policy = Policy::new(settings.policy, &settings.rules, home)?;
+        let display = environment::display(supplies.env.iter().cloned());
         Ok(Outfit {
             model,
-            workspace: Arc::new(Workspace::new(root, env, policy)),
+            workspace: Arc::new(Workspace::new(root, env, policy).with_display(display)),
             toolbox: Arc::clone(&self.toolbox),
             supervisor: self.supervisor.clone(),
             limits: Arc::clone(&self.limits),

@@ -61,6 +61,22 @@ pub fn allowed(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String,
     vars.into_iter().filter(|(name, _)| is_allowed(name)).collect()
 }
 
+/// Those of `vars` that say where windows are shown, for a program that opens one: `DISPLAY`, `WAYLAND_DISPLAY` and
+/// `XAUTHORITY`. Nothing without one of the first two.
+///
+/// Not among those that commands get: who reaches a display sees and types into all its windows.
+pub fn display(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let vars: Vec<_> =
+        vars.into_iter().filter(|(name, value)| DISPLAY.contains(&name.as_str()) && !value.is_empty()).collect();
+    if vars.iter().any(|(name, _)| name != XAUTHORITY) { vars } else { Vec::new() }
+}
+
+/// Where windows are shown.
+const DISPLAY: [&str; 3] = ["DISPLAY", "WAYLAND_DISPLAY", XAUTHORITY];
+
+/// The key to an X display. Without it, the file `.Xauthority` in the home folder.
+const XAUTHORITY: &str = "XAUTHORITY";
+
 fn is_allowed(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     (NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix)))

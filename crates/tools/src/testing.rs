@@ -135,14 +135,23 @@ impl Bench {
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let mut env = self.workspace.env().to_vec();
         env.push((name.into(), value.into()));
-        self.workspace = Workspace::new(self.workspace.root(), env, self.workspace.policy().clone());
+        let workspace = Workspace::new(self.workspace.root(), env, self.workspace.policy().clone());
+        self.workspace = workspace.with_display(self.workspace.display().to_vec());
         self
     }
 
     /// Sets what may be done.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.workspace = Workspace::new(self.workspace.root(), self.workspace.env().to_vec(), policy);
+        let workspace = Workspace::new(self.workspace.root(), self.workspace.env().to_vec(), policy);
+        self.workspace = workspace.with_display(self.workspace.display().to_vec());
+        self
+    }
+
+    /// Sets what the environment of what opens a window has besides.
+    #[must_use]
+    pub fn display(mut self, display: Vec<(String, String)>) -> Self {
+        self.workspace = self.workspace.clone().with_display(display);
         self
     }
 
@@ -240,6 +249,20 @@ impl Calling {
             }
             record = self.record.1.wait_timeout(record, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Waits until it asks what nobody has answered, and shows it.
+    ///
+    /// # Panics
+    /// If it has not within 30 s.
+    #[must_use]
+    pub fn wait_asked(&self) -> AskRequest {
+        self.session.wait_asked(Duration::from_secs(30))
+    }
+
+    /// Answers what it asks.
+    pub fn answer(&self, reply: AskReply) {
+        self.session.answer(reply);
     }
 
     /// Cuts it, as an interrupt does: the token, the open ask, the processes.

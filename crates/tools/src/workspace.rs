@@ -10,6 +10,7 @@ use crate::policy::Policy;
 pub struct Workspace {
     root: PathBuf,
     env: Vec<(String, String)>,
+    display: Vec<(String, String)>,
     policy: Policy,
     files: Files,
 }
@@ -18,7 +19,13 @@ impl Workspace {
     /// In this folder: absolute, links resolved. `env` is the environment of the processes that tools start, and
     /// all of it.
     pub fn new(root: impl Into<PathBuf>, env: Vec<(String, String)>, policy: Policy) -> Self {
-        Self { root: root.into(), env, policy, files: Files::default() }
+        Self { root: root.into(), env, display: Vec::new(), policy, files: Files::default() }
+    }
+
+    /// The same with these variables for what opens a window, see [`environment::display`](crate::environment::display).
+    #[must_use]
+    pub fn with_display(self, display: Vec<(String, String)>) -> Self {
+        Self { display, ..self }
     }
 
     /// The folder: absolute, links resolved.
@@ -31,6 +38,12 @@ impl Workspace {
     #[must_use]
     pub fn env(&self) -> &[(String, String)] {
         &self.env
+    }
+
+    /// What the environment of a process that opens a window has besides. Commands do not get it.
+    #[must_use]
+    pub fn display(&self) -> &[(String, String)] {
+        &self.display
     }
 
     /// What may be done here.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use actix::prelude::*;
 use actix::{Addr, WeakRecipient};
@@ -26,7 +27,8 @@ impl Session {
                 let answerer = Answerer {
                     answers: answers.into(),
                     asked: Vec::new(),
-                    open: Vec::new(),
+                    open: VecDeque::new(),
+                    looking: Vec::new(),
                     tasks: Tasks::default(),
                     cut: false,
                 };
@@ -46,6 +48,19 @@ impl Session {
         self.actor.do_send(DropAsks);
     }
 
+    /// Waits for an ask that nobody has answered, and shows it.
+    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    pub(super) fn wait_asked(&self, within: Duration) -> AskRequest {
+        let (tell, told) = mpsc::channel();
+        self.actor.do_send(Look(tell));
+        told.recv_timeout(within).expect("an ask is raised")
+    }
+
+    /// Answers the oldest open ask.
+    pub(super) fn answer(&self, reply: AskReply) {
+        self.actor.do_send(Answer(reply));
+    }
+
     /// Ends it and says what was asked.
     #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
     pub(super) fn stop(self) -> Vec<AskRequest> {
@@ -61,8 +76,10 @@ impl Session {
 struct Answerer {
     answers: VecDeque<AskReply>,
     asked: Vec<AskRequest>,
-    /// Asks nobody answers, kept until a cut.
-    open: Vec<Answering>,
+    /// Asks nobody has answered, kept until somebody does or a cut.
+    open: VecDeque<(AskRequest, Answering)>,
+    /// Who waits for one.
+    looking: Vec<mpsc::Sender<AskRequest>>,
     /// What tools have made of the tasks and notes.
     tasks: Tasks,
     /// From then on, none is kept.
@@ -86,11 +103,43 @@ impl Handler<ToolRequest> for Answerer {
             }
             ToolRequest::JobStarted { .. } | ToolRequest::JobEnded { .. } => return,
         };
-        self.asked.push(request);
+        self.asked.push(request.clone());
         match self.answers.pop_front() {
             _ if self.cut => answering.answer(AskReply::Interrupted),
             Some(reply) => answering.answer(reply),
-            None => self.open.push(answering),
+            None => {
+                self.looking.drain(..).for_each(|looking| drop(looking.send(request.clone())));
+                self.open.push_back((request, answering));
+            }
+        }
+    }
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Look(mpsc::Sender<AskRequest>);
+
+impl Handler<Look> for Answerer {
+    type Result = ();
+
+    fn handle(&mut self, Look(tell): Look, _: &mut Context<Self>) {
+        match self.open.front() {
+            Some((request, _)) => drop(tell.send(request.clone())),
+            None => self.looking.push(tell),
+        }
+    }
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Answer(AskReply);
+
+impl Handler<Answer> for Answerer {
+    type Result = ();
+
+    fn handle(&mut self, Answer(reply): Answer, _: &mut Context<Self>) {
+        if let Some((_, answering)) = self.open.pop_front() {
+            answering.answer(reply);
         }
     }
 }
