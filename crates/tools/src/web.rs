@@ -1,3 +1,21 @@
 //! The web: a real browser, where it may go, and what is read of its pages.
 
+mod browser;
+mod browsers;
+mod error;
+mod find;
 pub mod guard;
+mod page;
+mod profile;
+mod read;
+mod running;
+mod screenshot;
+mod search;
+mod tab;
+mod tool;
+mod visit;
+mod waiting;
+
+pub use browsers::Browsers;
+pub use running::RunningBrowser;
+pub use tool::Web;

@@ -24,6 +24,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use judge::Judge;
+pub(super) use proxy::GUARD;
 pub use resolve::{Resolve, SystemResolver};
 pub use rules::{RuleError, Rules};
 pub use verdict::{Ask, Refusal, Refusals, Verdict, Why};

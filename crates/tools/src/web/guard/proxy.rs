@@ -6,6 +6,7 @@ mod page;
 mod peer;
 mod tunnel;
 
+pub(in crate::web) use page::GUARD;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;

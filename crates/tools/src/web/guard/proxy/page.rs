@@ -9,7 +9,7 @@ use crate::web::guard::verdict::Why;
 
 /// A field that answers of ours have and no others: it is taken from those of servers. Says `refused` or
 /// `unreachable`.
-pub(super) const GUARD: HeaderName = HeaderName::from_static("holdpoint-guard");
+pub(in crate::web) const GUARD: HeaderName = HeaderName::from_static("holdpoint-guard");
 
 /// The page for a host that is not let through, or does not answer.
 pub(super) fn of(host: &str, why: &Why) -> Response<Body> {

@@ -1,0 +1,138 @@
+//! A page in a tab: loaded as far as it does, and looked into from outside of its own scripts.
+
+use std::time::Duration;
+
+use chromiumoxide::Page;
+use chromiumoxide::cdp::browser_protocol::network::{
+    EventLoadingFailed, EventRequestWillBeSent, EventResponseReceived, ResourceType, Response,
+};
+use chromiumoxide::cdp::browser_protocol::page::{CreateIsolatedWorldParams, NavigateParams, StopLoadingParams};
+use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
+use chromiumoxide::error::CdpError;
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+
+use super::error::WebError;
+use super::guard::GUARD;
+use super::tab::Tab;
+
+/// How a browser says that a page was not to be loaded after all.
+const ABORTED: &str = "net::ERR_ABORTED";
+
+/// How long it may then take to say that it is a download.
+const SETTLED: Duration = Duration::from_millis(500);
+
+/// How far a page was loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// All of it is there.
+    Whole,
+    /// It would have gone on: loading was stopped.
+    Stopped,
+}
+
+/// Loads a page, for so long at most.
+///
+/// # Errors
+/// It does not load, nothing of it came in time, or it is a download.
+pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arrival, WebError> {
+    let failure = failure(tab).await?;
+    let loaded = tokio::select! {
+        biased;
+        name = tab.download() => return Err(is_download(url, &name)),
+        error = failure => {
+            // What is downloaded, or has no content, ends the loading of a page like this, too.
+            return Err(match tokio::time::timeout(SETTLED, tab.download()).await {
+                Ok(name) if error == ABORTED => is_download(url, &name),
+                _ => not_loaded(tab, url, &error),
+            });
+        }
+        loaded = tab.page.execute(NavigateParams::new(url)) => loaded,
+        () = tokio::time::sleep(within) => Err(CdpError::Timeout),
+    };
+    match loaded {
+        Ok(loaded) => match &loaded.result.error_text {
+            None => Ok(Arrival::Whole),
+            Some(error) => Err(not_loaded(tab, url, error)),
+        },
+        Err(CdpError::Timeout) => {
+            tab.page.execute(StopLoadingParams::default()).await?;
+            match look::<String>(&tab.page, "location.href").await?.as_str() {
+                "about:blank" => Err(WebError::Late { what: "the answer of the page's server", limit: within }),
+                _ => Ok(Arrival::Stopped),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until the page itself can't be loaded, and says why.
+async fn failure(tab: &Tab) -> Result<impl Future<Output = String> + use<>, WebError> {
+    let frame = tab.page.mainframe().await?;
+    let mut sent = tab.page.event_listener::<EventRequestWillBeSent>().await?;
+    let mut failed = tab.page.event_listener::<EventLoadingFailed>().await?;
+    let mut answered = tab.page.event_listener::<EventResponseReceived>().await?;
+    Ok(async move {
+        let mut page = None;
+        loop {
+            tokio::select! {
+                biased;
+                Some(sent) = sent.next() => {
+                    if sent.r#type == Some(ResourceType::Document) && sent.frame_id == frame {
+                        page = Some(sent.request_id.clone());
+                    }
+                }
+                Some(failed) = failed.next() => {
+                    if page.as_ref() == Some(&failed.request_id) {
+                        return failed.error_text.clone();
+                    }
+                }
+                Some(answer) = answered.next() => {
+                    if page.as_ref() == Some(&answer.request_id) && is_of_guard(&answer.response) {
+                        return answer.response.status_text.clone();
+                    }
+                }
+                else => std::future::pending().await,
+            }
+        }
+    })
+}
+
+/// Whether it is no server that answers but our own guard.
+fn is_of_guard(response: &Response) -> bool {
+    let fields = response.headers.inner().as_object();
+    fields.is_some_and(|fields| fields.keys().any(|field| field.eq_ignore_ascii_case(GUARD.as_str())))
+}
+
+/// Why a page could not be loaded: what was not let through says more than the browser does.
+fn not_loaded(tab: &Tab, url: &str, error: &str) -> WebError {
+    let refused = tab.up.guard.refused().hosts;
+    let whys: Vec<_> = refused.iter().map(|refusal| format!("{}: {}", refusal.host, refusal.why)).collect();
+    let why = if whys.is_empty() { error.to_owned() } else { whys.join("; ") };
+    WebError::failed(format!("{url} could not be loaded: {why}"))
+}
+
+fn is_download(url: &str, name: &str) -> WebError {
+    WebError::failed(format!("{url} is a download (`{name}`), and downloads are refused"))
+}
+
+/// What an expression comes to in the page, as JSON. It sees the document but nothing of the page's scripts, which
+/// can't pretend anything.
+///
+/// # Errors
+/// It throws, or the page is gone.
+pub(super) async fn look<T: DeserializeOwned>(page: &Page, expression: impl Into<String>) -> Result<T, WebError> {
+    let frame = page.mainframe().await?.ok_or(WebError::Ended)?;
+    let mut world = CreateIsolatedWorldParams::new(frame);
+    world.world_name = Some("holdpoint".to_owned());
+    let world = page.execute(world).await?.result.execution_context_id;
+    let mut evaluate = EvaluateParams::new(expression);
+    evaluate.context_id = Some(world);
+    evaluate.return_by_value = Some(true);
+    let evaluated = page.execute(evaluate).await?.result;
+    if let Some(thrown) = evaluated.exception_details {
+        return Err(WebError::failed(format!("the page can't be read: {}", thrown.text)));
+    }
+    let value = evaluated.result.value.unwrap_or_default();
+    serde_json::from_value(value).map_err(|error| WebError::failed(format!("the page can't be read: {error}")))
+}

@@ -1,0 +1,174 @@
+//! The text of a page: its main part as Markdown, its title and its links.
+
+use std::fmt::Write;
+
+use dom_smoothie::{Config, Readability, TextMode};
+use serde::Deserialize;
+use tokio::sync::oneshot;
+
+use super::error::WebError;
+use super::page::look;
+use super::tab::Tab;
+
+/// Links that are listed.
+const LINKS: usize = 50;
+
+/// How deep elements may lie in one another where a page is turned into Markdown: as deep as a browser's own parser lets
+/// them. Only scripts make deeper ones, and what reads HTML needs stack, and time, for each level.
+const DEEPEST: usize = 512;
+
+/// Bytes of the stack for that.
+const STACK: usize = 32 * 1024 * 1024;
+
+/// From how many bytes of HTML on all of a page is its main part: telling it apart takes several times as long.
+const LARGE: usize = 512 * 1024;
+
+/// Sees what there is of the document, in a copy that loads and runs nothing.
+const LOOK: &str = include_str!("read/look.js");
+
+/// A page as it is read.
+#[derive(Debug, Deserialize)]
+pub(super) struct Read {
+    /// Where it is now.
+    pub(super) url: String,
+    pub(super) title: String,
+    /// Its HTTP status; 0 if there is none.
+    pub(super) status: u16,
+    /// Without what is no text.
+    html: String,
+    /// As it is shown; only where it is no HTML.
+    text: Option<String>,
+    /// More of it was there.
+    cut: bool,
+    links: Vec<Link>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Link {
+    text: String,
+    url: String,
+}
+
+impl Read {
+    /// Reads the page of a tab as it is now.
+    pub(super) async fn of(tab: &Tab) -> Result<Self, WebError> {
+        look(&tab.page, LOOK).await
+    }
+
+    /// Its text, at most so many bytes of it, and its links.
+    pub(super) async fn text(mut self, tab: &Tab, most: usize) -> Result<String, WebError> {
+        let text = match self.text.take() {
+            Some(text) => text,
+            None => match markdown(std::mem::take(&mut self.html), self.url.clone()).await {
+                Some(text) => text,
+                None => look(&tab.page, shown_text(4 * most)).await?,
+            },
+        };
+        let text = text.trim();
+        let (kept, all) = (text.floor_char_boundary(most), text.len());
+        let mut said = text[..kept].to_owned();
+        if kept < all || self.cut {
+            let at_least = if self.cut { "more than " } else { "" };
+            // Writing to a string does not fail.
+            let _ = write!(
+                said,
+                "\n\n[cut: these are the first {kept} of {at_least}{all} bytes; find_in_page looks through the whole page]"
+            );
+        }
+        if !self.links.is_empty() {
+            said.push_str("\n\nLinks:\n");
+            for Link { text, url } in self.links.iter().take(LINKS) {
+                let _ = writeln!(said, "- {text}: {url}");
+            }
+            if self.links.len() > LINKS {
+                let _ = writeln!(said, "- and {} more", self.links.len() - LINKS);
+            }
+        }
+        Ok(said)
+    }
+}
+
+/// The expression for a page's text as it is shown, at most so many characters of it.
+pub(super) fn shown_text(most: usize) -> String {
+    format!("((document.body || document.documentElement || {{}}).innerText || '').slice(0, {most})")
+}
+
+/// The main part of a page as Markdown; nothing where it can't be told. On a thread of its own: it takes a while, and
+/// the call may be over before.
+async fn markdown(html: String, url: String) -> Option<String> {
+    if depth(&html) > DEEPEST {
+        return None;
+    }
+    let (tell, told) = oneshot::channel();
+    let convert = move || tell.send(to_markdown(&html, &url));
+    let thread = std::thread::Builder::new().name("page text".to_owned()).stack_size(STACK).spawn(convert);
+    thread.ok()?;
+    // A panic in there is no text.
+    told.await.ok()?
+}
+
+fn to_markdown(html: &str, url: &str) -> Option<String> {
+    let config = Config { text_mode: TextMode::Markdown, ..Config::default() };
+    let mut page = Readability::new(html, Some(url), Some(config)).ok()?;
+    if html.len() < LARGE
+        && page.is_probably_readable()
+        && let Ok(article) = page.parse()
+    {
+        return Some(article.text_content.to_string());
+    }
+    // An index, a form, an application: all of it counts. The first attempt may have taken parts away.
+    let page = dom_query::Document::from(html);
+    Some(page.md(Some(&["head", "nav", "footer"])).to_string())
+}
+
+/// How deep elements lie in one another: exactly so in what a browser has written, where each has an end; elsewhere
+/// rather too deep.
+fn depth(html: &str) -> usize {
+    const EMPTY: [&str; 14] =
+        ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"];
+    let (mut now, mut most) = (0_usize, 0_usize);
+    for at in memchr::memchr_iter(b'<', html.as_bytes()) {
+        let rest = &html[at + 1..];
+        match rest.as_bytes().first() {
+            Some(b'/') => now = now.saturating_sub(1),
+            Some(first) if first.is_ascii_alphabetic() => {
+                let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                if !EMPTY.contains(&&rest[..end]) {
+                    now += 1;
+                    most = most.max(now);
+                }
+            }
+            _ => {}
+        }
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_counted_as_elements_lie() {
+        assert_eq!(depth("text"), 0);
+        assert_eq!(depth("<p>a<br>b<img src='x'></p><p><b>c</b></p>"), 2);
+        assert_eq!(depth(&format!("{}{}", "<div>".repeat(700), "</div>".repeat(700))), 700);
+        assert_eq!(depth(&"<b>".repeat(100_000)), 100_000);
+    }
+
+    /// What parses, walks and writes HTML calls itself for each level: in a thread that is not made for that, this
+    /// ends the whole program.
+    #[test]
+    fn as_deep_as_it_may_be_it_is_read() {
+        let text =
+            |page: String| std::thread::Builder::new().stack_size(STACK).spawn(move || to_markdown(&page, "http://x/"));
+        for element in ["div", "b", "table", "li", "blockquote"] {
+            let page = format!(
+                "<p>begin {}deep{}</p>",
+                format!("<{element}>").repeat(510),
+                format!("</{element}>").repeat(510)
+            );
+            assert!(text(page).unwrap().join().unwrap().unwrap().contains("deep"), "{element}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! A picture of a page, kept in a file.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use chromiumoxide::cdp::browser_protocol::page::{
+    CaptureScreenshotFormat, CaptureScreenshotParams, GetLayoutMetricsParams, Viewport,
+};
+use holdpoint_common::Timestamp;
+
+use super::error::WebError;
+use super::tab::Tab;
+
+/// Pixels of a picture in height: what graphics can hold.
+const TALLEST: f64 = 16_384.0;
+
+/// Pictures that are kept, the oldest out first.
+const KEPT: usize = 200;
+
+/// A picture that was kept.
+pub(super) struct Picture {
+    pub(super) path: PathBuf,
+    pub(super) width: u32,
+    pub(super) height: u32,
+    /// The page is taller than that.
+    pub(super) cut: bool,
+}
+
+/// Takes a picture of the page as it is now, and keeps it in `folder`.
+pub(super) async fn take(tab: &Tab, full_page: bool, folder: &Path) -> Result<Picture, WebError> {
+    let layout = tab.page.execute(GetLayoutMetricsParams::default()).await?.result;
+    let whole = layout.css_content_size;
+    let mut capture = CaptureScreenshotParams { format: Some(CaptureScreenshotFormat::Png), ..Default::default() };
+    if full_page {
+        capture.capture_beyond_viewport = Some(true);
+        let height = whole.height.min(TALLEST);
+        capture.clip = Some(Viewport { x: 0.0, y: 0.0, width: whole.width, height, scale: 1.0 });
+    }
+    let taken = tab.page.execute(capture).await?.result;
+    let png = STANDARD.decode(&taken.data).map_err(|error| WebError::failed(error.to_string()))?;
+    let path = keep(folder, &png)
+        .map_err(|error| WebError::failed(format!("the picture can't be written to {}: {error}", folder.display())))?;
+    // They stand in the head of every PNG.
+    let [width, height] =
+        [16, 20].map(|at| png.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes));
+    Ok(Picture { path, width, height, cut: full_page && whole.height > TALLEST })
+}
+
+fn keep(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut old: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    old.retain(|path| path.extension().is_some_and(|kind| kind == "png"));
+    // Their names begin with when they were taken.
+    old.sort();
+    for path in old.iter().take(old.len().saturating_sub(KEPT - 1)) {
+        fs::remove_file(path)?;
+    }
+    let taken = Timestamp::from(SystemTime::now());
+    let name = tempfile::Builder::new()
+        .prefix(&format!("{}-", taken.0))
+        .suffix(".png")
+        .make_in(folder, |path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path))?;
+    let (mut file, path) = name.keep().map_err(|error| error.error)?;
+    file.write_all(png)?;
+    Ok(path)
+}

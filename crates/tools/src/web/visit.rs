@@ -1,0 +1,184 @@
+//! One visit to a page: a browser, the way there, the page, the person who looks at it, and what is read in the end.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdpoint_common::{PauseKind, PauseResponse, WebAction, WebRequest};
+
+use super::browser::{LAUNCH_WITHIN, Lease, Up};
+use super::browsers::SessionBrowser;
+use super::error::WebError;
+use super::find::find;
+use super::guard::{Ask, Verdict};
+use super::page::{Arrival, load};
+use super::read::Read;
+use super::screenshot;
+use super::search;
+use super::tab::Tab;
+use super::waiting::Waiting;
+use crate::context::ToolContext;
+use crate::shown;
+use crate::tool::ToolError;
+
+/// How long the browser may take for what it does at once: to open a tab, to say where something is.
+const AT_ONCE: Duration = Duration::from_secs(10);
+
+/// How long a page may take to be read. One whose scripts never rest can't be.
+const READ_WITHIN: Duration = Duration::from_secs(20);
+
+/// One call of the tool.
+pub(super) struct Visit<'a> {
+    session: &'a SessionBrowser,
+    context: &'a ToolContext,
+    request: &'a WebRequest,
+    url: String,
+    waiting: Waiting<'a>,
+}
+
+impl<'a> Visit<'a> {
+    pub(super) fn new(
+        session: &'a SessionBrowser,
+        context: &'a ToolContext,
+        request: &'a WebRequest,
+    ) -> Result<Self, ToolError> {
+        let url = match &request.action {
+            WebAction::Search { query } => search::address(&session.settings().search, query)?,
+            WebAction::OpenPage { url } | WebAction::FindInPage { url, .. } | WebAction::Screenshot { url, .. } => {
+                url.clone()
+            }
+        };
+        Ok(Self { session, context, request, url, waiting: Waiting::new(context.cancel())? })
+    }
+
+    /// What it brought, for the model.
+    pub(super) fn run(&self) -> Result<String, ToolError> {
+        let settings = self.session.settings();
+        let visible = self.request.is_visible(settings);
+        let lease = self.session.lease(visible, self.context)?;
+        let up = self.waiting.wait(lease.ended(), ("the start of the browser", LAUNCH_WITHIN), lease.up())?;
+        self.go(&lease, &up)?;
+        let seen = visible && self.request.pause;
+        let tab = self.waiting.wait(lease.ended(), ("a new tab", AT_ONCE), Tab::open(&up, seen))?;
+        let within = Duration::from_secs(settings.load_s.into());
+        let arrival =
+            self.waiting.wait(lease.ended(), ("loading the page", within + AT_ONCE), load(&tab, &self.url, within))?;
+        if self.request.pause {
+            self.pause(&lease, &tab)?;
+        }
+        let said = self.waiting.wait(lease.ended(), ("reading the page", READ_WITHIN), self.bring(&tab, arrival))?;
+        Ok(said)
+    }
+
+    /// Asks whoever has to be asked before the browser goes there.
+    fn go(&self, lease: &Lease, up: &Arc<Up>) -> Result<(), ToolError> {
+        let judging = async { Ok(up.guard.judge(&self.url).await) };
+        match self.waiting.wait(lease.ended(), ("finding the host", AT_ONCE), judging)? {
+            Verdict::Go => Ok(()),
+            Verdict::Refused { why } => Err(ToolError::failed(format!("{} is not opened: {why}", self.url))),
+            // The user has named it.
+            Verdict::Ask(ask) if matches!(self.request.action, WebAction::Search { .. }) => {
+                up.guard.allow(&ask);
+                Ok(())
+            }
+            Verdict::Ask(ask) => match self.context.pause(PauseKind::Confirm, question(&ask), Some(self.details(&ask)))
+            {
+                PauseResponse::Approved | PauseResponse::Resumed => {
+                    up.guard.allow(&ask);
+                    Ok(())
+                }
+                PauseResponse::Denied { reason } => Err(ToolError::Denied { reason }),
+                PauseResponse::Interrupted => Err(ToolError::Interrupted),
+            },
+        }
+    }
+
+    fn details(&self, ask: &Ask) -> String {
+        let addresses: Vec<_> = ask.addresses.iter().map(ToString::to_string).collect();
+        format!(
+            "{}\n{} is on this machine or in a private network: {}\nIf you agree, pages of this session's browser reach it, \
+             at any port, until the session ends.",
+            shown::line(&self.url),
+            shown::line(&ask.host),
+            addresses.join(", ")
+        )
+    }
+
+    /// Lets a person have the page, until they go on.
+    fn pause(&self, lease: &Lease, tab: &Tab) -> Result<(), ToolError> {
+        let at_once = ("the page", AT_ONCE);
+        let url = self.waiting.wait(lease.ended(), at_once, async {
+            tab.set_paused(true).await;
+            Ok(tab.page.url().await?.unwrap_or_else(|| self.url.clone()))
+        })?;
+        let url = shown::line(&url);
+        let message = match &self.request.action {
+            WebAction::Search { query } => format!("Results loaded: {}", shown::line(query)),
+            WebAction::OpenPage { .. } => format!("Page loaded: {url}"),
+            WebAction::FindInPage { text, .. } => format!("Page loaded, to look for {:?}: {url}", shown::line(text)),
+            WebAction::Screenshot { .. } => format!("Page loaded, to take its picture: {url}"),
+        };
+        let details = format!("Developer tools: {}", tab.developer_tools());
+        match self.context.pause(PauseKind::Continue, message, Some(details)) {
+            PauseResponse::Resumed | PauseResponse::Approved => {}
+            PauseResponse::Denied { reason } => return Err(ToolError::Denied { reason }),
+            PauseResponse::Interrupted => return Err(ToolError::Interrupted),
+        }
+        let back = self.waiting.wait(lease.ended(), at_once, async {
+            tab.set_paused(false).await;
+            Ok(())
+        });
+        Ok(back?)
+    }
+
+    /// What is to be had of the page as it is now.
+    async fn bring(&self, tab: &Tab, arrival: Arrival) -> Result<String, WebError> {
+        let settings = self.session.settings();
+        let page = Read::of(tab).await?;
+        let mut said = String::new();
+        if !page.title.is_empty() {
+            said.push_str(&format!("# {}\n", page.title));
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(said, "{}", page.url);
+        for note in self.notes(tab, arrival, page.status) {
+            let _ = writeln!(said, "[{note}]");
+        }
+        said.push('\n');
+        match &self.request.action {
+            WebAction::Search { .. } => said.push_str(&search::results(tab, &settings.search).await?),
+            WebAction::OpenPage { .. } => said.push_str(&page.text(tab, settings.max_text_bytes as usize).await?),
+            WebAction::FindInPage { text, .. } => said.push_str(&find(tab, text).await?),
+            WebAction::Screenshot { full_page, .. } => {
+                let picture = screenshot::take(tab, *full_page, &self.session.screenshots()).await?;
+                let cut = if picture.cut { "; the page is longer than that" } else { "" };
+                let (path, width, height) = (picture.path.display(), picture.width, picture.height);
+                let _ = write!(said, "The picture is in {path} ({width} × {height} pixels{cut}).");
+            }
+        }
+        Ok(said)
+    }
+
+    /// What has to be known besides.
+    fn notes(&self, tab: &Tab, arrival: Arrival, status: u16) -> Vec<String> {
+        let mut notes = Vec::new();
+        if status >= 400 {
+            notes.push(format!("the server answered with HTTP status {status}"));
+        }
+        if arrival == Arrival::Stopped {
+            let within = self.session.settings().load_s;
+            notes.push(format!("the page was still loading after {within} s and was stopped: there may be more of it"));
+        }
+        notes.extend(tab.told().into_iter().map(|what| format!("the page did something unasked: {what}")));
+        let refused = tab.up.guard.refused();
+        notes.extend(refused.hosts.iter().map(|refusal| format!("not let through: {}: {}", refusal.host, refusal.why)));
+        if refused.more > 0 {
+            notes.push(format!("{} more were not let through", refused.more));
+        }
+        notes
+    }
+}
+
+fn question(ask: &Ask) -> String {
+    format!("Let the browser reach {}?", shown::line(&ask.host))
+}

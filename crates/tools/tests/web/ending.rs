@@ -1,0 +1,210 @@
+//! How a browser ends: with its session, with whoever owns it, for want of use; and what an interrupt or its death leaves.
+
+use std::time::Duration;
+
+use holdpoint_common::WebSettings;
+use holdpoint_tools::ToolError;
+use holdpoint_tools::testing::Calling;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::server::{Answer, Server, html};
+use crate::support::{Session, as_second_client, failure, local, pause, resumed, wait_until};
+
+/// Waits until the browser has no page any more.
+pub(crate) fn wait_tabs_closed(session: &Session, details: &str) {
+    let id = details.rsplit('/').next().unwrap();
+    let address = session.browsers.running()[0].debugging.clone();
+    wait_until("the tab is closed", || !pages(&address).contains(id));
+}
+
+/// What the browser says of its pages.
+pub(crate) fn pages(address: &str) -> String {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET /json/list HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
+        if let Some((_, value)) = line.to_ascii_lowercase().split_once("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut said = vec![0; length];
+    let _ = reader.read_exact(&mut said);
+    String::from_utf8(said).unwrap()
+}
+
+/// Where a call can be found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    Starting,
+    Loading,
+    Paused,
+    Reading,
+}
+
+/// A server of pages that stay in each phase.
+fn server() -> Server {
+    Server::start(|path| match path {
+        "/loading" => Answer::Silence,
+        _ => html("<p>text</p>"),
+    })
+}
+
+/// A call that is in this phase, in a session with a browser.
+fn call_in(phase: Phase, session: &mut Session, server: &Server) -> Calling {
+    if phase != Phase::Starting {
+        session.open(&server.url("/before"));
+    }
+    let path = if phase == Phase::Loading { "/loading" } else { "/" };
+    let pauses = matches!(phase, Phase::Paused | Phase::Reading);
+    let calling = session.start(json!({"action": "open_page", "url": server.url(path), "pause": pauses}));
+    match phase {
+        Phase::Starting => session.census.wait_living(2),
+        Phase::Loading => server.wait_asked("/loading"),
+        Phase::Paused => drop(calling.wait_asked()),
+        // Nothing can be read of a page whose script never rests.
+        Phase::Reading => {
+            let details = pause(calling.wait_asked()).details.unwrap();
+            as_second_client(&details, async |page| {
+                let busy = "setTimeout(() => { fetch('/is-busy'); setTimeout(() => { for (;;); }, 50) }, 0)";
+                drop(page.evaluate(busy).await.unwrap());
+            });
+            server.wait_asked("/is-busy");
+            std::thread::sleep(Duration::from_millis(100));
+            calling.answer(resumed());
+        }
+    }
+    calling
+}
+
+const PHASES: [Phase; 4] = [Phase::Starting, Phase::Loading, Phase::Paused, Phase::Reading];
+
+fn session() -> Session {
+    Session::with(WebSettings { pause_headless: true, ..local() })
+}
+
+#[test]
+fn m_a9_an_interrupt_ends_a_call_in_every_phase() {
+    for phase in PHASES {
+        let server = server();
+        let mut session = session();
+        let calling = call_in(phase, &mut session, &server);
+        calling.cut();
+        let called = calling.wait();
+        assert!(matches!(called.result, Err(ToolError::Interrupted)), "{phase:?}: {:?}", called.result);
+        if phase == Phase::Starting {
+            // Nobody waits for it.
+            session.census.wait_none(Duration::from_secs(20));
+        } else {
+            let address = session.browsers.running()[0].debugging.clone();
+            wait_until("its tab is closed", || !pages(&address).contains("\"type\": \"page\""));
+        }
+        assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call works");
+        session.close();
+    }
+}
+
+#[test]
+fn m_a9_a_browser_that_is_killed_is_told_in_every_phase() {
+    for phase in PHASES {
+        let server = server();
+        let mut session = session();
+        let calling = call_in(phase, &mut session, &server);
+        let browser = match session.browsers.running().first() {
+            Some(running) => running.pid,
+            // It is just starting: what runs below its supervisor.
+            None => session.census.living().iter().map(|(pid, _)| *pid).max().unwrap(),
+        };
+        kill_process(Pid::from_raw(browser.cast_signed()).unwrap(), Signal::KILL).unwrap();
+        if phase == Phase::Paused {
+            wait_until("it is noticed", || session.browsers.running().is_empty());
+            calling.answer(resumed());
+        }
+        let why = failure(calling.wait());
+        let before_it_answered = phase == Phase::Starting && why.contains("did not start");
+        assert!(why.contains("browser has ended") || before_it_answered, "{phase:?}: {why}");
+        assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call starts another one");
+        session.close();
+    }
+}
+
+#[test]
+fn m_e7_web_many_pages_leave_nothing() {
+    let opens = if std::env::var_os("HOLDPOINT_FULL").is_some() { 200 } else { 20 };
+    let server = Server::start(|_| html("<p>text</p>"));
+    let mut session = Session::new();
+    session.open(&server.url("/first"));
+    let address = session.browsers.running()[0].debugging.clone();
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = (open(), threads());
+    for n in 0..opens {
+        assert!(session.open(&server.url(&format!("/{n}"))).contains("text"));
+    }
+    wait_until("tabs are closed", || !pages(&address).contains("\"type\": \"page\""));
+    assert_eq!(session.folders().len(), 1, "one browser serves the session");
+    // Other tests run beside this one: a leak would be one for each page.
+    wait_until("descriptors are closed", || open() < before.0 + opens / 2 + 60);
+    wait_until("threads have ended", || threads() < before.1 + opens / 2 + 60);
+    session.close();
+}
+
+#[test]
+fn m_e7_web_a_browser_is_for_its_session_alone_and_ends_with_it() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let server = Server::start(|_| html("<script>document.cookie = 'seen=1; max-age=1000'</script><p>text</p>"));
+    let mut session = Session::new();
+    session.open(&server.url("/"));
+    let folders = session.folders();
+    let about = std::fs::metadata(&folders[0]).unwrap();
+    assert_eq!(about.permissions().mode() & 0o777, 0o700, "t-G6: for nobody else");
+    assert_eq!(about.uid(), rustix::process::geteuid().as_raw());
+    let name = folders[0].file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.len() >= "browser-".len() + 6, "its name can't be guessed: {name}");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_what_killed_owners_left_is_removed_and_nothing_else() {
+    let server = Server::start(|_| html("<p>text</p>"));
+    let mut session = Session::new();
+    let place = session.place();
+    std::fs::create_dir_all(place.join("browser-left")).unwrap();
+    std::fs::write(place.join("browser-left/Cookies"), "secret").unwrap();
+    std::fs::create_dir_all(place.join("screenshots")).unwrap();
+    std::fs::write(place.join("screenshots/1.png"), "picture").unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("mine"), "precious").unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), place.join("browser-link")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), place.join("browser-left/link")).unwrap();
+    // In use by somebody who lives.
+    std::fs::create_dir_all(place.join("browser-used")).unwrap();
+    let lock = std::fs::File::create(place.join("browser-used/lock")).unwrap();
+    lock.lock().unwrap();
+    session.open(&server.url("/"));
+    assert!(!place.join("browser-left").exists() && place.join("browser-used").exists());
+    assert!(elsewhere.path().join("mine").exists() && place.join("screenshots/1.png").exists());
+    std::fs::remove_dir_all(place.join("browser-used")).unwrap();
+    std::fs::remove_file(place.join("browser-link")).unwrap();
+    session.close();
+}
+
+#[test]
+fn m_e7_web_a_visible_browser_takes_the_place_of_the_other_one() {
+    let server = Server::start(|_| html("<p>text</p>"));
+    let display = crate::display::Display::start();
+    let mut session = Session::new().seen(&display);
+    session.open(&server.url("/"));
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/seen"), "pause": true}));
+    let _ = pause(calling.wait_asked());
+    wait_until("the first one has ended", || session.browsers.running().len() == 1);
+    assert!(session.browsers.running()[0].visible);
+    session.open(&server.url("/beside"));
+    assert_eq!(session.browsers.running().len(), 1, "it serves all calls");
+    calling.answer(resumed());
+    assert!(calling.wait().result.is_ok());
+    session.close();
+}

@@ -1,0 +1,201 @@
+//! Where the browser goes, and whom it asks before.
+
+use holdpoint_common::{PauseKind, PauseResponse, WebSettings};
+use holdpoint_tools::{AskReply, Tool, ToolError};
+use serde_json::json;
+
+use crate::server::{Server, html, status};
+use crate::support::{Session, failure, local, pause, said};
+
+/// Nothing is allowed beforehand.
+fn strange() -> Session {
+    Session::with(WebSettings { allow: Vec::new(), ..local() })
+}
+
+#[test]
+fn m_e7_web_a_private_host_is_asked_for_once_a_session() {
+    let server = Server::start(|_| html("<p>text</p>"));
+    let mut session = strange();
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/one")}));
+    let ask = pause(calling.wait_asked());
+    assert_eq!((ask.kind, ask.message.as_str()), (PauseKind::Confirm, "Let the browser reach 127.0.0.1?"));
+    assert!(ask.details.unwrap().contains(&server.url("/one")));
+    assert!(server.asked().is_empty(), "nothing is reached before");
+    calling.answer(AskReply::Pause(PauseResponse::Denied { reason: Some("not mine".to_owned()) }));
+    let error = calling.wait().result.unwrap_err();
+    assert!(matches!(&error, ToolError::Denied { reason } if reason.as_deref() == Some("not mine")), "{error}");
+    assert!(server.asked().is_empty());
+
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/two")}));
+    let _ = calling.wait_asked();
+    calling.answer(AskReply::Pause(PauseResponse::Approved));
+    assert!(said(calling.wait()).contains("text"));
+    let called = session.call(json!({"action": "open_page", "url": server.url("/three")}));
+    assert!(called.asked.is_empty() && called.result.is_ok(), "once is enough");
+    session.close();
+
+    let mut other = strange();
+    let calling = other.start(json!({"action": "open_page", "url": server.url("/four")}));
+    let _ = calling.wait_asked();
+    calling.cut();
+    assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)), "another session asks again");
+    assert!(!server.asked().contains(&"/four".to_owned()));
+    other.close();
+}
+
+#[test]
+fn t_g5_only_pages_of_http_are_opened() {
+    let mut session = Session::new();
+    for url in [
+        "file:///etc/passwd",
+        "chrome://settings",
+        "view-source:http://127.0.0.1/",
+        "data:text/html,hello",
+        "blob:http://127.0.0.1/1",
+        "javascript:alert(1)",
+        "ftp://127.0.0.1/",
+        "about:blank",
+        "chrome-extension://x/",
+        "FILE:///etc",
+        "/etc/passwd",
+        "localhost",
+        "filesystem:http://x/",
+        "ws://127.0.0.1/",
+        "devtools://devtools/",
+    ] {
+        let input = json!({"action": "open_page", "url": url});
+        let why = failure(session.call(input));
+        assert!(why.contains("can't be opened"), "{url}: {why}");
+    }
+    assert!(session.browsers.running().is_empty(), "no browser was started for that");
+}
+
+/// What a page itself tries ends at Chromium's own walls, or at the guard.
+#[test]
+fn t_g5_nor_does_a_page_get_there() {
+    let other = Server::start(|_| html("<p>inside</p>"));
+    let inside = other.url("/inside").replace("127.0.0.1", "127.0.0.2");
+    let server = Server::start(move |path| match path {
+        "/redirect" => status("302 Found", &format!("location: {inside}\r\n"), ""),
+        "/file" => status("302 Found", "location: file:///etc/passwd\r\n", ""),
+        "/frames" => html(&format!(
+            "<p>text</p><iframe src='file:///etc/passwd'></iframe><iframe src='{inside}'></iframe><img src='{inside}'>\
+             <script>fetch('{inside}').catch(() => 0); location = 'file:///etc/passwd'</script>"
+        )),
+        _ => html("<p>text</p>"),
+    });
+    let mut session = Session::new();
+    let why = session.open_fails(&server.url("/redirect"));
+    assert!(why.contains("127.0.0.2") && why.contains("nobody has allowed"), "{why}");
+    let called = session.call(json!({"action": "open_page", "url": server.url("/file")}));
+    assert!(!format!("{:?}", called.result).contains("root:"), "{:?}", called.result);
+    let text = session.open(&server.url("/frames"));
+    assert!(text.contains("text") && !text.contains("root:"), "{text}");
+    assert!(text.contains("not let through: 127.0.0.2"), "{text}");
+    assert!(other.asked().is_empty(), "judged on the address dialled, each time");
+    session.close();
+}
+
+#[test]
+fn t_g6_nothing_listens_beyond_loopback_and_its_own_ports_are_closed_to_pages() {
+    let server = Server::start(|_| html("<p>text</p>"));
+    let mut session = Session::new();
+    session.open(&server.url("/"));
+    let listening = listening();
+    let ours = session.census.living();
+    assert!(!ours.is_empty());
+    for (pid, inode, address) in &listening {
+        if ours.iter().any(|(ours, _)| ours == pid) {
+            assert!(address.starts_with("0100007F:"), "{pid} listens on {address} ({inode})");
+        }
+    }
+    let debugging = session.browsers.running()[0].debugging.clone();
+    let why = session.open_fails(&format!("http://{debugging}/json/list"));
+    assert!(why.contains("the browser's own"), "{why}");
+    session.close();
+}
+
+/// Sockets that listen: whose, which, where.
+fn listening() -> Vec<(u32, String, String)> {
+    let mut sockets = Vec::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        for line in std::fs::read_to_string(table).unwrap_or_default().lines().skip(1) {
+            let fields: Vec<_> = line.split_whitespace().collect();
+            if fields[3] == "0A" {
+                sockets.push((format!("socket:[{}]", fields[9]), fields[1].to_owned()));
+            }
+        }
+    }
+    let folders = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse::<u32>().ok());
+    let mut found = Vec::new();
+    for pid in pids {
+        for fd in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+            let Ok(link) = std::fs::read_link(fd.path()) else { continue };
+            let link = link.to_string_lossy().into_owned();
+            found.extend(
+                sockets
+                    .iter()
+                    .filter(|(socket, _)| *socket == link)
+                    .map(|(socket, address)| (pid, socket.clone(), address.clone())),
+            );
+        }
+    }
+    found
+}
+
+#[test]
+fn t_g7_the_sandbox_is_on_unless_as_root_or_set_and_then_shown() {
+    let server = Server::start(|_| html("<p>text</p>"));
+    let is_root = rustix::process::geteuid().is_root();
+    for (setting, is_on) in [(None, !is_root), (Some(false), false)] {
+        let mut session = Session::with(WebSettings { sandbox: setting, ..local() });
+        session.open(&server.url("/"));
+        let running = session.browsers.running();
+        assert_eq!(running[0].sandbox, is_on, "it is shown");
+        let arguments = std::fs::read_to_string(format!("/proc/{}/cmdline", running[0].pid)).unwrap();
+        assert_eq!(!arguments.contains("--no-sandbox"), is_on);
+        session.close();
+    }
+    // Set to on, it is not taken away: as root the browser then does not start, and says why.
+    let mut session = Session::with(WebSettings { sandbox: Some(true), ..local() });
+    let called = session.call(json!({"action": "open_page", "url": server.url("/")}));
+    match called.result {
+        Ok(_) => assert!(session.browsers.running()[0].sandbox && !is_root),
+        Err(error) => assert!(error.to_string().contains("web.sandbox = false"), "{error}"),
+    }
+    session.close();
+}
+
+#[test]
+fn m_e7_web_what_is_asked_before_shows_the_whole_address() {
+    let session = &mut Session::new();
+    let web = session.tool();
+    let intent = |input| web.intent(&input, session.bench.workspace()).unwrap();
+    let open = intent(json!({"action": "open_page", "url": "https://docs.example/a?b=\u{202e}c", "pause": true}));
+    assert_eq!(open.message, "Open this page?");
+    let details = open.details.unwrap();
+    assert!(details.starts_with("https://docs.example/a?b=%E2%80%AEc\n"), "{details}");
+    assert_eq!(open.always.unwrap(), "web: pages of docs.example");
+    let search = intent(json!({"action": "search", "query": "foxes"}));
+    assert_eq!((search.message.as_str(), search.details.as_deref()), ("Search the web?", Some("foxes")));
+    for wrong in [
+        json!({"action": "open_page"}),
+        json!({"action": "find_in_page", "url": "http://x/"}),
+        json!({"action": "search", "query": "  "}),
+        json!({"action": "read"}),
+        json!({"action": "search", "query": "x".repeat(10_000)}),
+    ] {
+        assert!(web.intent(&wrong, session.bench.workspace()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn m_e7_web_a_missing_browser_says_how_to_get_one() {
+    let mut session = Session::with(WebSettings { chromium: Some("/nowhere/chromium".to_owned()), ..local() });
+    assert!(session.open_fails("http://127.0.0.1:1/").contains("web.chromium"));
+    let mut session = Session::new();
+    session.bench = session.bench.env("PATH", "/nowhere");
+    let why = session.open_fails("http://127.0.0.1:1/");
+    assert!(why.contains("apt install chromium") && why.contains("web.chromium"), "{why}");
+}

@@ -1,0 +1,143 @@
+//! What pages do unasked, and servers that do not do what they should.
+
+use std::net::TcpListener;
+
+use holdpoint_common::WebSettings;
+use serde_json::json;
+
+use crate::server::{Answer, Server, html, status};
+use crate::support::{Session, as_second_client, local, pause, resumed, said};
+
+#[test]
+fn m_e7_web_downloads_are_refused_and_told() {
+    let server = Server::start(|path| match path {
+        "/file" => status(
+            "200 OK",
+            "content-type: application/zip\r\ncontent-disposition: attachment; filename=\"a.zip\"\r\n",
+            "PK",
+        ),
+        "/auto" => html("<p>text</p><a id=a href='/file'>get</a><script>document.getElementById('a').click()</script>"),
+        _ => html("<p>text</p>"),
+    });
+    let mut session = Session::new();
+    let why = session.open_fails(&server.url("/file"));
+    assert!(why.contains("is a download (`a.zip`)"), "{why}");
+    let why = session.call(json!({"action": "open_page", "url": server.url("/auto")}));
+    let why = format!("{:?}", why.result);
+    assert!(why.contains("a.zip"), "{why}");
+    let left: Vec<_> = walk(&session.place()).filter(|path| path.contains("a.zip")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    session.close();
+}
+
+fn walk(folder: &std::path::Path) -> Box<dyn Iterator<Item = String>> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    Box::new(entries.flat_map(|entry| {
+        let below: Box<dyn Iterator<Item = String>> = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            true => walk(&entry.path()),
+            false => Box::new(std::iter::empty()),
+        };
+        std::iter::once(entry.path().display().to_string()).chain(below)
+    }))
+}
+
+#[test]
+fn m_e7_web_dialogs_are_dismissed_and_told() {
+    let server = Server::start(|path| match path {
+        "/dialogs" => html(
+            "<p id=p></p><script>alert('look here'); p.textContent = 'sure: ' + confirm('sure?') + ', ' + prompt('name?')</script>",
+        ),
+        _ => html("<p>text</p>"),
+    });
+    let mut session = Session::new();
+    let text = session.open(&server.url("/dialogs"));
+    assert!(text.contains("sure: false, null"), "none was agreed to: {text}");
+    for what in ["(alert), which was dismissed: \"look here\"", "(confirm)", "(prompt)"] {
+        assert!(text.contains(what), "{what} is missing: {text}");
+    }
+    session.close();
+}
+
+/// A dialog that comes while a person has the page is theirs; what is left of it when they go on keeps nothing up.
+#[test]
+fn m_e7_web_a_dialog_in_a_pause_is_the_persons() {
+    let server = Server::start(|_| html("<p id=p>text</p>"));
+    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+    let details = pause(calling.wait_asked()).details.unwrap();
+    as_second_client(&details, async |page| {
+        page.evaluate("setTimeout(() => { p.textContent = 'said ' + confirm('yours?'); fetch('/said') }, 0)")
+            .await
+            .unwrap();
+    });
+    calling.answer(resumed());
+    let text = said(calling.wait());
+    assert!(text.contains("said false") || text.contains("text"), "{text}");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_further_windows_are_closed_and_told() {
+    let server = Server::start(|path| match path {
+        "/windows" => html("<p>text</p><script>for (let n = 0; n < 9; n++) open('/other')</script>"),
+        _ => html("<p>other</p>"),
+    });
+    let mut session = Session::new();
+    let text = session.open(&server.url("/windows"));
+    assert!(text.contains("text"), "{text}");
+    let address = session.browsers.running()[0].debugging.clone();
+    crate::support::wait_until("all are closed", || !crate::ending::pages(&address).contains("\"type\": \"page\""));
+    session.close();
+}
+
+#[test]
+fn m_e7_web_a_page_that_would_not_be_left_is() {
+    let server = Server::start(|_| {
+        html("<p>stay</p><script>onbeforeunload = event => { event.preventDefault(); return 'stay' }</script>")
+    });
+    let mut session = Session::new();
+    assert!(session.open(&server.url("/")).contains("stay"));
+    let address = session.browsers.running()[0].debugging.clone();
+    crate::support::wait_until("it is closed", || !crate::ending::pages(&address).contains("\"type\": \"page\""));
+    session.close();
+}
+
+#[test]
+fn m_e7_web_a_page_without_end_is_read_as_far_as_it_came() {
+    let server = Server::start(|path| match path {
+        "/silent" => Answer::Silence,
+        _ => Answer::Endless(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>T</title><p>the beginning</p>".to_owned(),
+        ),
+    });
+    let mut session = Session::with(WebSettings { load_s: 1, ..local() });
+    let text = session.open(&server.url("/endless"));
+    assert!(text.contains("the beginning") && text.contains("still loading after 1 s"), "{text}");
+    let why = session.open_fails(&server.url("/silent"));
+    assert!(why.contains("took more than 1 s"), "{why}");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_a_dead_server_is_told() {
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut session = Session::new();
+    let why = session.open_fails(&format!("http://{dead}/"));
+    assert!(why.contains(&dead.to_string()), "{why}");
+    let closing = Server::start(|_| Answer::Whole(String::new()));
+    let why = session.open_fails(&closing.url("/"));
+    assert!(why.contains(&closing.url("/")), "{why}");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_a_page_that_never_rests_is_given_up() {
+    let server = Server::start(|_| html("<p>text</p><script>setTimeout(() => { for (;;); }, 0)</script>"));
+    let mut session = Session::with(WebSettings { load_s: 1, ..local() });
+    let called = session.call(json!({"action": "open_page", "url": server.url("/")}));
+    // It is read before that, or it can't be.
+    if let Err(error) = called.result {
+        assert!(error.to_string().contains("took more than"), "{error}");
+    }
+    session.close();
+}

@@ -1,0 +1,134 @@
+//! What is read of pages: text as Markdown, title, links, matches, pictures, results of a search.
+
+use holdpoint_common::{WebSearch, WebSearchHtml, WebSettings};
+use serde_json::json;
+
+use crate::server::{Answer, Server, html, status, typed};
+use crate::support::{Session, failure, local, said};
+
+const WORDS: &str = "The quick brown fox jumps over the lazy dog, and so on, as it does in texts of this kind. ";
+
+fn article() -> Answer {
+    let paragraphs: String = (1..=12).map(|n| format!("<p>Paragraph {n}. {}</p>", WORDS.repeat(4))).collect();
+    html(&format!(
+        "<nav><a href='/home'>Home</a></nav><article><h1>On foxes</h1><h2>Their <em>jumps</em></h2>{paragraphs}\
+         <ul><li>one</li><li>two</li></ul><pre><code>let fox = 1;</code></pre><a href='more'>Read more</a></article>\
+         <script>document.querySelector('h2').append(' measured')</script><footer>imprint</footer>"
+    ))
+}
+
+#[test]
+fn m_e7_web_a_page_is_read_as_markdown_with_its_links() {
+    let server = Server::start(|path| match path {
+        "/blog/foxes" => article(),
+        "/app" => {
+            html("<main><form><label>Name <input></label><button>Send</button></form><p>Short. <b>Bold</b></p></main>")
+        }
+        "/data.json" => typed("application/json", r#"{"fox": [1, 2]}"#),
+        "/gone" => status("404 Not Found", "content-type: text/html\r\n", "<p>No such page here</p>"),
+        "/there" => status("302 Found", "location: /blog/foxes\r\n", ""),
+        _ => html(""),
+    });
+    let mut session = Session::new();
+    let text = session.open(&server.url("/there"));
+    assert!(text.starts_with(&format!("# A page\n{}\n", server.url("/blog/foxes"))), "where it ended up: {text}");
+    for part in ["## Their _jumps_ measured", "Paragraph 12. The quick", "- one\n- two", "let fox = 1;"] {
+        assert!(text.replace("*jumps*", "_jumps_").contains(part), "{part:?} is missing: {text}");
+    }
+    assert!(!text.contains("imprint") && !text.contains("document.querySelector"), "{text}");
+    assert!(text.contains(&format!("- Read more: {}", server.url("/blog/more"))), "links are whole: {text}");
+    assert!(text.contains(&format!("- Home: {}", server.url("/home"))));
+    let text = session.open(&server.url("/app"));
+    assert!(text.contains("Send") && text.contains("**Bold**"), "what is no article is read whole: {text}");
+    let text = session.open(&server.url("/data.json"));
+    assert!(text.contains(r#"{"fox": [1, 2]}"#), "{text}");
+    let text = session.open(&server.url("/gone"));
+    assert!(text.contains("[the server answered with HTTP status 404]") && text.contains("No such page"), "{text}");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_what_is_cut_is_told() {
+    let page: String = (0..4_000).map(|n| format!("<p>Line {n} of a long page, with some words in it.</p>")).collect();
+    let server = Server::start(move |path| match path {
+        "/deep" => html(
+            "<p id=p>top</p><script>let e = document.body; for (let n = 0; n < 1500; n++) { const d = \
+                         document.createElement('div'); e.append(d); e = d; } e.append('bottom')</script>",
+        ),
+        _ => html(&page),
+    });
+    let mut session = Session::with(WebSettings { max_text_bytes: 2_000, ..local() });
+    let text = session.open(&server.url("/"));
+    assert!(text.contains("Line 5 of") && text.contains("[cut: these are the first") && text.len() < 3_000, "{text}");
+    let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "LINE 3999 of"});
+    let text = said(session.call(find));
+    assert!(text.contains("is there once") && text.contains("**Line 3999 of** a long page"), "{text}");
+    let text = session.open(&server.url("/deep"));
+    assert!(text.contains("top") && text.contains("bottom"), "deeper than any parser goes: {text}");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_pictures_are_files_for_nobody_else() {
+    use std::os::unix::fs::PermissionsExt;
+    let server = Server::start(|_| html("<div style='height: 3000px'>tall</div>"));
+    let mut session = Session::new();
+    for (full_page, at_least) in [(false, 300), (true, 3_000)] {
+        let shot = json!({"action": "screenshot", "url": server.url("/"), "full_page": full_page});
+        let text = said(session.call(shot));
+        let (path, rest) = text.split("The picture is in ").nth(1).unwrap().split_once(" (").unwrap();
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+        let png = std::fs::read(path).unwrap();
+        let [width, height] = [16, 20].map(|at| u32::from_be_bytes(png[at..at + 4].try_into().unwrap()));
+        assert!(rest.starts_with(&format!("{width} × {height} pixels")), "{text}");
+        assert!(height >= at_least && (full_page || height < 1_000), "{height} pixels of {full_page}");
+    }
+    session.close();
+}
+
+#[test]
+fn m_e7_web_searches_by_the_engine_that_is_configured() {
+    let server = Server::start(|path| match path.split_once('?').unwrap_or((path, "")) {
+        ("/searx", query) => typed(
+            "application/json",
+            &json!({"query": query, "results": [
+                {"title": "Foxes", "url": "http://foxes.example/", "content": "All of\n them"},
+                {"title": "More", "url": "http://more.example/", "extra": 1},
+            ]})
+            .to_string(),
+        ),
+        ("/html", _) => html(
+            "<div class=r><h3><a href='/a'>First</a></h3><p class=s>About a</p></div>\
+             <div class=r><a href='http://b.example/'>Second</a></div><div class=r>an advertisement</div>",
+        ),
+        _ => html("nothing of this kind"),
+    });
+    let search = |url: String, html| WebSettings {
+        // The user has named it: it is not asked for.
+        allow: Vec::new(),
+        search: WebSearch { url: Some(url), html },
+        ..local()
+    };
+    let query = || json!({"action": "search", "query": "foxes & \"jumps\""});
+    let mut session = Session::with(search(server.url("/searx?format=json&q={query}"), None));
+    let text = said(session.call(query()));
+    assert!(
+        text.contains("1. Foxes\n   http://foxes.example/\n   All of them\n2. More\n   http://more.example/"),
+        "{text}"
+    );
+    assert_eq!(server.asked()[0], "/searx?format=json&q=foxes+%26+%22jumps%22");
+    session.close();
+
+    let mapping = WebSearchHtml { result: ".r".into(), link: "a".into(), text: Some(".s".into()) };
+    let mut session = Session::with(search(server.url("/html?q={query}"), Some(mapping)));
+    let text = said(session.call(query()));
+    let first = format!("1. First\n   {}\n   About a\n2. Second\n   http://b.example/", server.url("/a"));
+    assert!(text.contains(&first) && !text.contains("advertisement"), "{text}");
+    session.close();
+
+    let mut session = Session::with(search(server.url("/other?q={query}"), None));
+    assert!(failure(session.call(query())).contains("does not answer as SearXNG"));
+    session.close();
+    let mut session = Session::new();
+    assert!(failure(session.call(query())).contains("web.search.url"), "none is configured");
+}

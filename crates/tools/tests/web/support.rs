@@ -1,0 +1,168 @@
+//! What all of these tests stand on: a session with a browser of its own, and a second client of that browser.
+
+use std::path::Path;
+use std::time::Duration;
+
+use chromiumoxide::cdp::browser_protocol::target::TargetId;
+use chromiumoxide::handler::HandlerConfig;
+use chromiumoxide::{Browser as Chrome, Page};
+use futures_util::StreamExt;
+use holdpoint_common::{AskRequest, PauseRequest, PauseResponse, WebSettings};
+use holdpoint_tools::testing::{Bench, Called, Calling, Census};
+use holdpoint_tools::web::{Browsers, Web};
+use holdpoint_tools::{AskReply, ToolError};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A session that uses the web.
+pub(crate) struct Session {
+    pub(crate) bench: Bench,
+    pub(crate) browsers: Browsers,
+    pub(crate) census: Census,
+    make: Option<Box<dyn FnMut() -> Web>>,
+    folder: TempDir,
+}
+
+impl Session {
+    /// One that may reach this machine.
+    pub(crate) fn new() -> Self {
+        Self::with(local())
+    }
+
+    pub(crate) fn with(settings: WebSettings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let browsers = Browsers::new(settings, folder.path().join("web")).unwrap();
+        let make = browsers.of_session("s1".parse().unwrap());
+        let census = Census::new();
+        let bench = Bench::new().env("HOLDPOINT_TEST", census.mark());
+        Self { bench, browsers, census, make: Some(Box::new(make)), folder }
+    }
+
+    /// The same with a display.
+    pub(crate) fn seen(self, display: &super::display::Display) -> Self {
+        Self { bench: self.bench.display(display.env()), ..self }
+    }
+
+    /// One more instance of its tool.
+    pub(crate) fn tool(&mut self) -> Web {
+        self.make.as_mut().expect("the session is open")()
+    }
+
+    pub(crate) fn start(&mut self, input: Value) -> Calling {
+        let tool = self.tool();
+        self.bench.start(tool, input)
+    }
+
+    pub(crate) fn call(&mut self, input: Value) -> Called {
+        self.start(input).wait()
+    }
+
+    /// What opening this page brings.
+    pub(crate) fn open(&mut self, url: &str) -> String {
+        said(self.call(json!({"action": "open_page", "url": url})))
+    }
+
+    /// Why opening this page fails.
+    pub(crate) fn open_fails(&mut self, url: &str) -> String {
+        failure(self.call(json!({"action": "open_page", "url": url})))
+    }
+
+    /// Where the browsers' folders are.
+    pub(crate) fn place(&self) -> std::path::PathBuf {
+        self.folder.path().join("web")
+    }
+
+    /// The browsers' own folders.
+    pub(crate) fn folders(&self) -> Vec<std::path::PathBuf> {
+        browser_folders(&self.place())
+    }
+
+    /// Ends the session, and waits until nothing of it is left.
+    pub(crate) fn close(mut self) {
+        self.end();
+        self.census.wait_none(Duration::from_secs(20));
+        wait_until("no folder of a browser is left", || self.folders().is_empty());
+    }
+
+    /// Ends the session.
+    pub(crate) fn end(&mut self) {
+        self.make = None;
+    }
+}
+
+pub(crate) fn browser_folders(place: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("browser-"))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// Settings under which this machine is reached unasked.
+pub(crate) fn local() -> WebSettings {
+    WebSettings { allow: vec!["127.0.0.1".to_owned(), "localhost".to_owned()], load_s: 10, ..WebSettings::default() }
+}
+
+#[track_caller]
+pub(crate) fn said(called: Called) -> String {
+    called.result.unwrap().output
+}
+
+#[track_caller]
+pub(crate) fn failure(called: Called) -> String {
+    match called.result {
+        Ok(outcome) => panic!("it went well: {}", outcome.output),
+        Err(ToolError::Interrupted) => panic!("it was interrupted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+pub(crate) fn resumed() -> AskReply {
+    AskReply::Pause(PauseResponse::Resumed)
+}
+
+pub(crate) fn pause(ask: AskRequest) -> PauseRequest {
+    match ask {
+        AskRequest::Pause(pause) => pause,
+        AskRequest::Question(question) => panic!("{question:?}"),
+    }
+}
+
+/// Waits for what nobody tells of.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    let by = std::time::Instant::now() + Duration::from_secs(20);
+    while !is() {
+        assert!(std::time::Instant::now() < by, "not so: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Does something with a page as a second client of its browser, as developer tools are. `details` are those of its
+/// pause.
+pub(crate) fn as_second_client<T>(details: &str, does: impl AsyncFnOnce(Page) -> T) -> T {
+    let (base, target) =
+        details.split_once("/devtools/inspector.html?ws=").expect("the address of the developer tools");
+    let base = &base[base.find("http://").unwrap()..];
+    let target = target.rsplit('/').next().unwrap().to_owned();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (mut chrome, mut handler) =
+            Chrome::connect_with_config(base, HandlerConfig { viewport: None, ..HandlerConfig::default() })
+                .await
+                .unwrap();
+        let driving = tokio::spawn(async move { while let Some(Ok(())) = handler.next().await {} });
+        chrome.fetch_targets().await.unwrap();
+        let page = loop {
+            match chrome.get_page(TargetId::new(target.clone())).await {
+                Ok(page) => break page,
+                // It is just being attached to.
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        };
+        let done = does(page).await;
+        drop(chrome);
+        driving.abort();
+        done
+    })
+}
