@@ -45,6 +45,7 @@ use self::host::{About, Host};
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
+use crate::web;
 
 /// How a daemon runs.
 #[derive(Debug)]
@@ -77,8 +78,10 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     })?;
     // The daemon's own environment counts for nothing.
     let catalog = Catalog::new(&config, |_| None);
+    let browsers = web::browsers(&config, folders)?;
+    browsers.sweep();
     let engine = Engine::builder(catalog).limits(config.limits.clone()).store(store.clone());
-    let engine = engine.supervisor(Supervisor::ThisProgram).start()?;
+    let engine = engine.tools(web::tools(&browsers)).supervisor(Supervisor::ThisProgram).start()?;
     let runtime = runtime()?;
 
     let about = About {
@@ -88,7 +91,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         log_lost: log.lost.clone(),
         idle_stop: options.idle_stop,
     };
-    let host = Data::new(Host::new(&engine, store, config.limits, about));
+    let host = Data::new(Host::new(&engine, browsers, store, config.limits, about));
     runtime.block_on(async {
         let server = server::start(listeners, &host).map_err(|error| failed("no server", &error))?;
         let serving = server.handle();

@@ -72,6 +72,11 @@ impl Folders {
         self.data.join("logs")
     }
 
+    /// Where browsers have their folders, and pictures of pages are kept.
+    pub(crate) fn web(&self) -> PathBuf {
+        self.data.join("web")
+    }
+
     /// What all folders are below, if the user said so.
     pub(crate) fn state_dir(&self) -> Option<&Path> {
         self.state_dir.as_deref()

@@ -19,6 +19,7 @@ mod table;
 mod terminal;
 mod tui;
 mod ui;
+mod web;
 mod words;
 
 use std::process::ExitCode;

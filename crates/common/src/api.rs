@@ -353,9 +353,28 @@ pub struct DaemonStatus {
     pub queued_prompts: usize,
     /// Everything is saved.
     pub saved: bool,
+    /// The browsers that run for sessions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub browsers: Vec<BrowserStatus>,
     /// What was found damaged and kept aside, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
+}
+
+/// A browser that runs for a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BrowserStatus {
+    /// The session.
+    pub session: SessionId,
+    /// Its process id.
+    pub pid: u32,
+    /// Where it listens for developer tools, on this machine alone and for whoever is on it: `127.0.0.1:PORT`.
+    pub debugging: String,
+    /// It has a window.
+    pub visible: bool,
+    /// Its own sandbox is on.
+    pub sandbox: bool,
 }
 
 /// Sessions, counted by what they do.

@@ -52,6 +52,9 @@ mod trees;
 mod tty;
 
 #[cfg(target_os = "linux")]
+mod web;
+
+#[cfg(target_os = "linux")]
 fn main() {
     // The engine here supervises its tools' processes with this program.
     holdpoint_tools::supervise_if_asked();
@@ -77,4 +80,5 @@ fn main() {
     many::measure(&table);
     stored::measure(&table);
     screen::measure(&table);
+    web::measure(&table);
 }

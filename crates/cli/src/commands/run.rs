@@ -17,6 +17,7 @@ use crate::sessions::{of_daemon, supplies, who};
 use crate::signals::{self, Signalled};
 use crate::terminal::Terminal;
 use crate::ui::{Style, Ui};
+use crate::web;
 use crate::words::words;
 
 /// Gives an agent something to do, shows what it does, and ends when it is done
@@ -74,9 +75,11 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let supplies = supplies(&config, &catalog);
     let patience = config.limits.grace() + signals::BEYOND_GRACE;
     // Dropped last: it ends what still runs.
-    let engine = args
-        .in_process
-        .then(|| Engine::builder(catalog).limits(config.limits.clone()).supervisor(Supervisor::ThisProgram).start());
+    let engine = args.in_process.then(|| {
+        let browsers = web::browsers(&config, folders)?;
+        let engine = Engine::builder(catalog).limits(config.limits.clone()).tools(web::tools(&browsers));
+        Ok::<_, CliError>(engine.supervisor(Supervisor::ThisProgram).start()?)
+    });
     let engine = engine.transpose()?;
     runtime()?.block_on(async {
         let sessions: Sessions = match &engine {

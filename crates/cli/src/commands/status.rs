@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::Timestamp;
-use holdpoint_common::api::DaemonStatus;
+use holdpoint_common::api::{BrowserStatus, DaemonStatus};
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
@@ -66,6 +66,13 @@ fn text(status: &DaemonStatus) -> String {
     }
     if status.log_lines_lost > 0 {
         lines.push(format!("{} lines are missing in the log: they came too fast", status.log_lines_lost));
+    }
+    for BrowserStatus { session, pid, debugging, visible, sandbox } in &status.browsers {
+        let window = if *visible { "with a window" } else { "without a window" };
+        let sandbox = if *sandbox { "" } else { ", its sandbox is off" };
+        lines.push(format!(
+            "browser   pid {pid} of {session}, {window}{sandbox}; its developer tools listen on {debugging}"
+        ));
     }
     lines.extend(status.damaged.iter().map(|what| format!("damaged   {what}")));
     lines.iter().map(|line| format!("{}\n", prose_line(line))).collect()

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use holdpoint_common::{Limits, Timestamp, Who};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{Engine, LoadMeter, Sessions};
+use holdpoint_tools::web::Browsers;
 use tokio::sync::watch;
 use tracing_appender::non_blocking::ErrorCounter;
 
@@ -22,6 +23,7 @@ pub(super) struct Host {
     pub(super) load: LoadMeter,
     pub(super) store: Sqlite,
     pub(super) limits: Limits,
+    pub(super) browsers: Browsers,
     pub(super) connections: Connections,
     pub(super) since: Timestamp,
     pub(super) stopping: Stopping,
@@ -61,12 +63,13 @@ impl Stopping {
 }
 
 impl Host {
-    pub(super) fn new(engine: &Engine, store: Sqlite, limits: Limits, about: About) -> Self {
+    pub(super) fn new(engine: &Engine, browsers: Browsers, store: Sqlite, limits: Limits, about: About) -> Self {
         Self {
             sessions: engine.sessions(Who { name: "daemon".to_owned(), pid: Some(std::process::id()) }),
             load: engine.load_meter(),
             store,
             limits,
+            browsers,
             connections: Connections::default(),
             since: SystemTime::now().into(),
             stopping: Stopping::default(),

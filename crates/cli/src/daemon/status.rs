@@ -1,8 +1,9 @@
 //! What the daemon says of itself: `GET /v1/status`.
 
 use holdpoint_common::SessionId;
-use holdpoint_common::api::{API_VERSION, DaemonStatus};
+use holdpoint_common::api::{API_VERSION, BrowserStatus, DaemonStatus};
 use holdpoint_session::store::Salvaged;
+use holdpoint_tools::web::RunningBrowser;
 
 use super::host::{About, Host};
 
@@ -26,8 +27,14 @@ pub(super) async fn of(host: &Host) -> DaemonStatus {
         clients: load.clients,
         queued_prompts: load.queued_prompts,
         saved: load.saved,
+        browsers: host.browsers.running().into_iter().map(browser).collect(),
         damaged: host.store.salvaged().iter().map(damage).chain(host.store.unsalvaged()).collect(),
     }
+}
+
+fn browser(running: RunningBrowser) -> BrowserStatus {
+    let RunningBrowser { session, pid, debugging, visible, sandbox } = running;
+    BrowserStatus { session, pid, debugging, visible, sandbox }
 }
 
 /// What became of a damaged database, in words.

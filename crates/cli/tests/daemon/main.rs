@@ -19,6 +19,7 @@ mod private;
 mod socket;
 mod starting;
 mod status;
+mod web;
 #[path = "../cli/world.rs"]
 #[allow(dead_code, reason = "shared with the tests of the commands")]
 mod world;

@@ -1,0 +1,105 @@
+//! The web: what a page costs, and how fast a call that loads one ends.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use holdpoint_common::WebSettings;
+use holdpoint_tools::testing::Bench;
+use holdpoint_tools::web::Browsers;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::table::{Amount, Samples, Table};
+
+/// Browsers that are started; pages that are opened in each.
+const BROWSERS: usize = 5;
+const PAGES: usize = 20;
+
+pub(crate) fn measure(table: &Table) {
+    let [first, next, large, cut] = [
+        "web: first page of a session",
+        "web: the next page",
+        "web: the text of a page of 1 MB",
+        "web: cut while loading → tool ended",
+    ];
+    if !table.wants("web", &[first, next, large, cut]) {
+        return;
+    }
+    let asked = Arc::new(AtomicBool::new(false));
+    let server = serve(Arc::clone(&asked));
+    let (mut firsts, mut nexts, mut larges, mut cuts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..BROWSERS {
+        let folder = TempDir::new().unwrap();
+        let settings = WebSettings { allow: vec!["127.0.0.1".to_owned()], ..WebSettings::default() };
+        let browsers = Browsers::new(settings, folder.path().join("web")).unwrap();
+        let mut make = browsers.of_session("figures".parse().unwrap());
+        let bench = Bench::new();
+        let mut open = |path: &str| {
+            let since = Instant::now();
+            let called = bench.call(make(), json!({"action": "open_page", "url": format!("{server}{path}")}));
+            assert!(called.result.unwrap().output.contains("words"));
+            since.elapsed()
+        };
+        firsts.push(open("/page"));
+        // In turn, as one is measured against the other: what a large page takes beyond a small one is its transfer, its
+        // layout and its text.
+        for _ in 0..PAGES {
+            let small = open("/page");
+            nexts.push(small);
+            larges.push(open("/large").saturating_sub(small));
+        }
+        for _ in 0..PAGES {
+            asked.store(false, Ordering::SeqCst);
+            let calling = bench.start(make(), json!({"action": "open_page", "url": format!("{server}/silent")}));
+            while !asked.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            let since = Instant::now();
+            calling.cut();
+            assert!(calling.wait().result.is_err());
+            cuts.push(since.elapsed());
+        }
+    }
+    table.figure(first, Samples::new(firsts).median(), Amount::ms(1_500));
+    table.figure(next, Samples::new(nexts).median(), Amount::ms(300));
+    table.figure(large, Samples::new(larges).median(), Amount::ms(50));
+    table.figure(cut, Samples::new(cuts).median(), Amount::ms(50));
+}
+
+/// A server of a small page, a large one, and one that never comes; its address.
+fn serve(silent: Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let line =
+        "<p>A paragraph of a page, with a few words in it, <a href='/other'>a link</a>, and some more words.</p>\n";
+    let page = |lines: usize| format!("<!doctype html><title>A page</title><article>{}</article>", line.repeat(lines));
+    let (small, large) = (page(10), page(1_000_000 / line.len()));
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(&stream);
+            let (mut line, mut path) = (String::new(), String::new());
+            while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
+                if path.is_empty() {
+                    path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+                }
+                line.clear();
+            }
+            let page = match path.as_str() {
+                "/silent" => {
+                    silent.store(true, Ordering::SeqCst);
+                    kept.push(stream);
+                    continue;
+                }
+                "/large" => &large,
+                _ => &small,
+            };
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n", page.len());
+            let _ = write!(&stream, "{head}connection: close\r\n\r\n{page}");
+        }
+    });
+    format!("http://{address}")
+}

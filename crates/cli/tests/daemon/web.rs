@@ -1,0 +1,107 @@
+//! The web through the daemon: a page that is paused, seen by every client, and gone with whatever ends it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use holdpoint_common::{Answer, Event, Fact};
+use holdpoint_session::{AttachFrom, Attachment, SessionHandle};
+use rustix::process::Signal;
+
+use crate::house::House;
+
+/// A server with one page; its address.
+fn server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(&stream);
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
+                line.clear();
+            }
+            let page = "<title>A page</title><p>its text</p>";
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n", page.len());
+            let _ = write!(&stream, "{head}connection: close\r\n\r\n{page}");
+        }
+    });
+    format!("http://{address}/")
+}
+
+fn house() -> House {
+    let house = House::new();
+    house.0.config("[web]\npause_headless = true\nallow = ['127.0.0.1']\n");
+    house.start();
+    house
+}
+
+/// A session that has a page and is paused with it.
+async fn paused(house: &House) -> (SessionHandle, Attachment) {
+    let session = house.sessions().open(house.session()).await.unwrap();
+    let mut events = session.attach(AttachFrom::start()).await.unwrap();
+    let script = format!("call web {{\"action\": \"open_page\", \"url\": \"{}\", \"pause\": true}}", server());
+    session.prompt(script).await.unwrap();
+    let raised = until(&mut events, |fact| matches!(fact, Fact::AskRaised { .. })).await;
+    let Some(Fact::AskRaised { ask }) = raised.fact() else { panic!("{raised:?}") };
+    assert!(ask.request.message().starts_with("Page loaded: http://127.0.0.1:"), "{ask:?}");
+    (session, events)
+}
+
+async fn until(events: &mut Attachment, wanted: impl Fn(&Fact) -> bool) -> std::sync::Arc<Event> {
+    loop {
+        let event = events.next().await.expect("the stream goes on");
+        if event.fact().is_some_and(&wanted) {
+            return event;
+        }
+    }
+}
+
+/// The folders of browsers that are there.
+fn folders(house: &House) -> usize {
+    let entries = std::fs::read_dir(house.data().join("web")).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("browser-")).count()
+}
+
+#[tokio::test]
+async fn m_a9_a_page_is_paused_in_the_daemon_and_its_debugging_port_is_shown() {
+    let house = house();
+    let (session, mut events) = paused(&house).await;
+    let shown = house.run(&["status"]).code(0).out;
+    let browser = shown.lines().find(|line| line.starts_with("browser")).expect("it is shown");
+    assert!(browser.contains(session.id().as_str()) && browser.contains("127.0.0.1:"), "{browser}");
+    assert_eq!(browser.contains("sandbox is off"), rustix::process::geteuid().is_root(), "t-G7: {browser}");
+    let address = house.status()["browsers"][0]["debugging"].as_str().unwrap().to_owned();
+    assert!(browser.contains(&address));
+    assert_eq!(folders(&house), 1);
+    events.answer(Answer::Resume).await.unwrap();
+    let finished = until(&mut events, |fact| matches!(fact, Fact::ToolFinished { .. })).await;
+    assert!(format!("{finished:?}").contains("its text"), "{finished:?}");
+    session.close().await.unwrap();
+    let by = Instant::now() + Duration::from_secs(20);
+    while folders(&house) > 0 || !house.status()["browsers"].is_null() {
+        assert!(Instant::now() < by, "the browser ends with its session");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn m_e7_web_a_killed_daemons_browser_ends_and_its_folder_is_removed() {
+    let house = house();
+    let (_session, _events) = paused(&house).await;
+    house.signal(Signal::KILL);
+    house.wait_gone();
+    house.0.census.wait_none(Duration::from_secs(20));
+    assert_eq!(folders(&house), 1, "nobody was there to remove it");
+    house.start();
+    assert_eq!(folders(&house), 0);
+}
+
+#[tokio::test]
+async fn m_e7_web_a_daemon_that_stops_leaves_nothing_of_its_browsers() {
+    let house = house();
+    let (_session, _events) = paused(&house).await;
+    house.run(&["daemon", "stop"]).code(0);
+    house.0.census.wait_none(Duration::from_secs(20));
+    assert_eq!(folders(&house), 0);
+}
