@@ -1,7 +1,7 @@
 //! Writes all that was said in a session to a file, as Markdown.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use holdpoint_session::{AttachFrom, SessionHandle};
@@ -30,6 +30,9 @@ pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
     let name = prose_line(&path.to_string_lossy()).into_owned();
     match written {
         Ok(()) => Message::Told(format!("written to {name}")),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Message::Failed(format!("{name} is there already; /export FILE writes another one"))
+        }
         Err(error) => Message::Failed(format!("{name}: {error}")),
     }
 }

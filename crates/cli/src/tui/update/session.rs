@@ -150,6 +150,8 @@ fn send(state: &mut State) -> Vec<Command> {
     }
     let text = session.prompt.take();
     session.scroll = Scroll::End;
+    // What was told of what was sent before is read by now.
+    state.notice = None;
     match text.strip_prefix('/').filter(|command| slash::is_command(command)) {
         Some(command) => slash::carry_out(state, command),
         None => vec![Command::Prompt { text }],

@@ -41,6 +41,10 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "steps" => act(state, Action::Steps),
         "hold" | "pause" => vec![Command::Hold],
         "release" | "play" => vec![Command::Release],
+        "interrupt" if !session.runs() => {
+            state.tell(Tone::Plain, "nothing runs");
+            vec![]
+        }
         "interrupt" => vec![Command::Interrupt { turn: session.snapshot.turn }],
         "model" if rest.is_empty() => {
             let model = prose_line(&session.snapshot.settings.model).into_owned();

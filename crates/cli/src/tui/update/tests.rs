@@ -213,6 +213,10 @@ fn commands_are_typed_and_paths_are_prompts() {
     assert_eq!(run("/debug"), [Command::Debug { enabled: true }]);
     assert_eq!(run("/interrupt"), [Command::Interrupt { turn: Some(TurnId(1)) }]);
     assert_eq!(run("/usr/bin/true fails"), [Command::Prompt { text: "/usr/bin/true fails".to_owned() }]);
+    let mut idle = Scene::session();
+    idle.types("/interrupt");
+    assert_eq!(idle.press("enter"), []);
+    assert!(idle.screen(80, 24).contains("nothing runs"));
     assert_eq!(run("/nonsense"), []);
     assert_eq!(run("/quit"), []);
 }

@@ -19,16 +19,21 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     let hints = if state.hub.asking.is_some() {
         vec![("Tab".to_owned(), "back to the list")]
     } else {
+        let row = state.hub.row();
+        let session = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id));
         let mut hints = vec![("↑↓".to_owned(), "choose"), ("Enter".to_owned(), "open")];
-        let waits = |row: Option<Row>| {
-            row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id)).is_some_and(|s| s.waits_for.is_some())
-        };
-        if waits(state.hub.row()) {
+        if session.is_some_and(|session| session.waits_for.is_some()) {
             hints.push(("Tab".to_owned(), "answer here"));
         }
-        hints.push(("Ctrl+D".to_owned(), "delete"));
+        if let (Some(Row::Session(_)), Some(session)) = (&row, session) {
+            hints.push(("Ctrl+D".to_owned(), if session.live { "close" } else { "delete" }));
+        }
         hints.push((state.keymap.key(Action::Help), "help"));
-        hints.push(("type".to_owned(), "to filter"));
+        hints.push(if state.hub.filter.is_empty() {
+            ("type".to_owned(), "to filter")
+        } else {
+            ("Esc".to_owned(), "all")
+        });
         hints
     };
     let foot = foot(state, &hints, area.width);
