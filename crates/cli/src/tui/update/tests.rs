@@ -246,6 +246,23 @@ fn m_e1_an_untouched_session_is_forgotten_and_a_touched_one_is_not() {
     let mut scene = Scene::session();
     scene.turn("Go.").ended(Outcome::Done, None);
     assert_eq!(scene.press("esc"), [Command::Detach]);
+    // Each of these alone is reason enough to keep it.
+    let last = holdpoint_common::LastTurn { turn: TurnId(1), outcome: Outcome::Done, cause: None, error: None };
+    let queued = holdpoint_common::QueuedPrompt { prompt: holdpoint_common::PromptId(1), text: "x".to_owned() };
+    let touches: [&dyn Fn(&mut holdpoint_common::Snapshot); 4] = [
+        &|snapshot| snapshot.last_turn = Some(last.clone()),
+        &|snapshot| snapshot.queue = vec![queued.clone()],
+        &|snapshot| snapshot.clients = 2,
+        &|snapshot| snapshot.turn = Some(TurnId(1)),
+    ];
+    for (at, touch) in touches.iter().enumerate() {
+        let mut scene = Scene::session();
+        touch(&mut scene.snapshot);
+        let snapshot = std::sync::Arc::new(scene.snapshot.clone());
+        scene.tell(Message::Happened { attachment: 1, events: vec![], snapshot });
+        let commands = scene.press("ctrl+x d");
+        assert!(!commands.iter().any(|command| matches!(command, Command::Forget { .. })), "{at}: {commands:?}");
+    }
 }
 
 #[test]
