@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use holdpoint_common::{AskId, Event, PromptId, SessionId};
-use holdpoint_session::{AttachFrom, SessionError, Sessions};
+use holdpoint_session::{AttachFrom, Sessions};
 
 use crate::log;
 
@@ -56,6 +56,10 @@ impl Ledger {
     /// That every session is there, that its log keeps the invariants, and that it has all that anybody was told.
     pub(crate) async fn check(&self, sessions: &Sessions, mark: &str) {
         let all = std::mem::take(&mut *self.sessions.lock().unwrap());
+        // Whatever they are at ends, so that the logs have an end to everything.
+        for session in sessions.list().await.unwrap().iter().filter(|session| session.live) {
+            sessions.get(session.id.as_str()).await.unwrap().close().await.unwrap();
+        }
         for (id, told) in all {
             let round = format!("{}, session {id}", self.round);
             let session = match sessions.get(id.as_str()).await {
@@ -64,9 +68,6 @@ impl Ledger {
                 Err(error) => panic!("{round}: {error}"),
             };
             assert_ne!(told.deleted, Some(true), "{round}: it was deleted, and is there");
-            // Whatever it is at ends, so that the log has an end to everything.
-            session.close().await.unwrap_or_else(|error| panic!("{round}: {error}"));
-            let session = sessions.get(id.as_str()).await.unwrap_or_else(|error| panic!("{round}: {error}"));
             let mut events = session.attach(AttachFrom::start()).await.unwrap();
             let mut all = Vec::new();
             while events.next_past(&mut all, 1_000).await > 0 {}
@@ -74,10 +75,7 @@ impl Ledger {
             log::has(&all, &told, &round);
             log::nothing_runs(&all, mark, &round);
             events.detach().await;
-            match session.close().await {
-                Ok(()) | Err(SessionError::Refused(_)) => {}
-                Err(error) => panic!("{round}: {error}"),
-            }
+            session.close().await.unwrap_or_else(|error| panic!("{round}: {error}"));
         }
     }
 }
