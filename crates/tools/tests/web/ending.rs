@@ -9,31 +9,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::server::{Answer, Server, html};
-use crate::support::{Session, as_second_client, failure, local, pause, resumed, wait_until};
+use crate::support::{Session, as_second_client, failure, local, pages, pause, resumed, wait_until};
 
 /// Waits until the browser has no page any more.
 pub(crate) fn wait_tabs_closed(session: &Session, details: &str) {
     let id = details.rsplit('/').next().unwrap();
     let address = session.browsers.running()[0].debugging.clone();
     wait_until("the tab is closed", || !pages(&address).contains(id));
-}
-
-/// What the browser says of its pages.
-pub(crate) fn pages(address: &str) -> String {
-    use std::io::{BufRead, BufReader, Read, Write};
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    write!(stream, "GET /json/list HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
-    let mut reader = BufReader::new(stream);
-    let (mut line, mut length) = (String::new(), 0);
-    while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
-        if let Some((_, value)) = line.to_ascii_lowercase().split_once("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        line.clear();
-    }
-    let mut said = vec![0; length];
-    let _ = reader.read_exact(&mut said);
-    String::from_utf8(said).unwrap()
 }
 
 /// Where a call can be found.
@@ -129,27 +111,6 @@ fn m_a9_a_browser_that_is_killed_is_told_in_every_phase() {
         assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call starts another one");
         session.close();
     }
-}
-
-#[test]
-fn m_e7_web_many_pages_leave_nothing() {
-    let opens = if std::env::var_os("HOLDPOINT_FULL").is_some() { 200 } else { 20 };
-    let server = Server::start(|_| html("<p>text</p>"));
-    let mut session = Session::new();
-    session.open(&server.url("/first"));
-    let address = session.browsers.running()[0].debugging.clone();
-    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
-    let before = (open(), threads());
-    for n in 0..opens {
-        assert!(session.open(&server.url(&format!("/{n}"))).contains("text"));
-    }
-    wait_until("tabs are closed", || !pages(&address).contains("\"type\": \"page\""));
-    assert_eq!(session.folders().len(), 1, "one browser serves the session");
-    // Other tests run beside this one: a leak would be one for each page.
-    wait_until("descriptors are closed", || open() < before.0 + opens / 2 + 60);
-    wait_until("threads have ended", || threads() < before.1 + opens / 2 + 60);
-    session.close();
 }
 
 #[test]

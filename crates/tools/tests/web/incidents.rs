@@ -86,7 +86,7 @@ fn m_e7_web_further_windows_are_closed_and_told() {
     let text = session.open(&server.url("/windows"));
     assert!(text.contains("text"), "{text}");
     let address = session.browsers.running()[0].debugging.clone();
-    crate::support::wait_until("all are closed", || !crate::ending::pages(&address).contains("\"type\": \"page\""));
+    crate::support::wait_until("all are closed", || !crate::support::pages(&address).contains("\"type\": \"page\""));
     session.close();
 }
 
@@ -98,7 +98,7 @@ fn m_e7_web_a_page_that_would_not_be_left_is() {
     let mut session = Session::new();
     assert!(session.open(&server.url("/")).contains("stay"));
     let address = session.browsers.running()[0].debugging.clone();
-    crate::support::wait_until("it is closed", || !crate::ending::pages(&address).contains("\"type\": \"page\""));
+    crate::support::wait_until("it is closed", || !crate::support::pages(&address).contains("\"type\": \"page\""));
     session.close();
 }
 

@@ -1,7 +1,7 @@
 //! A small server of pages on loopback that knows what it was asked for.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Server {
 
 #[derive(Default)]
 struct Shared {
-    asked: Mutex<(Vec<String>, Vec<TcpStream>)>,
+    asked: Mutex<(Vec<String>, Vec<(SocketAddr, TcpStream)>)>,
     news: Condvar,
 }
 
@@ -35,12 +35,13 @@ impl Server {
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::<Shared>::default();
         let (all, answer) = (Arc::clone(&shared), Arc::new(answer));
-        thread::spawn(move || {
+        let accepting = move || {
             for stream in listener.incoming().flatten() {
                 let (shared, answer) = (Arc::clone(&all), Arc::clone(&answer));
-                thread::spawn(move || serve(stream, &shared, &*answer));
+                named(move || serve(stream, &shared, &*answer));
             }
-        });
+        };
+        named(accepting);
         Self { port, shared }
     }
 
@@ -67,15 +68,34 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for stream in &self.shared.asked.lock().unwrap().1 {
+        for (_, stream) in &self.shared.asked.lock().unwrap().1 {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 }
 
+/// A connection that is being served.
+struct Open<'a> {
+    shared: &'a Shared,
+    peer: SocketAddr,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.shared.asked.lock().unwrap().1.retain(|(peer, _)| *peer != self.peer);
+    }
+}
+
+/// A thread whose name says that it is of no product.
+fn named(work: impl FnOnce() + Send + 'static) {
+    thread::Builder::new().name("server".to_owned()).spawn(work).unwrap();
+}
+
 fn serve(stream: TcpStream, shared: &Shared, answer: &(dyn Fn(&str) -> Answer + Send + Sync)) {
     let mut writer = stream.try_clone().unwrap();
-    shared.asked.lock().unwrap().1.push(stream.try_clone().unwrap());
+    let Ok(peer) = stream.peer_addr() else { return };
+    shared.asked.lock().unwrap().1.push((peer, stream.try_clone().unwrap()));
+    let _open = Open { shared, peer };
     let mut reader = BufReader::new(stream);
     let mut path = String::new();
     let mut line = String::new();

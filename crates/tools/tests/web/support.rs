@@ -166,3 +166,21 @@ pub(crate) fn as_second_client<T>(details: &str, does: impl AsyncFnOnce(Page) ->
         done
     })
 }
+
+/// What the browser says of its pages.
+pub(crate) fn pages(address: &str) -> String {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET /json/list HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
+        if let Some((_, value)) = line.to_ascii_lowercase().split_once("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut said = vec![0; length];
+    let _ = reader.read_exact(&mut said);
+    String::from_utf8(said).unwrap()
+}

@@ -1,0 +1,55 @@
+//! What many pages leave: nothing. A program of its own, for what it counts is its process's.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+#![cfg(target_os = "linux")]
+
+#[path = "web/display.rs"]
+#[allow(dead_code, reason = "shared with the other tests of the web")]
+mod display;
+#[path = "web/server.rs"]
+#[allow(dead_code, reason = "shared with the other tests of the web")]
+mod server;
+#[path = "web/support.rs"]
+#[allow(dead_code, reason = "shared with the other tests of the web")]
+mod support;
+
+use server::{Server, html};
+use support::{Session, pages, wait_until};
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Threads but for those of the test's own server.
+fn threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.trim() != "server").count()
+}
+
+#[test]
+fn m_e7_web_many_pages_leave_nothing() {
+    let opens = if std::env::var_os("HOLDPOINT_FULL").is_some() { 200 } else { 20 };
+    let server = Server::start(|_| html("<p>text</p>"));
+    // What libraries keep once for the whole process is there then.
+    let mut first = Session::new();
+    first.open(&server.url("/"));
+    first.close();
+    let before = (descriptors(), threads());
+    let mut session = Session::new();
+    session.open(&server.url("/first"));
+    let address = session.browsers.running()[0].debugging.clone();
+    let quiet = || !pages(&address).contains("\"type\": \"page\"");
+    wait_until("the first tab is closed", quiet);
+    let one = (descriptors(), threads());
+    for n in 0..opens {
+        assert!(session.open(&server.url(&format!("/{n}"))).contains("text"));
+    }
+    wait_until("tabs are closed", quiet);
+    assert_eq!(session.folders().len(), 1, "one browser serves the session");
+    // The browser keeps a few connections to the proxy.
+    wait_until("descriptors are closed", || descriptors() <= one.0 + 8);
+    wait_until("threads have ended", || threads() <= one.1 + 1);
+    session.close();
+    wait_until("no descriptor is left", || descriptors() <= before.0);
+    wait_until("no thread is left", || threads() <= before.1);
+}
