@@ -2,6 +2,8 @@
 
 use std::net::TcpListener;
 
+use chromiumoxide::cdp::browser_protocol::page::{EventJavascriptDialogOpening, HandleJavaScriptDialogParams};
+use futures_util::StreamExt;
 use holdpoint_common::WebSettings;
 use serde_json::json;
 
@@ -58,22 +60,33 @@ fn m_e7_web_dialogs_are_dismissed_and_told() {
     session.close();
 }
 
-/// A dialog that comes while a person has the page is theirs; what is left of it when they go on keeps nothing up.
+/// Asks the person something, and tells the server what they said.
+const ASK: &str = "setTimeout(() => { p.textContent = 'said ' + confirm('yours?'); fetch('/said') }, 0)";
+
+/// A dialog that comes while a person has the page is theirs; one that they leave open keeps nothing up.
 #[test]
 fn m_e7_web_a_dialog_in_a_pause_is_the_persons() {
-    let server = Server::start(|_| html("<p id=p>text</p>"));
-    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
-    let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
-    let details = pause(calling.wait_asked()).details.unwrap();
-    as_second_client(&details, async |page| {
-        page.evaluate("setTimeout(() => { p.textContent = 'said ' + confirm('yours?'); fetch('/said') }, 0)")
-            .await
-            .unwrap();
-    });
-    calling.answer(resumed());
-    let text = said(calling.wait());
-    assert!(text.contains("said false") || text.contains("text"), "{text}");
-    session.close();
+    for answers in [true, false] {
+        let server = Server::start(|_| html("<p id=p>text</p>"));
+        let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+        let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+        let details = pause(calling.wait_asked()).details.unwrap();
+        as_second_client(&details, async |page| {
+            let mut dialogs = page.event_listener::<EventJavascriptDialogOpening>().await.unwrap();
+            page.evaluate(ASK).await.unwrap();
+            assert_eq!(dialogs.next().await.unwrap().message, "yours?");
+            if answers {
+                page.execute(HandleJavaScriptDialogParams::new(true)).await.unwrap();
+            }
+        });
+        if answers {
+            server.wait_asked("/said");
+        }
+        calling.answer(resumed());
+        let text = said(calling.wait());
+        assert!(text.contains(&format!("said {answers}")), "{text}");
+        session.close();
+    }
 }
 
 #[test]
