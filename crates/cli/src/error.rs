@@ -86,6 +86,9 @@ impl From<SessionError> for CliError {
             "ambiguous" => (false, "give more of its id"),
             "live" => (false, "`holdpoint close` closes it"),
             "tooManySessions" => (false, "close one, or set `max_sessions` under [limits] in the configuration"),
+            "notSaving" => {
+                (false, "make room on the disk of the data folder, which `holdpoint status` names, and try again")
+            }
             "queueFull" => (false, "wait until it has done some of them: `holdpoint wait`"),
             "kindMismatch" => (false, "`holdpoint inbox` says of what kind it is"),
             "unknownAsk" | "askClosed" => (false, "`holdpoint inbox` lists what waits for an answer"),

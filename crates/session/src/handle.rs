@@ -279,7 +279,9 @@ impl SessionHandle {
     /// is free. The session stays saved. Returns when all that is done.
     ///
     /// # Errors
-    /// [`SessionError`] if it is not live.
+    /// [`Refused::NotSaving`](crate::state::Refused::NotSaving) if what it has done can't be saved at present: it stays
+    /// live, and nothing is lost. [`SessionError::Store`] if only its end could not be saved. [`SessionError`] if it is
+    /// not live.
     pub async fn close(&self) -> Result<(), SessionError> {
         match &self.0 {
             Way::Local(session) => session.close().await,

@@ -30,7 +30,7 @@ use crate::error::SessionError;
 use crate::open::OpenSession;
 use crate::outfit::{Base, Outfit};
 use crate::state::Refused;
-use crate::store::SessionStore;
+use crate::store::{SessionStore, StoreError};
 
 pub(crate) use delete::DeleteSession;
 pub(crate) use model::ChangeModel;
@@ -351,6 +351,7 @@ impl Handler<CloseSession> for Manager {
             Life::Live { actor, .. } => actor.clone(),
         };
         entry.ends.push(ended);
+        let shown = entry.shown.subscribe();
         Box::pin(async move {
             let closed = match actor.send(actor::Close { by }).await {
                 Ok(closed) => closed.map_err(SessionError::from),
@@ -361,7 +362,12 @@ impl Handler<CloseSession> for Manager {
                 manager.send(Reopen(id.clone())).await.map_err(|_| SessionError::Stopped)?;
             }
             closed?;
-            end.await.map_err(|_| SessionError::Gone { session: id })
+            end.await.map_err(|_| SessionError::Gone { session: id })?;
+            if shown.borrow().saved {
+                return Ok(());
+            }
+            let message = "the session has ended, and its end is not saved".to_owned();
+            Err(StoreError::Io { message }.into())
         })
     }
 }

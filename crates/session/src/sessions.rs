@@ -1,6 +1,6 @@
 //! All sessions, as a client sees them.
 
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -163,7 +163,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`ImportError`], with the number of the line, if the text is not as it was written; or if it can't be saved.
-    pub async fn import(&self, text: Vec<u8>) -> Result<SessionId, ImportError> {
+    pub async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
         match &self.0 {
             Place::Local(sessions) => sessions.import(text).await,
             #[cfg(feature = "remote")]

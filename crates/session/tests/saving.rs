@@ -10,9 +10,10 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::{
     Answer, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, SessionId, SessionStatus, SessionSummary,
 };
+use holdpoint_session::state::Refused;
 use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, StoreError};
 use holdpoint_session::testing::{Harness, reply, soon};
-use holdpoint_session::{AttachFrom, Interruption};
+use holdpoint_session::{AttachFrom, Interruption, SessionError};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 use tokio::sync::watch;
@@ -372,4 +373,33 @@ fn partial(fact: &Fact) -> Option<String> {
         Fact::AssistantMessage(message) => message.partial.then(|| message.text()),
         _ => None,
     }
+}
+
+#[tokio::test]
+async fn t_u6_a_session_that_can_not_be_saved_is_not_closed_until_it_can() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    door.full.store(true, Ordering::SeqCst);
+    session.prompt("go").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let refused = session.close().await.unwrap_err();
+    assert!(matches!(refused, SessionError::Refused(Refused::NotSaving { unsaved: 1.. })), "{refused}");
+    door.full.store(false, Ordering::SeqCst);
+    events.until("saved again", |event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(())).await;
+    session.close().await.unwrap();
+    let saved = door.saved.lock().unwrap().clone();
+    assert!(saved.iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))));
+    assert!(matches!(saved.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
+}
+
+#[tokio::test]
+async fn t_u6_an_end_that_can_not_be_saved_is_told() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    door.full.store(true, Ordering::SeqCst);
+    let told = session.close().await.unwrap_err();
+    assert!(matches!(told, SessionError::Store(_)), "{told}");
 }

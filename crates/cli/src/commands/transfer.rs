@@ -70,7 +70,7 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
     };
     let imported = runtime()?.block_on(async {
         let sessions = sessions(folders, "import").await?;
-        Ok::<_, CliError>(sessions.import(text).await)
+        Ok::<_, CliError>(sessions.import(&mut text.as_slice()).await)
     });
     let id = imported?.map_err(|error| match error {
         ImportError::Session(error) => error.into(),

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use holdpoint_common::api::{API_VERSION, DaemonStatus};
+use holdpoint_common::api::{API_VERSION, DaemonStatus, ErrorBody};
 use holdpoint_session::remote::http::{self, HttpError, Method, StatusCode};
 
 use super::start;
@@ -97,7 +97,13 @@ async fn ask(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError>
             Err(CliError::failed(format!("the daemon at {} serves another user", socket.display()))
                 .hint("name another place by --state-dir"))
         }
-        code => Err(strange(socket, &code)),
+        code => Err(match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(ErrorBody { code, message, hint, .. }) if !code.is_empty() => {
+                let refused = CliError::failed(format!("the daemon does not answer: {message}"));
+                refused.hint(hint.unwrap_or_else(|| "try again".to_owned()))
+            }
+            _ => strange(socket, &code),
+        }),
     })
 }
 

@@ -113,6 +113,6 @@ pub(super) async fn admit<B: MessageBody>(
         hint: Some("end a client that is attached, and try again".to_owned()),
         ..ErrorBody::default()
     };
-    let refused = HttpResponse::ServiceUnavailable().force_close().json(body);
+    let refused = HttpResponse::TooManyRequests().force_close().json(body);
     Ok(request.into_response(refused).map_into_right_body())
 }

@@ -168,10 +168,12 @@ fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
         for _ in 0..10 {
             let mut line = api.line();
             line.send(&api.request("GET", "sessions", "", b"")).unwrap();
-            let error = line.answer().unwrap().error(503);
+            let error = line.answer().unwrap().error(429);
             assert_eq!(error.code, "tooManyConnections");
             assert!(line.is_closed());
         }
+        let told = house.run(&["list"]).code(1).err;
+        assert!(told.contains("256 connections are open") && told.contains("hint: end a client"), "{told}");
         // Who says nothing is not waited for.
         let silent: Vec<_> = (0..32).map(|_| api.line()).collect();
         for mut line in silent {

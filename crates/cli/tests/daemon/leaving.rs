@@ -179,7 +179,57 @@ fn a_session_goes_out_and_in_whole_or_not_at_all() {
     line.send(&request[..request.len() - 10]).unwrap();
     drop(line);
     assert_eq!(api.get("sessions").ok(), before);
+    let mut news = api.stream("events", "");
+    news.until(|frame| frame.data.contains(&session));
     let copy = import(&text).ok()["settings"]["id"].as_str().unwrap().to_owned();
+    // Who watches is told of it.
+    news.until(|frame| frame.data.contains(&copy));
     assert_ne!(copy, session);
     assert_eq!(api.look(&copy).title, api.look(&session).title);
+}
+
+#[test]
+fn t_u6_a_session_is_not_closed_while_it_can_not_be_saved() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let (there, away) = (house.data().join("sessions.db"), house.data().join("away.db"));
+    std::fs::rename(&there, &away).unwrap();
+    assert_eq!(api.prompt(&session, "say kept")["saved"], false);
+    let close = format!("sessions/{session}/close");
+    assert_eq!(api.post(&close, &json!(null)).error(507).code, "notSaving");
+    let told = house.run(&["close", &session]).code(1).err;
+    assert!(told.contains("could not be saved") && told.contains("hint: make room"), "{told}");
+    std::fs::rename(&away, &there).unwrap();
+    let mut stream = api.attach(&session, "?limit=0&snapshots=true");
+    stream.until(|frame| frame.kind == "snapshot" && frame.data.contains("\"saved\":true"));
+    api.post(&close, &json!(null)).ok();
+    house.signal(Signal::KILL);
+    house.wait_gone();
+    assert!(house.run(&["logs", &session]).code(0).out.contains("kept"));
+}
+
+#[test]
+fn t_s6_texts_that_stall_are_given_up() {
+    if rounds(0, 1) == 0 {
+        println!("left out: it takes half a minute until they are");
+        return;
+    }
+    let (house, api) = house();
+    let session = api.open("all");
+    api.prompt(&session, "flood 2000 1000");
+    api.settled(&session);
+    let sockets = house.sockets();
+    // Some send half of a text and no more, some read nothing of one.
+    let half = api.request("POST", "import", "", &[b'x'; 1000]);
+    let whole = api.request("GET", &format!("sessions/{session}/log"), "", b"");
+    let mut stalled: Vec<_> = (0..10).map(|_| api.line()).collect();
+    for (n, line) in stalled.iter_mut().enumerate() {
+        line.send(if n % 2 == 0 { &half[..half.len() - 1] } else { &whole }).unwrap();
+    }
+    let by = Instant::now() + 2 * PATIENCE;
+    while house.sockets() > sockets {
+        assert!(Instant::now() < by, "{} connections are still open", house.sockets() - sockets);
+        std::thread::sleep(PATIENCE / 100);
+    }
+    drop(stalled);
 }

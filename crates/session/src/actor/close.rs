@@ -24,6 +24,10 @@ impl Handler<Close> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, Close { by }: Close, ctx: &mut Self::Context) -> Self::Result {
+        // What is not saved would end with it.
+        if let Some(unsaved) = self.outbox.failing() {
+            return Replied::Now(Err(Refused::NotSaving { unsaved }));
+        }
         tracing::info!(%by, "close");
         Replied::Now(self.take(Input::Close { by }, ctx).map(|_| ()))
     }

@@ -95,6 +95,11 @@ impl Outbox {
         self.unsaved.iter().map(|fact| fact.weight()).sum()
     }
 
+    /// The bytes that are not saved, if saving does not work at present.
+    pub(super) fn failing(&self) -> Option<usize> {
+        self.failing.then(|| self.unsaved())
+    }
+
     /// Everything is saved.
     pub(super) fn is_saved(&self) -> bool {
         self.unsaved.is_empty() && self.saving.is_none()

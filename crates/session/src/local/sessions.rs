@@ -1,6 +1,6 @@
 //! All sessions of an engine in this process.
 
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -62,8 +62,8 @@ impl LocalSessions {
         transfer::export(&*self.store().await?, &id, out).await
     }
 
-    pub(crate) async fn import(&self, text: Vec<u8>) -> Result<SessionId, ImportError> {
-        let id = transfer::import(&*self.store().await?, &mut text.as_slice()).await?;
+    pub(crate) async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
+        let id = transfer::import(&*self.store().await?, text).await?;
         // Who watches is told of it.
         self.0.manager.send(Imported).await.map_err(|_| SessionError::Stopped)?;
         Ok(id)

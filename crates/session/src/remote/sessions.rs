@@ -1,6 +1,6 @@
 //! All sessions of a daemon.
 
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -77,8 +77,10 @@ impl RemoteSessions {
         if transfer::is_whole(&end) { Ok(()) } else { Err(ExportError::Part) }
     }
 
-    pub(crate) async fn import(&self, text: Vec<u8>) -> Result<SessionId, ImportError> {
-        let taken = self.0.request(Method::POST, "/v1/import", Some(text)).await?;
+    pub(crate) async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
+        let mut whole = Vec::new();
+        text.read_to_end(&mut whole)?;
+        let taken = self.0.request(Method::POST, "/v1/import", Some(whole)).await?;
         let snapshot: Arc<Snapshot> = answer(taken).await?;
         Ok(snapshot.settings.id.clone())
     }

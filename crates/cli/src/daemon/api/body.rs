@@ -24,7 +24,7 @@ const ROOM: usize = 4 * 1024 * 1024;
 const ESCAPED: usize = 6;
 
 /// How long a body may take to come.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A body, read. None at all is read as `{}`.
 pub(super) struct Body<T>(pub(super) T);

@@ -20,7 +20,7 @@ use crate::daemon::connection::Connection;
 const BEAT: Duration = Duration::from_secs(15);
 
 /// How long a client may take no bytes. With two beats before it is noticed, it is gone within a minute.
-const STALL: Duration = Duration::from_secs(30);
+pub(super) const STALL: Duration = Duration::from_secs(30);
 
 /// Bytes that are written at once, or a little more.
 const CHUNK: usize = 64 * 1024;

@@ -8,20 +8,24 @@ use std::sync::Arc;
 use actix_web::body::BoxBody;
 use actix_web::dev::Payload;
 use actix_web::web::Bytes;
-use actix_web::{Error, FromRequest, HttpRequest, HttpResponse, Responder};
+use actix_web::{Error, FromRequest, HttpRequest, HttpResponse, Responder, rt};
 use futures_util::StreamExt;
-use futures_util::stream::unfold;
+use futures_util::stream::poll_fn;
 use holdpoint_common::Snapshot;
-use holdpoint_session::transfer::{self, ImportError};
+use holdpoint_session::transfer::ImportError;
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
+use super::body::PATIENCE;
 use super::caller::Caller;
 use super::fault::Fault;
 use super::openapi::{Gives, Operation, Takes};
 use super::parts::What;
 use super::reply::Reply;
+use super::stream::STALL;
 
 /// Bytes of a text that are in the pipe, or read from it at once.
 const CHUNK: usize = 64 * 1024;
@@ -30,7 +34,7 @@ const CHUNK: usize = 64 * 1024;
 const MEDIA: &str = "application/x-ndjson";
 
 /// A text that is written out.
-pub(super) struct TextOut(UnixStream);
+pub(super) struct TextOut(mpsc::Receiver<io::Result<Bytes>>);
 
 /// A text that comes in.
 pub(super) struct TextIn(Payload);
@@ -39,25 +43,43 @@ pub(super) struct TextIn(Payload);
 pub(super) async fn export(caller: Caller, What(what): What) -> Result<TextOut, Fault> {
     let id = caller.sessions().look(&what).await?.settings.id.clone();
     let (ours, theirs) = pipe().map_err(Fault::failed)?;
-    let (store, runtime) = (caller.host.store.clone(), Handle::current());
+    let (sessions, runtime) = (caller.sessions(), Handle::current());
     spawn_blocking(move || {
         let mut out = BufWriter::with_capacity(CHUNK, theirs);
-        if let Err(error) = runtime.block_on(transfer::export(&store, &id, &mut out)) {
+        if let Err(error) = runtime.block_on(sessions.export(id.as_str(), &mut out)) {
             tracing::warn!(session = %id, %error, "a session was not wholly written out");
         }
     });
-    Ok(TextOut(ours))
+    let (pieces, taken) = mpsc::channel(1);
+    rt::spawn(async move {
+        while let Some(piece) = read(&ours).await.transpose() {
+            match timeout(STALL, pieces.reserve()).await {
+                Ok(Ok(place)) => place.send(piece),
+                // It is gone.
+                Ok(Err(_)) => return,
+                Err(_) => {
+                    tracing::warn!("a client takes nothing of a text, its connection is cut");
+                    if let Some(connection) = caller.connection.upgrade() {
+                        connection.cut();
+                    }
+                    return;
+                }
+            }
+        }
+    });
+    Ok(TextOut(taken))
 }
 
 /// `POST import`. A text that breaks off has no last line, and nothing is taken in.
 pub(super) async fn import(caller: Caller, TextIn(mut text): TextIn) -> Result<Reply<Arc<Snapshot>>, Fault> {
     let (ours, theirs) = pipe().map_err(Fault::failed)?;
-    let (store, runtime) = (caller.host.store.clone(), Handle::current());
+    let (sessions, runtime) = (caller.sessions(), Handle::current());
     let taken = spawn_blocking(move || {
         let mut text = BufReader::with_capacity(CHUNK, theirs);
-        runtime.block_on(transfer::import(&store, &mut text))
+        runtime.block_on(sessions.import(&mut text))
     });
-    while let Some(Ok(piece)) = text.next().await {
+    // Whatever of it is dropped ends the text, which is not whole then.
+    while let Some(Ok(piece)) = timeout(PATIENCE, text.next()).await.map_err(|_| Fault::too_slow())? {
         // Who does not read on has found something wrong.
         if write_all(&ours, &piece).await.is_err() {
             break;
@@ -108,11 +130,10 @@ impl Responder for TextOut {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        let pieces = unfold(self.0, |pipe| async {
-            let piece = read(&pipe).await.transpose()?;
-            Some((piece.map_err(Error::from), pipe))
-        });
-        HttpResponse::Ok().content_type(MEDIA).streaming(Box::pin(pieces))
+        let mut taken = self.0;
+        let pieces =
+            poll_fn(move |context| taken.poll_recv(context).map(|piece| piece.map(|piece| piece.map_err(Error::from))));
+        HttpResponse::Ok().content_type(MEDIA).streaming(pieces)
     }
 }
 
