@@ -3,9 +3,12 @@
 //! A [`Fact`] is logged; folding the facts gives the session's state. A [`Delta`] is not: it is a piece of
 //! something whose whole a later fact carries, or news about the stream itself.
 
+mod body;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::body::Body;
 use crate::answer::{Answer, AnsweredBy, AskCloseCause};
 use crate::ask::Ask;
 use crate::client::Who;
@@ -72,16 +75,6 @@ impl Event {
                 Body::Fact(fact) => fact.weight(),
             }
     }
-}
-
-/// What an [`Event`] says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Body {
-    /// Logged.
-    Fact(Fact),
-    /// Not logged.
-    Delta(Delta),
 }
 
 /// An event that is logged.

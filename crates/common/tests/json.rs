@@ -197,6 +197,8 @@ fn deltas() -> Vec<Delta> {
         Delta::Output { item: ItemId(3), text: "o".into() },
         Delta::Status { status: SessionStatus::Paused },
         Delta::ItemSoFar { item: ItemId(3), kind: ItemKind::Output, so_far: kept() },
+        Delta::Retrying { next: 2, tries: 5, wait_ms: 500, reason: "overloaded".into() },
+        Delta::HistoryCut { messages: 7, results: 1, tokens: 90_000, limit: 100_000 },
         Delta::Gap { from: 3, to: 9 },
         Delta::NotSaved { reason: "no space".into() },
         Delta::SavedAgain,
@@ -221,6 +223,24 @@ fn events() {
         .map(|(n, body)| Event { seq: n as u64 + 1, at: NOW, turn: Some(TurnId(1)), step: Some(2), body })
         .collect();
     insta::assert_snapshot!(lines(&events));
+}
+
+/// Whoever writes it, and in whatever order.
+#[test]
+fn an_event_is_read_whatever_its_fields_order() {
+    let bodies = facts().into_iter().map(Body::Fact).chain(deltas().into_iter().map(Body::Delta));
+    for body in bodies {
+        let fields = serde_json::to_value(&body).unwrap();
+        let serde_json::Value::Object(fields) = fields else { panic!("{fields}") };
+        let kind_last = fields.iter().filter(|(name, _)| *name != "type").chain(fields.get_key_value("type"));
+        let text: Vec<_> = kind_last.map(|(name, value)| format!("{name:?}:{value}")).collect();
+        assert_eq!(serde_json::from_str::<Body>(&format!("{{{}}}", text.join(","))).unwrap(), body);
+    }
+    for wrong in
+        [r"{}", r#"{"text":"a"}"#, r#"{"type":"nothing"}"#, r#"{"type":1}"#, r#"{"type":"gap","from":1}"#, "[]"]
+    {
+        assert!(serde_json::from_str::<Body>(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]
