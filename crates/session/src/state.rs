@@ -47,6 +47,8 @@ pub struct State {
     worked_ms: u64,
     working_since: Option<Timestamp>,
     phase: Phase,
+    /// It was rebuilt after a restart, and nothing has begun since.
+    restarted: bool,
     /// Open asks, in the order they were raised.
     asks: VecDeque<Ask>,
     /// How every ask that is no longer open was settled, by its number.
@@ -99,8 +101,10 @@ pub struct Turn {
     pub step: u32,
     /// The calls of its last answer that have no result yet, and how far each is.
     pub calls: Vec<(ToolCall, CallStage)>,
-    /// What its steps have used.
+    /// What its steps have used, the open one left out.
     pub usage: Usage,
+    /// What the step that is open has been answered, in bytes; nothing if none is open.
+    pub open_step: Option<u64>,
 }
 
 /// How far a call without a result is.
@@ -165,6 +169,7 @@ impl State {
             worked_ms: 0,
             working_since: None,
             phase: Phase::Idle,
+            restarted: false,
             asks: VecDeque::new(),
             settled: BTreeMap::new(),
             always: BTreeSet::new(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CutCause, Delta, Event, Fact, Hold, ItemId, LastRun,
-    LastTurn, MAX_TITLE, PromptId, Run, SessionStatus, Timestamp, TurnId, Usage,
+    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CutCause, Delta, Event, Fact, Hold, HoldCause, ItemId,
+    LastRun, LastTurn, MAX_TITLE, PromptId, RestoreCause, Run, SessionStatus, Timestamp, TurnId, Usage,
 };
 
 use super::{CallStage, Cut, Phase, Settled, State, Turn, queued};
@@ -19,9 +19,11 @@ impl State {
         let Some(fact) = event.fact() else { return };
         let before = self.status();
         self.last = event.seq;
+        self.restarted = self.restarted && is_left_by_restarts(fact);
         match fact {
             Fact::SessionOpened { settings } => self.settings = Arc::new(settings.clone()),
-            Fact::SessionRestored { .. } => {
+            Fact::SessionRestored { cause } => {
+                self.restarted = *cause == RestoreCause::Restart;
                 // Nobody worked since the last fact.
                 self.stop_work(self.last_at);
                 self.always.clear();
@@ -94,6 +96,7 @@ impl State {
             Fact::StepStarted => {
                 if let Some(turn) = self.turn_mut() {
                     turn.step += 1;
+                    turn.open_step = Some(0);
                 }
             }
             Fact::AssistantMessage(message) => {
@@ -101,6 +104,7 @@ impl State {
                 let calls = message.calls.iter().map(|call| call.id.item());
                 self.next_item = items.chain(calls).map(ItemId::next).chain([self.next_item]).max().unwrap_or_default();
                 if let Some(turn) = self.turn_mut() {
+                    turn.open_step = turn.open_step.map(|_| said(message));
                     turn.calls.extend(message.calls.iter().map(|call| (call.clone(), CallStage::Proposed)));
                 }
                 if let Some(line) = last_line_of(message) {
@@ -133,6 +137,7 @@ impl State {
                 self.context = context.or(self.context);
                 if let Some(turn) = self.turn_mut() {
                     turn.usage += *usage;
+                    turn.open_step = None;
                 }
             }
             Fact::AskRaised { ask } => {
@@ -191,7 +196,8 @@ impl State {
 
     fn start_turn(&mut self, turn: TurnId, prompt: Option<PromptId>) {
         self.next_turn = turn.next();
-        self.phase = Phase::Running(Turn { id: turn, prompt, step: 0, calls: Vec::new(), usage: Usage::default() });
+        let (calls, usage) = (Vec::new(), Usage::default());
+        self.phase = Phase::Running(Turn { id: turn, prompt, step: 0, calls, usage, open_step: None });
     }
 
     /// It works, and so does its run.
@@ -264,6 +270,29 @@ fn last_line_of(message: &AssistantMessage) -> Option<String> {
     let said = message.blocks.iter().rev().filter(|block| block.kind == BlockKind::Text);
     let line = said.flat_map(|block| block.text.lines().rev()).map(str::trim).find(|line| !line.is_empty());
     line.map(|line| line.chars().take(MAX_TITLE).collect())
+}
+
+/// Bytes of what a model has said: its words, and what it wants called.
+pub(super) fn said(message: &AssistantMessage) -> u64 {
+    let words: usize = message.blocks.iter().map(|block| block.text.len()).sum();
+    let calls: usize = message.calls.iter().map(|call| call.name.len() + call.input.to_string().len()).sum();
+    (words + calls) as u64
+}
+
+/// Whether a fact is of those that end what a restart has cut. Any other begins something, or is a person's.
+fn is_left_by_restarts(fact: &Fact) -> bool {
+    match fact {
+        Fact::AssistantMessage(message) => message.partial,
+        Fact::HoldChanged { hold: Hold::Standing { cause, .. } } => *cause == HoldCause::Restored,
+        Fact::SessionRestored { .. }
+        | Fact::StepFinished { .. }
+        | Fact::ToolFinished(_)
+        | Fact::AskClosed { .. }
+        | Fact::JobEnded { .. }
+        | Fact::RunFinished { .. }
+        | Fact::TurnFinished { .. } => true,
+        _ => false,
+    }
 }
 
 /// What a session is called for its first words: their first line.

@@ -33,6 +33,11 @@ impl Conversation {
         self.forgotten
     }
 
+    /// About how many bytes of words are in these.
+    pub(super) fn words(&self) -> u64 {
+        (self.weight - size_of::<Event>() * self.events.len()) as u64
+    }
+
     /// Adds a fact.
     pub(super) fn push(&mut self, event: &Arc<Event>) {
         self.weight += event.weight();

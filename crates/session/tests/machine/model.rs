@@ -141,7 +141,7 @@ impl Model {
             Input::Toggle { shown, .. } if !self.over() && *shown != self.hold => self.held(),
             Input::Toggle { shown: HoldShown::Off, .. } => self.set_hold(HoldShown::Requested),
             Input::Toggle { .. } => self.set_hold(HoldShown::Off),
-            Input::Rename { .. } if self.over() => "refused: closed".to_owned(),
+            Input::Rename { .. } if self.at == At::Closing => "refused: closed".to_owned(),
             Input::Rename { name, .. } if name.is_empty() => "refused: a session's name can't be empty".to_owned(),
             Input::Rename { name, .. } => {
                 self.name.clone_from(name);
@@ -652,6 +652,11 @@ impl Model {
         };
         self.hold_what_waits();
         "Noted".to_owned()
+    }
+
+    /// A run has taken so many tokens more.
+    pub(super) fn estimated(&mut self, tokens: u64) {
+        self.run.iter_mut().for_each(|run| run.tokens += tokens);
     }
 
     fn stage(&self, call: u64) -> Option<&'static str> {

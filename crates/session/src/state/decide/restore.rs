@@ -4,16 +4,21 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AskCloseCause, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event, Fact, Hold, HoldCause,
-    JobEnd, Outcome, Receipt, RestoreCause, RunEnd,
+    JobEnd, Outcome, Receipt, RestoreCause, RunEnd, Usage,
 };
 
 use super::Draft;
+use crate::state::apply::said;
 use crate::state::decision::{Effect, Reply};
 use crate::state::{CallStage, Phase, Turn};
 
 impl Draft<'_> {
     pub(super) fn restored(&mut self, cause: RestoreCause, draft: &[Arc<Event>]) -> Reply {
-        self.facts.push(Fact::SessionRestored { cause });
+        // It was told of already, and nothing has come of it yet, nor does it now.
+        let told = cause == RestoreCause::Restart && self.state.restarted && self.state.turn().is_none();
+        if !told {
+            self.facts.push(Fact::SessionRestored { cause });
+        }
         self.facts.extend(self.said(draft).map(Fact::AssistantMessage));
         let (ask_cause, cut_cause, outcome) = match cause {
             RestoreCause::Panic => (AskCloseCause::Panicked, CutCause::Panic, Outcome::Panicked),
@@ -101,8 +106,25 @@ impl Draft<'_> {
     fn bury(&mut self, turn: &Turn, asks: AskCloseCause, outcome: Outcome, cause: CutCause, mut receipt: Receipt) {
         self.close_asks(asks);
         self.answer_open_calls(turn, &cause.to_string());
+        let usage = self.end_step(turn);
         receipt.asks.extend(self.state.asks.iter().map(|ask| ask.id.clone()));
-        let (cause, receipt, usage) = (Some(cause), Some(receipt), turn.usage);
+        let (cause, receipt) = (Some(cause), Some(receipt));
         self.facts.push(Fact::TurnFinished { outcome, error: None, cause, receipt, usage });
+    }
+
+    /// Ends the step that was open. What it had used went with its runner; what was sent and said is there to estimate
+    /// it by. Returns what the whole turn has used.
+    fn end_step(&mut self, turn: &Turn) -> Usage {
+        let mut whole = turn.usage;
+        if let Some(answered) = turn.open_step {
+            let drafted = self.facts.iter().find_map(|fact| match fact {
+                Fact::AssistantMessage(message) => Some(said(message)),
+                _ => None,
+            });
+            let usage = Usage::estimate(self.state.history.words(), drafted.unwrap_or(answered));
+            self.facts.push(Fact::StepFinished { usage, context: None, refused: false });
+            whole += usage;
+        }
+        whole
     }
 }

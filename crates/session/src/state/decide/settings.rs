@@ -8,7 +8,10 @@ use crate::state::{Cut, Phase};
 
 impl Draft<'_> {
     pub(super) fn rename(&mut self, name: String, by: Who) -> Result<Reply, Refused> {
-        self.not_closed()?;
+        // What a session is called is no part of what it does: one that has ended can be called something else.
+        if !matches!(self.state.phase, Phase::Closed) {
+            self.not_closed()?;
+        }
         check_name(&name)?;
         if self.state.settings.name != name || self.state.title.as_ref() != Some(&name) {
             self.facts.push(Fact::SessionRenamed { name, by });
