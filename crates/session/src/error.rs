@@ -21,8 +21,8 @@ pub enum SessionError {
         /// What was named.
         what: String,
     },
-    /// Several sessions' ids begin with this.
-    #[error("several sessions begin with `{what}`: {}", ids.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
+    /// Several sessions may be meant: their ids begin with this, or they are called so.
+    #[error("`{what}` may be any of several sessions: {}", ids.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous {
         /// What was named.
         what: String,

@@ -280,8 +280,8 @@ impl SessionHandle {
     ///
     /// # Errors
     /// [`Refused::NotSaving`](crate::state::Refused::NotSaving) if what it has done can't be saved at present: it stays
-    /// live, and nothing is lost. [`SessionError::Store`] if only its end could not be saved. [`SessionError`] if it is
-    /// not live.
+    /// live, and nothing is lost. [`SessionError::Store`] if only its end could not be saved.
+    /// [`Refused::Closed`](crate::state::Refused::Closed) if it is that already.
     pub async fn close(&self) -> Result<(), SessionError> {
         match &self.0 {
             Way::Local(session) => session.close().await,

@@ -6,6 +6,6 @@ mod sessions;
 mod watch;
 
 pub(crate) use attachment::LocalAttachment;
-pub(crate) use session::{Caller, LocalSession};
+pub(crate) use session::{Caller, LocalSession, Unloaded};
 pub(crate) use sessions::LocalSessions;
 pub(crate) use watch::LocalWatch;

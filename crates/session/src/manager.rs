@@ -10,6 +10,7 @@ mod rename;
 mod restore;
 mod room;
 mod roster;
+mod saved;
 mod shutdown;
 mod start;
 
@@ -67,7 +68,8 @@ struct Entry {
     /// What it is called.
     name: String,
     opened: Timestamp,
-    outfit: Arc<Outfit>,
+    /// What it works with, for as long as it has an actor: it may be large, and comes again with whoever opens it.
+    outfit: Option<Arc<Outfit>>,
     /// The snapshot its actors publish; it outlives them.
     shown: watch::Sender<Arc<Snapshot>>,
     touched: u64,
@@ -134,6 +136,8 @@ pub(crate) struct Touch {
     pub(crate) id: SessionId,
     /// The actor that the asker has seen.
     pub(crate) seen: u64,
+    /// What it has if it was unloaded; without, it stays so.
+    pub(crate) supplies: Option<Arc<Supplies>>,
 }
 
 /// The session of this id, with an actor, closed or not.
@@ -142,6 +146,7 @@ pub(crate) struct Touch {
 struct Reach {
     id: SessionId,
     seen: u64,
+    supplies: Option<Arc<Supplies>>,
 }
 
 /// The session of this id, name, or unique beginning of an id, with an actor.
@@ -217,6 +222,13 @@ impl Manager {
         self.touches
     }
 
+    /// Forgets the sessions that are only in their logs and in nobody's hands.
+    fn forget_unused(&mut self) {
+        self.sessions.retain(|_, entry| {
+            !matches!(entry.life, Life::Saved) || entry.shown.receiver_count() > 0 || !entry.shown.borrow().saved
+        });
+    }
+
     /// Frees a name, if it is this session's: one that was closed may have come back when its name was taken.
     fn free_name(&mut self, name: &str, id: &SessionId) {
         if self.names.get(name) == Some(id) {
@@ -243,8 +255,8 @@ impl Actor for Manager {
 impl Handler<Touch> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
-    fn handle(&mut self, Touch { id, seen }: Touch, ctx: &mut Self::Context) -> Self::Result {
-        self.reach(id, seen, ctx)
+    fn handle(&mut self, Touch { id, seen, supplies }: Touch, ctx: &mut Self::Context) -> Self::Result {
+        self.reach(id, seen, supplies, ctx)
     }
 }
 
@@ -254,6 +266,7 @@ impl Manager {
         &mut self,
         id: SessionId,
         seen: u64,
+        supplies: Option<Arc<Supplies>>,
         ctx: &mut Context<Self>,
     ) -> ResponseFuture<Result<Live, SessionError>> {
         let touched = self.touch();
@@ -279,7 +292,7 @@ impl Manager {
                 Box::pin(async move {
                     // Told or dropped: either way it has ended.
                     let _ = end.await;
-                    manager.send(Reach { id, seen }).await.unwrap_or(Err(SessionError::Stopped))
+                    manager.send(Reach { id, seen, supplies }).await.unwrap_or(Err(SessionError::Stopped))
                 })
             }
             Life::Starting { waiting, .. } => {
@@ -289,7 +302,13 @@ impl Manager {
             }
             Life::Saved => {
                 let (manager, room) = (ctx.address(), Arc::clone(&self.room));
-                Box::pin(async move { start::resume(&manager, &room, id, seen).await })
+                // As long as it is in somebody's hands, it is not forgotten.
+                let held = entry.shown.subscribe();
+                Box::pin(async move {
+                    let resumed = start::resume(&manager, &room, id, seen, supplies).await;
+                    drop(held);
+                    resumed
+                })
             }
         }
     }
@@ -298,8 +317,8 @@ impl Manager {
 impl Handler<Reach> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
-    fn handle(&mut self, Reach { id, seen }: Reach, ctx: &mut Self::Context) -> Self::Result {
-        self.reach(id, seen, ctx)
+    fn handle(&mut self, Reach { id, seen, supplies }: Reach, ctx: &mut Self::Context) -> Self::Result {
+        self.reach(id, seen, supplies, ctx)
     }
 }
 
@@ -327,8 +346,9 @@ impl Handler<CloseSession> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
     fn handle(&mut self, CloseSession { id, by }: CloseSession, ctx: &mut Self::Context) -> Self::Result {
-        let Some(entry) = self.sessions.get_mut(&id) else {
-            return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
+        let Some(entry) = self.sessions.get_mut(&id).filter(|entry| !matches!(entry.life, Life::Saved)) else {
+            let saved = self.saved(id, ctx);
+            return Box::pin(async move { saved.close(by).await });
         };
         if std::mem::replace(&mut entry.closed, true) {
             return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
@@ -336,8 +356,8 @@ impl Handler<CloseSession> for Manager {
         let (ended, end) = oneshot::channel();
         let manager = ctx.address();
         let actor = match &mut entry.life {
-            // It has no actor to end.
-            Life::Saved => return Box::pin(async move { Ok(()) }),
+            // Looked at above.
+            Life::Saved => return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) }),
             Life::Starting { waiting, .. } => {
                 let (started, live) = oneshot::channel();
                 waiting.push((0, started));
@@ -409,12 +429,14 @@ impl Handler<ActorEnded> for Manager {
                     let _ = ended.send(());
                 });
             });
+            entry.outfit = None;
             let name = entry.name.clone();
             // From now on the store knows all there is to know.
             if entry.closed && entry.shown.borrow().saved {
                 self.sessions.remove(&id);
             }
             self.free_name(&name, &id);
+            self.forget_unused();
             return;
         }
         entry.failed.insert(entry.incarnation);
@@ -430,7 +452,7 @@ impl Handler<ActorEnded> for Manager {
         tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
         let (manager, room) = (ctx.address(), Arc::clone(&self.room));
         actix_rt::spawn(async move {
-            if let Err(error) = start::resume(&manager, &room, id.clone(), 0).await {
+            if let Err(error) = start::resume(&manager, &room, id.clone(), 0, None).await {
                 tracing::error!(session = %id, %error, "the session could not be rebuilt");
             }
         });

@@ -84,8 +84,8 @@ impl Sessions {
         })
     }
 
-    /// The session of this id as its engine has it, for a server whose clients say themselves what sessions are opened
-    /// with. One that was unloaded is opened again, with what it had; one that is only saved is not.
+    /// The live session of this id, for a server whose clients say themselves what sessions are opened with: one that is
+    /// only saved, or was unloaded, stays so.
     ///
     /// # Errors
     /// [`SessionError::NotLive`] if it is only saved; closed if it is that; [`SessionError::Unknown`].
@@ -195,10 +195,36 @@ impl Sessions {
         }))
     }
 
+    /// Gives the session of this id another name, which is its title, too. One that is only saved stays so.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::rename`].
+    pub async fn rename(&self, id: &SessionId, name: impl Into<String>) -> Result<(), SessionError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.rename(id, name.into()).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.rename(id, name.into()).await,
+        }
+    }
+
+    /// Ends the session of this id, as [`SessionHandle::close`] does. One that is only saved is not opened for it: what it
+    /// waits with is handed back, what it asks is answered.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::close`].
+    pub async fn close(&self, id: &SessionId) -> Result<(), SessionError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.close(id).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.close(id).await,
+        }
+    }
+
     /// Deletes the saved session of this id, name, or unique beginning of an id, with all that was said in it.
     ///
     /// # Errors
-    /// [`SessionError::Live`] if it was not closed; [`SessionError`] if there is none, or the store fails.
+    /// [`SessionError::Live`] if it was not closed; [`SessionError::Ambiguous`] if several sessions have the name;
+    /// [`SessionError`] if there is none, or the store fails.
     pub async fn delete(&self, what: &str) -> Result<(), SessionError> {
         match &self.0 {
             Place::Local(sessions) => sessions.delete(what).await,

@@ -6,6 +6,7 @@
 
 mod export;
 mod import;
+mod read;
 
 use holdpoint_common::SessionId;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 pub use export::{ExportError, export};
 pub use import::{ImportError, import};
+pub use read::Facts;
 
 /// What the header calls the form.
 const FORMAT: &str = "holdpoint-session";

@@ -20,10 +20,20 @@ pub(crate) struct Caller {
     pub(crate) supplies: Arc<Supplies>,
 }
 
-/// One session of an engine in this process. A session that was unloaded is opened again by use.
+/// What becomes of a session that was unloaded, when it is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unloaded {
+    /// It is opened again, with what its client supplies.
+    Opens,
+    /// It stays so: its client says first what with.
+    Stays,
+}
+
+/// One session of an engine in this process.
 #[derive(Clone)]
 pub(crate) struct LocalSession {
     caller: Caller,
+    unloaded: Unloaded,
     id: SessionId,
     // Shared by the clones of this handle, never with an actor.
     actor: Arc<Mutex<Incarnation>>,
@@ -31,9 +41,9 @@ pub(crate) struct LocalSession {
 }
 
 impl LocalSession {
-    pub(crate) fn new(caller: Caller, live: Live) -> Self {
+    pub(crate) fn new(caller: Caller, unloaded: Unloaded, live: Live) -> Self {
         let Live { id, actor, shown, .. } = live;
-        Self { caller, id, actor: Arc::new(Mutex::new(actor)), shown }
+        Self { caller, unloaded, id, actor: Arc::new(Mutex::new(actor)), shown }
     }
 
     pub(crate) fn id(&self) -> &SessionId {
@@ -120,7 +130,8 @@ impl LocalSession {
         if sent && let Ok(reply) = actor.send(message()).await {
             return Ok(reply);
         }
-        let touch = Touch { id: self.id.clone(), seen: number };
+        let supplies = (self.unloaded == Unloaded::Opens).then(|| Arc::clone(&self.caller.supplies));
+        let touch = Touch { id: self.id.clone(), seen: number, supplies };
         let live = self.caller.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
         *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = live.actor.clone();
         let gone = || SessionError::Gone { session: self.id.clone() };

@@ -7,9 +7,11 @@ use actix::prelude::*;
 use holdpoint_common::api::InboxAsk;
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
 
-use super::{Caller, LocalSession};
+use super::{Caller, LocalSession, Unloaded};
 use crate::error::SessionError;
-use crate::manager::{DeleteSession, Find, GetStore, Imported, List, Look, Manager, Open, Touch};
+use crate::manager::{
+    CloseSession, DeleteSession, Find, GetStore, Imported, List, Look, Manager, Open, RenameSession, Touch,
+};
 use crate::open::OpenSession;
 use crate::store::SessionStore;
 use crate::transfer::{self, ExportError, ImportError};
@@ -40,13 +42,13 @@ impl LocalSessions {
         }
         let open = Open { open: OpenSession { workspace, ..open }, supplies: Arc::clone(&self.0.supplies) };
         let live = self.0.manager.send(open).await.map_err(|_| SessionError::Stopped)??;
-        Ok(LocalSession::new(self.0.clone(), live))
+        Ok(LocalSession::new(self.0.clone(), Unloaded::Opens, live))
     }
 
     pub(crate) async fn get(&self, what: &str) -> Result<LocalSession, SessionError> {
         let find = Find { what: what.to_owned(), supplies: Arc::clone(&self.0.supplies) };
         let live = self.0.manager.send(find).await.map_err(|_| SessionError::Stopped)??;
-        Ok(LocalSession::new(self.0.clone(), live))
+        Ok(LocalSession::new(self.0.clone(), Unloaded::Opens, live))
     }
 
     pub(crate) fn manager(&self) -> &Addr<Manager> {
@@ -98,10 +100,20 @@ impl LocalSessions {
         self.0.manager.send(DeleteSession(what.to_owned())).await.map_err(|_| SessionError::Stopped)?
     }
 
+    pub(crate) async fn rename(&self, id: &SessionId, name: String) -> Result<(), SessionError> {
+        let rename = RenameSession { id: id.clone(), name, by: self.0.who.clone() };
+        self.0.manager.send(rename).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    pub(crate) async fn close(&self, id: &SessionId) -> Result<(), SessionError> {
+        let close = CloseSession { id: id.clone(), by: self.0.who.clone() };
+        self.0.manager.send(close).await.map_err(|_| SessionError::Stopped)?
+    }
+
     pub(crate) async fn reach(&self, id: &SessionId) -> Result<LocalSession, SessionError> {
-        let touch = Touch { id: id.clone(), seen: 0 };
+        let touch = Touch { id: id.clone(), seen: 0, supplies: None };
         let live = self.0.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
-        Ok(LocalSession::new(self.0.clone(), live))
+        Ok(LocalSession::new(self.0.clone(), Unloaded::Stays, live))
     }
 
     pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {

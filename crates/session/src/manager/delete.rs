@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix::prelude::*;
 use holdpoint_common::SessionId;
 
-use super::find::choose;
+use super::find::choose_only;
 use super::room::stopped;
 use super::{Life, Manager};
 use crate::error::SessionError;
@@ -26,7 +26,7 @@ impl Handler<DeleteSession> for Manager {
             drop(mending.lock().await);
             // Held until it is gone, so that nobody opens it meanwhile.
             let _one_at_a_time = room.lock().await;
-            let id = choose(&what, known, &*base.store).await?;
+            let id = choose_only(&what, known, &*base.store).await?;
             manager.send(Forget(id.clone())).await.map_err(stopped)??;
             base.store.delete(&id).await?;
             manager.send(Deleted).await.map_err(stopped)?;

@@ -7,7 +7,7 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Timestamp};
 
 use super::room::stopped;
-use super::start::IsKnown;
+use super::start::Keep;
 use super::{Find, Life, List, Live, Look, Manager, Reach, restore, start};
 use crate::error::SessionError;
 use crate::store::{SavedSession, SessionStore};
@@ -21,7 +21,7 @@ impl Handler<Find> for Manager {
                 if let Some(entry) = self.sessions.get_mut(&id) {
                     entry.closed = false;
                 }
-                return self.reach(id, 0, ctx);
+                return self.reach(id, 0, Some(supplies), ctx);
             }
             known => known,
         };
@@ -30,10 +30,10 @@ impl Handler<Find> for Manager {
         Box::pin(async move {
             drop(mending.lock().await);
             let id = choose(&what, known, &*base.store).await?;
-            if manager.send(IsKnown(id.clone())).await.map_err(stopped)? {
-                return manager.send(Reach { id, seen: 0 }).await.map_err(stopped)?;
+            if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
+                return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped)?;
             }
-            start::load(&manager, &base, &room, id, &supplies).await
+            start::load(&manager, &base, &room, id, supplies).await
         })
     }
 }
@@ -114,6 +114,21 @@ pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -
     match ids.len() {
         0 => Err(SessionError::Unknown { what: what.to_owned() }),
         1 => ids.into_iter().next().ok_or(SessionError::Stopped),
+        _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: ids.into_iter().collect() }),
+    }
+}
+
+/// The same for what can't be undone: a name that several sessions have names none of them.
+pub(super) async fn choose_only(what: &str, known: Known, store: &dyn SessionStore) -> Result<SessionId, SessionError> {
+    let chosen = choose(what, known, store).await?;
+    if chosen.as_str() == what {
+        return Ok(chosen);
+    }
+    let named =
+        store.list().await?.into_iter().filter(|saved| saved.summary.name == what).map(|saved| saved.summary.id);
+    let ids: BTreeSet<_> = named.chain([chosen.clone()]).collect();
+    match ids.len() {
+        1 => Ok(chosen),
         _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: ids.into_iter().collect() }),
     }
 }

@@ -34,7 +34,7 @@ impl Handler<ChangeModel> for Manager {
         Box::pin(async move {
             let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
             let model = catalog.get(&model)?;
-            ask_actor(&manager, &id, &model, &by).await?;
+            ask_actor(&manager, &id, &model, &supplies, &by).await?;
             manager.send(Settle { id, model }).await.map_err(stopped)
         })
     }
@@ -45,10 +45,12 @@ async fn ask_actor(
     manager: &Addr<Manager>,
     id: &SessionId,
     model: &Arc<dyn Model>,
+    supplies: &Arc<Supplies>,
     by: &Who,
 ) -> Result<(), SessionError> {
     for _ in 0..2 {
-        let live = manager.send(Reach { id: id.clone(), seen: 0 }).await.map_err(stopped)??;
+        let live = manager.send(Reach { id: id.clone(), seen: 0, supplies: Some(Arc::clone(supplies)) });
+        let live = live.await.map_err(stopped)??;
         let change = actor::ChangeModel { model: Arc::clone(model), by: by.clone() };
         if let Ok(changed) = live.actor.actor.send(change).await {
             return Ok(changed?);
@@ -70,8 +72,9 @@ impl Handler<Settle> for Manager {
 
     fn handle(&mut self, Settle { id, model }: Settle, _: &mut Self::Context) {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
-        if entry.shown.borrow().settings.model == model.name() {
-            entry.outfit = Arc::new(Outfit { model, ..(*entry.outfit).clone() });
+        let is_its = entry.shown.borrow().settings.model == model.name();
+        if let Some(outfit) = entry.outfit.take_if(|_| is_its) {
+            entry.outfit = Some(Arc::new(Outfit { model, ..(*outfit).clone() }));
         }
     }
 }

@@ -7,7 +7,8 @@ use holdpoint_common::{SessionId, Who, check_name};
 
 use super::names::check_free;
 use super::room::stopped;
-use super::{Manager, Reach};
+use super::saved::Saved;
+use super::{Life, Manager, Reach};
 use crate::actor;
 use crate::error::SessionError;
 use crate::state::Refused;
@@ -34,27 +35,36 @@ impl Handler<RenameSession> for Manager {
         }
         // Taken from here on, so that nobody else is given it meanwhile.
         self.names.insert(name.clone(), id.clone());
-        let (manager, base) = (ctx.address(), Arc::clone(&self.base));
+        let (base, session) = (Arc::clone(&self.base), self.saved(id, ctx));
         Box::pin(async move {
             let renamed = match check_free(&name, &*base.store).await {
-                Ok(()) => ask_actor(&manager, &id, &name, &by).await,
+                Ok(()) => rename_wherever(&session, &name, &by).await,
                 refused => refused,
             };
-            manager.send(Settle { id, name }).await.map_err(stopped)?;
+            let settle = Settle { id: session.id, name };
+            session.manager.send(settle).await.map_err(stopped)?;
             renamed
         })
     }
 }
 
-/// Has the session's actor take the name. One that was unloaded meanwhile is asked again: twice is as good as once.
-async fn ask_actor(manager: &Addr<Manager>, id: &SessionId, name: &str, by: &Who) -> Result<(), SessionError> {
+/// Has the session's actor take the name, or writes it into its log where there is none. One that was unloaded meanwhile
+/// is renamed again: twice is as good as once.
+async fn rename_wherever(session: &Saved, name: &str, by: &Who) -> Result<(), SessionError> {
     for _ in 0..2 {
-        let live = manager.send(Reach { id: id.clone(), seen: 0 }).await.map_err(stopped)??;
+        if let Some(_alone) = session.alone().await? {
+            return session.rename(name.to_owned(), by.clone()).await;
+        }
+        let reach = Reach { id: session.id.clone(), seen: 0, supplies: None };
+        let live = match session.manager.send(reach).await.map_err(stopped)? {
+            Err(SessionError::NotLive { .. }) => continue,
+            live => live?,
+        };
         if let Ok(renamed) = live.actor.actor.send(actor::Rename { name: name.to_owned(), by: by.clone() }).await {
             return Ok(renamed?);
         }
     }
-    Err(SessionError::Gone { session: id.clone() })
+    Err(SessionError::Gone { session: session.id.clone() })
 }
 
 /// A session was given a name, or would not take it: whichever it has now is its own, and no other.
@@ -69,10 +79,12 @@ impl Handler<Settle> for Manager {
     type Result = ();
 
     fn handle(&mut self, Settle { id, name }: Settle, _: &mut Self::Context) {
-        let shown = self.sessions.get(&id).map(|entry| entry.shown.borrow().settings.name.clone());
+        let live = self.sessions.get(&id).filter(|entry| !matches!(entry.life, Life::Saved));
+        let shown = live.map(|entry| entry.shown.borrow().settings.name.clone());
         if let Some(shown) = &shown {
             self.has_name(&id, shown);
         }
+        // One that is only saved takes no name from others.
         if shown.as_ref() != Some(&name) {
             self.free_name(&name, &id);
         }

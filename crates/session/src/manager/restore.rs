@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Event, Hold, Limits, RestoreCause, SessionId, SessionStatus, SessionSummary};
+use holdpoint_common::{Event, Hold, RestoreCause, SessionId, SessionStatus};
 
-use crate::actor::{NUMBERS, now};
+use super::saved::Scribe;
+use crate::actor::NUMBERS;
 use crate::error::SessionError;
 use crate::outfit::Base;
-use crate::state::{Input, Moment, Phase, Refused, State, decide};
+use crate::state::{Input, Phase, Refused, State};
 use crate::store::{Pages, SavedSession, SessionLog, SessionStore};
 
 /// Ends in the log what can't go on: of every session that was not at rest when this program ended.
@@ -32,27 +33,12 @@ pub(super) async fn all(base: &Arc<Base>) {
 
 /// Mends one, and says how many facts that took.
 pub(crate) async fn mend(store: &dyn SessionStore, id: &SessionId) -> Result<usize, SessionError> {
-    let log = store.open(id).await?;
-    // A decision takes few numbers, but how many is not known before.
-    let Found { mut state, draft, mut numbers } = find(id, &*log).await?;
-    let last = state.last();
-    let moment = Moment { now: now(), next: numbers.start, limits: &Limits::default() };
-    // `Restored` is never refused.
-    let Ok(decision) = decide(&state, moment, Input::Restored { cause: RestoreCause::Restart, draft }) else {
-        return Ok(0);
-    };
-    let mut facts = Vec::with_capacity(decision.facts.len());
-    for fact in decision.facts {
-        let (turn, step) = state.place(&fact);
-        let Some(seq) = numbers.next() else { break };
-        let event = Arc::new(Event { seq, at: moment.now, turn, step, body: Body::Fact(fact) });
-        state.apply(&event);
-        facts.push(event);
-    }
-    let count = facts.len();
-    let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) };
-    log.append(last, facts, summary).await?;
-    Ok(count)
+    let mut scribe = Scribe::of(store, id).await?;
+    let draft = std::mem::take(&mut scribe.draft);
+    // Never refused.
+    scribe.take(Input::Restored { cause: RestoreCause::Restart, draft })?;
+    let (_, facts) = scribe.save().await?;
+    Ok(facts)
 }
 
 /// What a log comes to.

@@ -1,6 +1,7 @@
 //! Starting a session's actor: fresh, or rebuilt from its log.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use actix::dev::channel;
@@ -67,8 +68,8 @@ pub(super) async fn open(
     let Some(state) = State::open(&first) else { return Err(damaged()) };
     let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(first.seq, 0, true)) };
     log.append(0, vec![Arc::clone(&first)], summary).await?;
-    enter(manager, &state, outfit, first.at).await?;
-    start(manager, state.id().clone(), 0, state, numbers, log, None).await
+    enter(manager, &state, first.at).await?;
+    start(manager, 0, outfit, log, Origin { state, numbers, restored: None }).await
 }
 
 /// Opens a session that is only in the store: of an earlier process, or closed since.
@@ -77,16 +78,16 @@ pub(super) async fn load(
     base: &Arc<Base>,
     room: &Room,
     id: SessionId,
-    supplies: &Supplies,
+    supplies: Arc<Supplies>,
 ) -> Result<Live, SessionError> {
     // Before it is this one's turn: it may take long, and nobody else is to wait for it.
     let log = base.store.open(&id).await?;
     let mut found = find(&id, &*log).await?;
     let one_at_a_time = room.lock().await;
     // Somebody else may have been faster.
-    if manager.send(IsKnown(id.clone())).await.map_err(stopped)? {
+    if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
         drop(one_at_a_time);
-        return manager.send(Reach { id, seen: 0 }).await.map_err(stopped)?;
+        return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped)?;
     }
     make_room(manager).await?;
     let log = base.store.open(&id).await?;
@@ -95,18 +96,11 @@ pub(super) async fn load(
         found = find(&id, &*log).await?;
     }
     let Found { state, draft, numbers } = found;
-    let settings = Arc::clone(state.settings());
-    let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
-    let model = catalog.get(&settings.model).unwrap_or_else(|error| {
-        // It can be read all the same, and says why it does not go on.
-        Arc::new(Unusable { name: settings.model.clone(), error })
-    });
-    let root = settings.workspace.clone().into();
-    let outfit = Arc::new(base.outfit(model, &settings, root, supplies)?);
-    let opened = state.opened();
+    let outfit = equip(manager, base, &state, &supplies).await?;
     let cause = if matches!(state.phase(), Phase::Closed) { RestoreCause::Unloaded } else { RestoreCause::Restart };
-    enter(manager, &state, outfit, opened).await?;
-    let started = start(manager, id.clone(), 0, state, numbers, log, Some(Restored { cause, draft })).await;
+    enter(manager, &state, state.opened()).await?;
+    let restored = Some(Restored { cause, draft });
+    let started = start(manager, 0, outfit, log, Origin { state, numbers, restored }).await;
     if let Err(error) = &started {
         manager.send(Failed(id, error.clone())).await.map_err(stopped)?;
     }
@@ -114,17 +108,12 @@ pub(super) async fn load(
 }
 
 /// Makes a session known that is about to have an actor.
-async fn enter(
-    manager: &Addr<Manager>,
-    state: &State,
-    outfit: Arc<Outfit>,
-    opened: Timestamp,
-) -> Result<(), SessionError> {
+async fn enter(manager: &Addr<Manager>, state: &State, opened: Timestamp) -> Result<(), SessionError> {
     let (shown, _) = watch::channel(Arc::new(state.snapshot(state.last(), 0, true)));
     let entry = Entry {
         name: state.settings().name.clone(),
         opened,
-        outfit,
+        outfit: None,
         shown,
         touched: 0,
         life: Life::Starting { waiting: Vec::new(), before: None },
@@ -136,18 +125,36 @@ async fn enter(
     manager.send(Enter(state.id().clone(), Box::new(entry))).await.map_err(stopped)
 }
 
-/// Gives a session that has no actor one again: rebuilt from its log.
+/// What a session works with that is opened again.
+async fn equip(
+    manager: &Addr<Manager>,
+    base: &Base,
+    state: &State,
+    supplies: &Supplies,
+) -> Result<Arc<Outfit>, SessionError> {
+    let settings = state.settings();
+    let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
+    let model = catalog.get(&settings.model).unwrap_or_else(|error| {
+        // It can be read all the same, and says why it does not go on.
+        Arc::new(Unusable { name: settings.model.clone(), error })
+    });
+    Ok(Arc::new(base.outfit(model, settings, settings.workspace.clone().into(), supplies)?))
+}
+
+/// Gives a session that has no actor one again: rebuilt from its log, with what it had, if its actor has failed; else
+/// with these supplies.
 pub(super) async fn resume(
     manager: &Addr<Manager>,
     room: &Room,
     id: SessionId,
     seen: u64,
+    supplies: Option<Arc<Supplies>>,
 ) -> Result<Live, SessionError> {
     let _one_at_a_time = room.lock().await;
-    let begun = manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)??;
-    let (base, cause, before) = match begun {
+    let begin = Begin { id: id.clone(), seen, supplied: supplies.is_some() };
+    let (base, cause, outfit, before) = match manager.send(begin).await.map_err(stopped)?? {
         Begun::Live(live) => return Ok(live),
-        Begun::Resume { base, cause, before } => (base, cause, before),
+        Begun::Resume { base, cause, outfit, before } => (base, cause, outfit, before),
     };
     if let Some(mut alive) = before {
         // Nothing of the actor before may run beside the new one; what can't be ended is left.
@@ -160,7 +167,11 @@ pub(super) async fn resume(
         }
         let log = base.store.open(&id).await?;
         let Found { state, draft, numbers } = find(&id, &*log).await?;
-        start(manager, id.clone(), seen, state, numbers, log, Some(Restored { cause, draft })).await
+        let outfit = match outfit {
+            Some(outfit) => outfit,
+            None => equip(manager, &base, &state, &supplies.unwrap_or_default()).await?,
+        };
+        start(manager, seen, outfit, log, Origin { state, numbers, restored: Some(Restored { cause, draft }) }).await
     };
     let resumed = resumed.await;
     if let Err(error) = &resumed {
@@ -169,17 +180,25 @@ pub(super) async fn resume(
     resumed
 }
 
+/// What an actor begins with.
+struct Origin {
+    state: State,
+    numbers: Range<u64>,
+    restored: Option<Restored>,
+}
+
 /// Starts the actor on an arbiter, and watches it.
 async fn start(
     manager: &Addr<Manager>,
-    id: SessionId,
     seen: u64,
-    mut state: State,
-    mut numbers: std::ops::Range<u64>,
+    outfit: Arc<Outfit>,
     log: Arc<dyn SessionLog>,
-    restored: Option<Restored>,
+    origin: Origin,
 ) -> Result<Live, SessionError> {
-    let Place { arbiter, outfit, shown } = manager.send(GetPlace(id.clone())).await.map_err(stopped)??;
+    let Origin { mut state, mut numbers, restored } = origin;
+    let id = state.id().clone();
+    let place = GetPlace { id: id.clone(), outfit: Arc::clone(&outfit) };
+    let Place { arbiter, shown } = manager.send(place).await.map_err(stopped)??;
     let (alive, runs) = mpsc::channel(1);
     take_name(manager, &id, &mut state, &mut numbers, &*log, &shown).await?;
     let parts = Parts { state, numbers, log, shown, outfit, restored, alive };
@@ -207,7 +226,7 @@ async fn take_name(
     manager: &Addr<Manager>,
     id: &SessionId,
     state: &mut State,
-    numbers: &mut std::ops::Range<u64>,
+    numbers: &mut Range<u64>,
     log: &dyn SessionLog,
     shown: &watch::Sender<Arc<Snapshot>>,
 ) -> Result<(), SessionError> {
@@ -240,6 +259,7 @@ impl Handler<Enter> for Manager {
         // One that comes back may find its name taken.
         self.names.entry(entry.name.clone()).or_insert_with(|| id.clone());
         self.sessions.insert(id, Entry { touched, ..*entry });
+        self.forget_unused();
         self.roster.changed();
     }
 }
@@ -250,21 +270,30 @@ impl Handler<Enter> for Manager {
 struct Begin {
     id: SessionId,
     seen: u64,
+    /// Who asks brings along what it has.
+    supplied: bool,
 }
 
 enum Begun {
     /// Someone else has started it meanwhile.
     Live(Live),
     /// It is ours to start, once nothing of the actor before runs any more.
-    Resume { base: Arc<Base>, cause: RestoreCause, before: Option<mpsc::Receiver<()>> },
+    Resume {
+        base: Arc<Base>,
+        cause: RestoreCause,
+        /// What it had when its actor failed.
+        outfit: Option<Arc<Outfit>>,
+        before: Option<mpsc::Receiver<()>>,
+    },
 }
 
 impl Handler<Begin> for Manager {
     type Result = Result<Begun, SessionError>;
 
-    fn handle(&mut self, Begin { id, seen }: Begin, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Begin { id, seen, supplied }: Begin, _: &mut Self::Context) -> Self::Result {
         let Some(entry) = self.sessions.get_mut(&id) else {
-            return Err(SessionError::Unknown { what: id.to_string() });
+            // Forgotten while others were before it.
+            return Err(SessionError::NotLive { session: id });
         };
         let failed = entry.failed.contains(&entry.incarnation);
         let cause = if failed { RestoreCause::Panic } else { RestoreCause::Unloaded };
@@ -274,6 +303,9 @@ impl Handler<Begin> for Manager {
         if entry.closed || self.stopping {
             return Err(if self.stopping { SessionError::Stopped } else { SessionError::Refused(Refused::Closed) });
         }
+        if entry.outfit.is_none() && !supplied {
+            return Err(SessionError::NotLive { session: id });
+        }
         if let Life::Saved = entry.life {
             entry.life = Life::Starting { waiting: Vec::new(), before: None };
             self.names.entry(entry.name.clone()).or_insert(id);
@@ -282,32 +314,35 @@ impl Handler<Begin> for Manager {
             Life::Starting { before, .. } => before.take(),
             Life::Live { .. } | Life::Saved => None,
         };
-        Ok(Begun::Resume { base: Arc::clone(&self.base), cause, before })
+        Ok(Begun::Resume { base: Arc::clone(&self.base), cause, outfit: entry.outfit.clone(), before })
     }
 }
 
-/// Where a session's actor is to be started.
+/// Where a session's actor is to be started that works with this.
 #[derive(Message)]
 #[rtype(result = "Result<Place, SessionError>")]
-struct GetPlace(SessionId);
+struct GetPlace {
+    id: SessionId,
+    outfit: Arc<Outfit>,
+}
 
 struct Place {
     arbiter: actix_rt::ArbiterHandle,
-    outfit: Arc<Outfit>,
     shown: watch::Sender<Arc<Snapshot>>,
 }
 
 impl Handler<GetPlace> for Manager {
     type Result = Result<Place, SessionError>;
 
-    fn handle(&mut self, GetPlace(id): GetPlace, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, GetPlace { id, outfit }: GetPlace, _: &mut Self::Context) -> Self::Result {
         if self.stopping {
             return Err(SessionError::Stopped);
         }
         self.next_arbiter = (self.next_arbiter + 1) % self.arbiters.len().max(1);
         let arbiter = self.arbiters.get(self.next_arbiter).ok_or(SessionError::Stopped)?.handle();
-        let entry = self.sessions.get(&id).ok_or(SessionError::Stopped)?;
-        Ok(Place { arbiter, outfit: Arc::clone(&entry.outfit), shown: entry.shown.clone() })
+        let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
+        entry.outfit = Some(outfit);
+        Ok(Place { arbiter, shown: entry.shown.clone() })
     }
 }
 
@@ -351,6 +386,7 @@ impl Handler<Failed> for Manager {
         self.roster.changed();
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         let name = entry.name.clone();
+        entry.outfit = None;
         if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, Life::Saved) {
             for (_, waits) in waiting {
                 let _ = waits.send(Err(error.clone()));
@@ -360,15 +396,19 @@ impl Handler<Failed> for Manager {
     }
 }
 
-/// Whether the manager knows the session: it is live, or was and can be again.
+/// Keeps the manager from forgetting a session, for as long as what it gives is held; nothing if it knows it not, or no
+/// longer.
 #[derive(Message)]
-#[rtype(result = "bool")]
-pub(super) struct IsKnown(pub(super) SessionId);
+#[rtype(result = "Option<watch::Receiver<Arc<Snapshot>>>")]
+pub(super) struct Keep(pub(super) SessionId);
 
-impl Handler<IsKnown> for Manager {
-    type Result = bool;
+impl Handler<Keep> for Manager {
+    type Result = Option<watch::Receiver<Arc<Snapshot>>>;
 
-    fn handle(&mut self, IsKnown(id): IsKnown, _: &mut Self::Context) -> bool {
-        self.sessions.get_mut(&id).map(|entry| entry.closed = false).is_some()
+    fn handle(&mut self, Keep(id): Keep, _: &mut Self::Context) -> Self::Result {
+        let entry = self.sessions.get_mut(&id)?;
+        // It was asked for anew.
+        entry.closed = false;
+        Some(entry.shown.subscribe())
     }
 }

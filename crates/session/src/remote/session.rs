@@ -112,7 +112,8 @@ impl RemoteSession {
     }
 
     pub(crate) async fn rename(&self, name: String) -> Result<(), SessionError> {
-        self.post("rename", &RenameRequest { name }).await
+        // One that is only saved is renamed as it is.
+        self.connection.post(&self.path("rename"), &RenameRequest { name }).await
     }
 
     pub(crate) async fn change_model(&self, model: String) -> Result<(), SessionError> {

@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdpoint_common::api::{Inbox, InboxAsk, OpenRequest, SessionList};
+use holdpoint_common::api::{Inbox, InboxAsk, OpenRequest, RenameRequest, SessionList};
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
 
 use super::RemoteSession;
@@ -87,6 +87,14 @@ impl RemoteSessions {
 
     pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
         Ok(self.0.get::<Inbox>("/v1/asks").await?.asks)
+    }
+
+    pub(crate) async fn rename(&self, id: &SessionId, name: String) -> Result<(), SessionError> {
+        self.0.post(&format!("/v1/sessions/{id}/rename"), &RenameRequest { name }).await
+    }
+
+    pub(crate) async fn close(&self, id: &SessionId) -> Result<(), SessionError> {
+        self.0.post(&format!("/v1/sessions/{id}/close"), &()).await
     }
 
     pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {

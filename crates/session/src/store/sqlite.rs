@@ -43,6 +43,15 @@ pub struct Sqlite {
     shared: Arc<Shared>,
 }
 
+impl Sqlite {
+    /// The files that it has in a folder, there or not: the database, and what SQLite writes beside it.
+    #[must_use]
+    pub fn files(folder: &Path) -> Vec<PathBuf> {
+        let beside = salvage::LOGS.iter().map(|suffix| folder.join(format!("{FILE}{suffix}")));
+        [folder.join(FILE)].into_iter().chain(beside).collect()
+    }
+}
+
 /// What the store's threads share.
 struct Shared {
     path: PathBuf,

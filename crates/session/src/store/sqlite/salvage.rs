@@ -115,7 +115,7 @@ impl Rebuilt {
 }
 
 /// What SQLite keeps beside a database.
-const LOGS: [&str; 2] = ["-wal", "-shm"];
+pub(super) const LOGS: [&str; 2] = ["-wal", "-shm"];
 
 fn beside(path: &Path, log: &str) -> PathBuf {
     PathBuf::from(format!("{}{log}", path.display()))

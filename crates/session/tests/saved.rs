@@ -1,0 +1,223 @@
+//! Sessions without an actor: renamed, closed and deleted as they are, opened again with what comes from who opens them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+use std::sync::Arc;
+
+use holdpoint_common::{AskCloseCause, CutCause, Event, Fact, Hold, Limits, Outcome, PolicyMode, RestoreCause, Usage};
+use holdpoint_session::state::Refused;
+use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
+use holdpoint_session::testing::{Harness, reply};
+use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A place where only one session can be live.
+fn narrow(folder: &TempDir) -> Harness {
+    let store = Sqlite::open(folder.path()).unwrap();
+    let limits = Limits { max_sessions: 1, ..Limits::default() };
+    Harness::with(|engine| engine.store(store).limits(limits))
+}
+
+/// All facts of a session, as they are on the disk.
+async fn facts(folder: &TempDir, session: &SessionHandle) -> Vec<Arc<Event>> {
+    let log: Arc<dyn SessionLog> = Sqlite::open(folder.path()).unwrap().open(session.id()).await.unwrap();
+    log.read(0..u64::MAX, None).await.unwrap()
+}
+
+fn count(facts: &[Arc<Event>], wanted: impl Fn(&Fact) -> bool) -> usize {
+    facts.iter().filter_map(|event| event.fact()).filter(|fact| wanted(fact)).count()
+}
+
+/// A session that is saved, and another one that takes the only place there is.
+async fn saved_and_busy(harness: &Harness) -> (SessionHandle, SessionHandle) {
+    let saved = harness.open().await;
+    harness.model.then(reply().text("Hello."));
+    saved.prompt("go").await.unwrap();
+    saved.settled().await.unwrap();
+    let busy = harness.open().await;
+    busy.hold().await.unwrap();
+    (saved, busy)
+}
+
+#[tokio::test]
+async fn m_b9_a_saved_session_is_renamed_and_closed_without_a_place_for_it() {
+    let folder = TempDir::new().unwrap();
+    let harness = narrow(&folder);
+    let (saved, busy) = saved_and_busy(&harness).await;
+    let sessions = harness.sessions();
+    assert!(matches!(sessions.get(saved.id().as_str()).await.err().unwrap(), SessionError::TooManySessions { .. }));
+    sessions.rename(saved.id(), "another").await.unwrap();
+    assert_eq!(sessions.look("another").await.unwrap().settings.id, *saved.id());
+    assert_eq!(saved.snapshot().settings.name, "another", "who holds it sees it");
+    let taken = busy.snapshot().settings.name.clone();
+    assert_eq!(sessions.rename(saved.id(), &taken).await.unwrap_err(), SessionError::NameTaken { name: taken });
+    // A saved session keeps no name from others.
+    busy.rename("another").await.unwrap();
+    saved.close().await.unwrap();
+    assert_eq!(saved.close().await.unwrap_err(), SessionError::Refused(Refused::Closed));
+    sessions.rename(saved.id(), "third").await.unwrap();
+    assert_eq!(sessions.look("third").await.unwrap().settings.id, *saved.id(), "a closed one, too");
+    let all = facts(&folder, &saved).await;
+    assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionClosed { .. })), 1);
+    assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionRestored { .. })), 0, "nothing was opened for it");
+    assert_eq!(sessions.list().await.unwrap().iter().filter(|session| session.live).count(), 1);
+    let nobody = "nobody".parse().unwrap();
+    assert!(matches!(sessions.close(&nobody).await.unwrap_err(), SessionError::Unknown { .. }));
+}
+
+#[tokio::test]
+async fn m_b8_closing_what_stands_in_a_log_answers_its_asks_and_hands_its_queue_back() {
+    let folder = TempDir::new().unwrap();
+    let session = {
+        let harness = narrow(&folder);
+        harness.model.then(reply().call("probe", json!({ "deploy": true })));
+        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        events.asked().await;
+        session.prompt("next").await.unwrap();
+        session
+    };
+    let harness = narrow(&folder);
+    assert_eq!(harness.sessions().inbox().await.unwrap().len(), 1, "it stands");
+    let busy = harness.open().await;
+    busy.hold().await.unwrap();
+    harness.sessions().close(session.id()).await.unwrap();
+    assert!(harness.sessions().inbox().await.unwrap().is_empty());
+    let all = facts(&folder, &session).await;
+    let closed = |fact: &Fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::SessionClosed, .. });
+    assert_eq!(count(&all, closed), 1);
+    assert_eq!(count(&all, |fact| matches!(fact, Fact::PromptReturned { text, .. } if text == "next")), 1);
+    let finished = |fact: &Fact| {
+        let Fact::TurnFinished { outcome, cause, receipt, .. } = fact else { return false };
+        *outcome == Outcome::Interrupted && matches!(cause, Some(CutCause::Close { .. })) && receipt.is_some()
+    };
+    assert_eq!(count(&all, finished), 1);
+    assert!(matches!(all.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
+    assert_eq!(harness.sessions().look(session.id().as_str()).await.unwrap().hold, Hold::Off);
+}
+
+/// What a session works with may be large, and is given up with its actor.
+#[tokio::test]
+async fn m_e2_a_session_that_was_unloaded_has_what_comes_from_who_opens_it_again() {
+    let folder = TempDir::new().unwrap();
+    let harness = narrow(&folder);
+    let supplied = |prompt: &str| {
+        let supplies = holdpoint_common::Supplies { system_prompt: Some(prompt.to_owned()), ..Default::default() };
+        harness.sessions().with_supplies(supplies)
+    };
+    let mine = supplied("mine").open(harness.session()).await.unwrap();
+    let unload = || async {
+        let other = harness.open().await;
+        assert!(!harness.sessions().list().await.unwrap().iter().any(|line| line.live && line.id == *mine.id()));
+        other.close().await.unwrap();
+    };
+    let system = async |session: &SessionHandle| {
+        session.prompt("go").await.unwrap();
+        session.settled().await.unwrap();
+        harness.model.requests().pop().unwrap().system.to_string()
+    };
+    unload().await;
+    // One that says not what with has it as it is, which is not at all.
+    let reached = harness.sessions().reach(mine.id()).await.err().unwrap();
+    assert_eq!(reached, SessionError::NotLive { session: mine.id().clone() });
+    let theirs = supplied("theirs").get(mine.id().as_str()).await.unwrap();
+    assert!(system(&theirs).await.contains("theirs"));
+    unload().await;
+    assert!(system(&mine).await.contains("mine"));
+    // Its snapshot is of the session, whoever has opened it again.
+    assert_eq!(theirs.snapshot(), mine.snapshot());
+}
+
+/// A name that several sessions have names none of them where that can't be undone.
+#[tokio::test]
+async fn m_b9_what_is_deleted_is_named_without_doubt() {
+    let harness = Harness::start();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let session = harness.sessions().open(harness.session().name("same")).await.unwrap();
+        session.close().await.unwrap();
+        ids.push(session.id().clone());
+    }
+    ids.sort();
+    let refused = harness.sessions().delete("same").await.unwrap_err();
+    assert_eq!(refused, SessionError::Ambiguous { what: "same".into(), ids: ids.clone() });
+    harness.sessions().delete(ids[0].as_str()).await.unwrap();
+    harness.sessions().delete("same").await.unwrap();
+    assert!(harness.sessions().list().await.unwrap().is_empty());
+}
+
+/// A restart is told of once, by whichever comes first: what ends what was cut, or who opens the session.
+#[tokio::test]
+async fn m_b7_a_restart_is_one_fact() {
+    let folder = TempDir::new().unwrap();
+    let session = {
+        let harness = narrow(&folder);
+        let live = harness.model.then_live();
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        live.text("I begin.");
+        events.until("the text", |event| event.delta().map(|_| ())).await;
+        session.prompt("next").await.unwrap();
+        session
+    };
+    let restarts = |facts: &[Arc<Event>]| {
+        count(facts, |fact| matches!(fact, Fact::SessionRestored { cause: RestoreCause::Restart }))
+    };
+    for _ in 0..2 {
+        let harness = narrow(&folder);
+        harness.sessions().list().await.unwrap();
+        harness.sessions().get(session.id().as_str()).await.unwrap();
+        drop(harness);
+        assert_eq!(restarts(&facts(&folder, &session).await), 1);
+    }
+    // It went on, and the next restart is another one.
+    let harness = narrow(&folder);
+    let again = harness.sessions().get(session.id().as_str()).await.unwrap();
+    harness.model.then(reply().text("Done."));
+    again.release().await.unwrap();
+    again.settled().await.unwrap();
+    drop(harness);
+    let harness = narrow(&folder);
+    harness.sessions().get(session.id().as_str()).await.unwrap();
+    drop(harness);
+    assert_eq!(restarts(&facts(&folder, &session).await), 2);
+}
+
+/// What the step had used that a crash has cut went with the process; what was sent and said is known.
+#[tokio::test]
+async fn m_c4_a_turn_that_a_crash_has_cut_has_used_something() {
+    let folder = TempDir::new().unwrap();
+    let harness = narrow(&folder);
+    let live = harness.model.then_live();
+    harness.probe.does(|_, context| {
+        context.pause(holdpoint_common::PauseKind::Continue, "Look?", None);
+        Ok(holdpoint_tools::ToolOutcome::default())
+    });
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("x".repeat(1000)).await.unwrap();
+    live.text("y".repeat(500));
+    live.call("probe", json!({}));
+    drop(live);
+    events.asked().await;
+    // As a SIGKILL leaves it.
+    let copy = TempDir::new().unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    let again = narrow(&copy);
+    let snapshot = again.sessions().look(session.id().as_str()).await.unwrap();
+    let Usage { input, output, estimated, .. } = snapshot.usage;
+    assert!(input >= 400 && (200..400).contains(&output) && estimated, "{:?}", snapshot.usage);
+    let opened = again.sessions().get(session.id().as_str()).await.unwrap();
+    let mut told = again.watch(&opened).await;
+    let of_turn = |event: &Event| match event.fact() {
+        Some(Fact::TurnFinished { usage, .. }) => Some(*usage),
+        _ => None,
+    };
+    assert_eq!(told.until("the turn's end", of_turn).await, snapshot.usage);
+    drop(opened.attach(AttachFrom::now()).await);
+}
