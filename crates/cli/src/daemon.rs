@@ -43,7 +43,7 @@ pub(crate) use self::stop::stop;
 use self::claim::{Claim, ClaimError};
 use self::host::{About, Host};
 use crate::error::CliError;
-use crate::folders::Folders;
+use crate::folders::{Folders, private};
 use crate::runtime::runtime;
 use crate::web;
 
@@ -64,6 +64,9 @@ pub(crate) struct Options {
 pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&DaemonStatus)) -> Result<(), CliError> {
     let config = folders.config()?;
     folders.make()?;
+    for file in Sqlite::files(folders.data()) {
+        private::check_file(&file)?;
+    }
     let (claim, listeners) = match claim(folders, options)? {
         Some(claimed) => claimed,
         None => return Ok(()),

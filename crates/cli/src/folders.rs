@@ -1,6 +1,6 @@
 //! Where the user's files are.
 
-mod private;
+pub(crate) mod private;
 
 use std::io;
 use std::path::{Path, PathBuf};

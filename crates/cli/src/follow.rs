@@ -4,6 +4,7 @@ pub(crate) mod asked;
 mod human;
 mod iterations;
 pub(crate) mod runs;
+pub(crate) mod saved;
 mod view;
 
 use std::io;

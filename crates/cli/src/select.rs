@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use holdpoint_common::SessionSummary;
+use holdpoint_common::{SessionSummary, Snapshot};
 use holdpoint_session::{AttachFrom, SessionHandle, Sessions};
 
 use crate::daemon::Daemon;
@@ -85,6 +86,23 @@ impl SessionsArg {
             handles.push(sessions.get(what).await?);
         }
         Ok(handles)
+    }
+
+    /// The sessions, as they are: those that are saved stay so.
+    ///
+    /// # Errors
+    /// One can't be found; nothing was done then.
+    pub(crate) async fn look(&self, sessions: &Sessions) -> Result<Vec<Arc<Snapshot>>, CliError> {
+        let mut found = Vec::new();
+        if self.all {
+            for live in sessions.list().await?.into_iter().filter(|session| session.live) {
+                found.push(sessions.look(live.id.as_str()).await?);
+            }
+        }
+        for what in &self.sessions {
+            found.push(sessions.look(what).await?);
+        }
+        Ok(found)
     }
 }
 

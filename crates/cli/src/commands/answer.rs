@@ -88,13 +88,15 @@ pub(crate) fn words(args: &Words, folders: &Folders, ui: &mut Ui) -> Result<i32,
     if args.skip {
         return answer("answer", &args.ask, &|_| Ok(Answer::Cancel), folders, ui);
     }
-    answer("answer", &args.ask, &|ask| reply(ask, &args.answers), folders, ui)
+    // Without the questions there is nothing to be replied, and nothing is: such an answer fits none.
+    let nothing = || Ok(Answer::Reply { answers: Vec::new() });
+    answer("answer", &args.ask, &|ask| ask.map_or_else(nothing, |ask| reply(ask, &args.answers)), folders, ui)
 }
 
 fn answer(
     command: &str,
     args: &AskArg,
-    make: &dyn Fn(&Ask) -> Result<Answer, CliError>,
+    make: &dyn Fn(Option<&Ask>) -> Result<Answer, CliError>,
     folders: &Folders,
     ui: &mut Ui,
 ) -> Result<i32, CliError> {
@@ -104,13 +106,12 @@ fn answer(
             Ok(id) => {
                 let open = sessions.look(id.session.as_str()).await?;
                 let ask = open.asks.iter().find(|ask| ask.id == id);
-                // Of one that is not open any more, the session says what became of it; no answer fits it.
-                let answer = ask.map_or(Ok(Answer::Resume), make)?;
-                (id, answer)
+                // Of one that is not open, the session says what became of it, or that it never was.
+                (id, make(ask)?)
             }
             Err(_) => {
                 let ask = first_of(&args.ask, &sessions).await?;
-                let answer = make(&ask)?;
+                let answer = make(Some(&ask))?;
                 if !agreed(&ask, &answer, ui)? {
                     ui.line(Style::Dim, "not answered")?;
                     ui.flush()?;

@@ -1,6 +1,9 @@
 //! `holdpoint close`
 
+use holdpoint_session::SessionError;
+use holdpoint_session::state::Refused;
 use holdpoint_tools::shown::prose_line;
+use serde_json::json;
 
 use crate::error::CliError;
 use crate::folders::Folders;
@@ -16,14 +19,26 @@ use crate::ui::Ui;
 pub(crate) struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
+
+    /// Prints what came of it as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = sessions(folders, "close").await?;
-        for session in args.sessions.get(&sessions).await? {
-            session.close().await?;
-            ui.print(&format!("{}: closed\n", prose_line(&session.snapshot().settings.name)))?;
+        for session in args.sessions.look(&sessions).await? {
+            let settings = &session.settings;
+            let what = match sessions.close(&settings.id).await {
+                Ok(()) => "closed",
+                Err(SessionError::Refused(Refused::Closed)) => "was closed already",
+                Err(error) => return Err(error.into()),
+            };
+            match args.json {
+                true => ui.json(&json!({ "session": settings.id, "what": what }))?,
+                false => ui.print(&format!("{}: {what}\n", prose_line(&settings.name)))?,
+            }
         }
         Ok(0)
     })

@@ -10,7 +10,7 @@ use crate::daemon::{self, Daemon, Options};
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
-use crate::ui::Ui;
+use crate::ui::{Style, Ui};
 
 /// Runs the daemon here, in the foreground; or starts it in the background, or stops it
 ///
@@ -40,11 +40,19 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Starts the daemon in the background, unless one runs
-    Start,
+    Start(Start),
     /// Stops the daemon and waits until it is gone: turns are interrupted, sessions stay saved
     Stop,
     /// Stops the daemon, if one runs, and starts this program's
-    Restart,
+    Restart(Start),
+}
+
+#[derive(Debug, clap::Args)]
+struct Start {
+    /// It stops after so long without work and clients, for example 30m; without it, never. One that runs already
+    /// stays as it is
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    idle_stop: Option<Duration>,
 }
 
 impl Args {
@@ -55,14 +63,14 @@ impl Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    match args.what {
+    match &args.what {
         Some(What::Stop) => runtime()?.block_on(stop(folders, ui))?,
-        Some(What::Start) => runtime()?.block_on(start(folders, ui))?,
-        Some(What::Restart) => runtime()?.block_on(async {
+        Some(What::Start(how)) => runtime()?.block_on(start(how, folders, ui))?,
+        Some(What::Restart(how)) => runtime()?.block_on(async {
             stop(folders, ui).await?;
-            start(folders, ui).await
+            start(how, folders, ui).await
         })?,
-        None if args.detached => detached(folders)?,
+        None if args.detached => detached(args, folders)?,
         None => {
             daemon::run(folders, &Options { patient: false, idle_stop: args.idle_stop }, |status| {
                 // If nobody reads it, it serves all the same.
@@ -73,9 +81,14 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     Ok(0)
 }
 
-async fn start(folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
-    let daemon = Daemon::connect_or_start(folders).await?;
-    Ok(ui.print(&serves(&daemon.status))?)
+async fn start(how: &Start, folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
+    let daemon = Daemon::connect_or_start_with(folders, how.idle_stop).await?;
+    ui.print(&serves(&daemon.status))?;
+    if how.idle_stop.is_some_and(|idle| daemon.status.idle_stop_s != Some(idle.as_secs())) {
+        ui.line(Style::Warning, "it ran already: --idle-stop changes nothing about it")?;
+        ui.flush()?;
+    }
+    Ok(())
 }
 
 async fn stop(folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
@@ -97,10 +110,10 @@ fn serves(status: &DaemonStatus) -> String {
 }
 
 /// As started by another command.
-fn detached(folders: &Folders) -> Result<(), CliError> {
+fn detached(args: &Args, folders: &Folders) -> Result<(), CliError> {
     daemon::detach();
     let mut told = false;
-    let ran = daemon::run(folders, &Options { patient: true, idle_stop: None }, |_| {
+    let ran = daemon::run(folders, &Options { patient: true, idle_stop: args.idle_stop }, |_| {
         told = true;
         // If they can't be told, they see it by the socket.
         let _ = daemon::announce(Ok(()));

@@ -35,10 +35,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let name = prose_line(&session.snapshot().settings.name).into_owned();
             let found = session.interrupt(None).await?;
             let (what, end) = match found {
-                Interruption::NotRunning => ("nothing was running", None),
-                Interruption::RunEnded => ("the run is over", None),
-                Interruption::Interrupting(_) if args.no_wait => ("interrupting", None),
-                Interruption::Interrupting(turn) => ("Agent interrupted", Some(turn.end().await?)),
+                Interruption::NotRunning => (nothing_ran(session.snapshot().queue.len()), None),
+                Interruption::RunEnded => ("the run is over".to_owned(), None),
+                Interruption::Interrupting(_) if args.no_wait => ("interrupting".to_owned(), None),
+                Interruption::Interrupting(turn) => ("Agent interrupted".to_owned(), Some(turn.end().await?)),
             };
             if args.json {
                 ui.json(&json!({ "session": session.id(), "what": what, "end": end }))?;
@@ -49,4 +49,13 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         }
         Ok(0)
     })
+}
+
+/// That there was nothing to interrupt. What waits behind a hold is left as it is.
+fn nothing_ran(waiting: usize) -> String {
+    match waiting {
+        0 => "nothing was running".to_owned(),
+        1 => "nothing was running; the prompt that waits is kept until it is released".to_owned(),
+        many => format!("nothing was running; the {many} prompts that wait are kept until it is released"),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::folders::Folders;
-use crate::follow::{Followed, Follower, View};
+use crate::follow::{Followed, Follower, View, saved};
 use crate::runtime::runtime;
 use crate::select::StreamArgs;
 use crate::sessions::sessions;
@@ -11,7 +11,7 @@ use crate::ui::Ui;
 
 /// Prints what a session has done, and with `-f` what it does
 ///
-/// It answers nothing. Ctrl+C leaves: the session goes on.
+/// It answers nothing. Ctrl+C leaves: the session goes on. A saved session stays saved, but for `-f`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -26,8 +26,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let leaving = signals::watch(Signalled::Detaches, None)
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
     runtime()?.block_on(async {
-        let session = sessions(folders, "logs").await?.get(args.stream.session()).await?;
+        let sessions = sessions(folders, "logs").await?;
         let view = View::transcript(args.stream.json, false);
+        if !args.follow {
+            let id = sessions.look(args.stream.session()).await?.settings.id.clone();
+            if sessions.list().await?.iter().any(|session| session.id == id && !session.live) {
+                return saved::show(&sessions, &id, args.stream.from(), &leaving, view, ui).await.map(|()| 0);
+            }
+        }
+        let session = sessions.get(args.stream.session()).await?;
         let followed = Followed { session, from: args.stream.from(), daemon: Some(folders) };
         let follower = Follower::attach(followed, None, leaving, view, ui).await?;
         match args.follow {

@@ -1,5 +1,7 @@
 //! `holdpoint rename`
 
+use serde_json::json;
+
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
@@ -16,15 +18,23 @@ pub(crate) struct Args {
     /// The new name
     #[arg(value_name = "NAME")]
     name: String,
+
+    /// Prints what came of it as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let renamed = async {
-        let session = sessions(folders, "rename").await?.get(&args.session.session).await?;
-        session.rename(&args.name).await?;
-        Ok::<_, CliError>(())
+        let sessions = sessions(folders, "rename").await?;
+        let id = sessions.look(&args.session.session).await?.settings.id.clone();
+        sessions.rename(&id, &args.name).await?;
+        Ok::<_, CliError>(id)
     };
-    runtime()?.block_on(renamed)?;
-    ui.print("renamed\n")?;
+    let id = runtime()?.block_on(renamed)?;
+    match args.json {
+        true => ui.json(&json!({ "session": id, "name": args.name }))?,
+        false => ui.print("renamed\n")?,
+    }
     Ok(0)
 }

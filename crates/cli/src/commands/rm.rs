@@ -1,23 +1,26 @@
 //! `holdpoint rm`
 
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use clap_complete::engine::ArgValueCompleter;
-use holdpoint_common::Timestamp;
+use holdpoint_common::{SessionId, Timestamp};
 use holdpoint_tools::shown::prose_line;
+use serde_json::json;
 
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::complete_session;
 use crate::sessions::sessions;
-use crate::ui::Ui;
+use crate::ui::{Style, Ui};
 
 /// Deletes saved sessions, with all that was said in them
 ///
-/// A live one has to be closed first.
+/// A live one has to be closed first. One that waits for an answer is kept, and a name that several sessions have
+/// names none of them.
 #[derive(Debug, clap::Args)]
-#[group(required = true)]
+#[group(id = "which", required = true, args = ["sessions", "older_than"])]
 pub(crate) struct Args {
     /// The sessions: their ids, the beginnings of them, or their names
     #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session), conflicts_with = "older_than")]
@@ -26,25 +29,52 @@ pub(crate) struct Args {
     /// All saved sessions in which nothing has happened for so long: 30d, 12h, ...
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     older_than: Option<Duration>,
+
+    /// Also those that wait for an answer
+    #[arg(long)]
+    force: bool,
+
+    /// Prints what came of it as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = sessions(folders, "rm").await?;
-        let mut doomed = args.sessions.clone();
-        if let Some(older) = args.older_than {
-            let now = Timestamp::from(SystemTime::now());
-            let old = sessions.list().await?.into_iter().filter(|session| !session.live);
-            doomed
-                .extend(old.filter(|session| now.since(session.since) >= older).map(|session| session.id.to_string()));
-        }
-        for what in &doomed {
+        for what in &args.sessions {
+            let session = sessions.look(what).await?;
+            if let Some(ask) = session.asks.first().filter(|_| !args.force) {
+                let what = format!("session {} waits for an answer (ask {})", session.settings.id, ask.id);
+                return Err(CliError::failed(what).hint("answer it, or delete it all the same with --force"));
+            }
             sessions.delete(what).await?;
-            ui.print(&format!("{}: deleted\n", prose_line(what)))?;
+            deleted(&session.settings.id, what, args, ui)?;
         }
-        if doomed.is_empty() {
+        let Some(older) = args.older_than else { return Ok(0) };
+        let now = Timestamp::from(SystemTime::now());
+        let mut old = sessions.list().await?;
+        old.retain(|session| !session.live && now.since(session.since) >= older);
+        for session in &old {
+            if let Some(ask) = session.waits_for.as_ref().filter(|_| !args.force) {
+                ui.line(Style::Warning, &format!("{}: kept, it waits for an answer (ask {})", session.id, ask.id))?;
+                continue;
+            }
+            sessions.delete(session.id.as_str()).await?;
+            deleted(&session.id, session.id.as_str(), args, ui)?;
+        }
+        if old.is_empty() && !args.json {
             ui.print("Nothing is that old.\n")?;
         }
+        ui.flush()?;
         Ok(0)
     })
+}
+
+/// Tells of a session that is no more, which was named so.
+fn deleted(id: &SessionId, named: &str, args: &Args, ui: &mut Ui) -> io::Result<()> {
+    match args.json {
+        true => ui.json(&json!({ "session": id, "what": "deleted" })),
+        false => ui.print(&format!("{}: deleted\n", prose_line(named))),
+    }
 }

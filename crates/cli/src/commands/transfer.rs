@@ -2,16 +2,19 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use holdpoint_common::SessionSettings;
 use holdpoint_session::transfer::{ExportError, ImportError};
+use holdpoint_tools::shown::prose_line;
+use serde_json::json;
 
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::SessionArg;
 use crate::sessions::sessions;
-use crate::ui::Ui;
+use crate::ui::{Style, Ui};
 
 /// Writes a session out as JSON lines: all that is saved of it, live or not
 #[derive(Debug, clap::Args)]
@@ -26,12 +29,16 @@ pub(crate) struct Export {
 
 /// Takes a session in that was written out, here or elsewhere, and prints its id
 ///
-/// It has its own id, unless there is one of that id already. Nothing of it runs.
+/// It has its own id, unless there is one of that id already. Nothing of it runs. Whatever it was allowed, here it asks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
     /// The file; `-` reads standard input
     #[arg(value_name = "FILE | -")]
     file: PathBuf,
+
+    /// Prints what came of it as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
@@ -68,14 +75,24 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
         Some("-") => io::stdin().lock().read_to_end(&mut text).map_err(unreadable)?,
         _ => File::open(&args.file).and_then(|mut file| file.read_to_end(&mut text)).map_err(unreadable)?,
     };
-    let imported = runtime()?.block_on(async {
+    let session = runtime()?.block_on(async {
         let sessions = sessions(folders, "import").await?;
-        Ok::<_, CliError>(sessions.import(&mut text.as_slice()).await)
-    });
-    let id = imported?.map_err(|error| match error {
-        ImportError::Session(error) => error.into(),
-        error => CliError::failed(error),
+        let imported = sessions.import(&mut text.as_slice()).await.map_err(|error| match error {
+            ImportError::Session(error) => error.into(),
+            error => CliError::failed(error),
+        });
+        Ok::<_, CliError>(sessions.look(imported?.as_str()).await?)
     })?;
-    ui.print(&format!("{id}\n"))?;
+    let SessionSettings { id, workspace, .. } = &*session.settings;
+    let there = Path::new(workspace).is_dir();
+    match args.json {
+        true => ui.json(&json!({ "session": id, "workspace": workspace, "workspaceMissing": !there }))?,
+        false => ui.print(&format!("{id}\n"))?,
+    }
+    if !there {
+        let what = format!("its folder {} is not there: its tools fail until it is", prose_line(workspace));
+        ui.line(Style::Warning, &what)?;
+        ui.flush()?;
+    }
     Ok(0)
 }

@@ -1,12 +1,16 @@
 //! `holdpoint wait`
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use holdpoint_common::Snapshot;
-use holdpoint_session::{AttachFrom, SessionHandle};
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::{SessionId, Snapshot};
+use holdpoint_session::{SessionError, Sessions};
 use holdpoint_tools::shown::prose_line;
+use serde_json::json;
 
+use crate::daemon::Daemon;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
@@ -17,14 +21,23 @@ use crate::ui::Ui;
 /// The time was up.
 const TIMED_OUT: i32 = 124;
 
+/// How often news that break off at once are asked for again.
+const BREAKS: u32 = 5;
+
+/// How long after a daemon was stopped the next one may come, as `holdpoint daemon restart` starts it.
+const RESTART: Duration = Duration::from_secs(5);
+
+/// How often it is looked for then: nobody tells that it is there.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// Waits until a session is idle, or asks
 ///
-/// Without `--for`, for either.
+/// Without `--for`, for either. A saved session stays saved; a daemon that is started again is waited with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
   0    it is so; the status is printed
-  1    the session was closed meanwhile, or the daemon failed
+  1    the session was closed or deleted meanwhile, the daemon was stopped, or it failed
   124  the time was up")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -37,6 +50,10 @@ pub(crate) struct Args {
     /// Waits no longer than this: 30s, 10m, ...
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
+
+    /// Prints what came of it as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -49,31 +66,107 @@ enum What {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
-        let session = sessions(folders, "wait").await?.get(&args.session.session).await?;
-        let waits = wait(&session, args.what);
+        let mut last = sessions(folders, "wait").await?.look(&args.session.session).await?;
+        let waits = wait(folders, args.what, &mut last);
         let seen = match args.timeout {
-            Some(timeout) => tokio::time::timeout(timeout, waits).await.unwrap_or(Ok(false))?,
-            None => waits.await?,
+            Some(timeout) => tokio::time::timeout(timeout, waits).await.ok().transpose()?.is_some(),
+            None => waits.await.map(|()| true)?,
         };
-        let snapshot = session.snapshot();
-        let ask = snapshot.asks.first().map(|ask| format!(" (ask {})", ask.id)).unwrap_or_default();
-        ui.print(&format!("{}: {}{ask}\n", prose_line(&snapshot.settings.name), snapshot.status))?;
+        let ask = last.asks.first().map(|ask| &ask.id);
+        if args.json {
+            let (session, status) = (&last.settings.id, last.status);
+            ui.json(&json!({ "session": session, "status": status, "ask": ask, "timedOut": !seen }))?;
+        } else {
+            let ask = ask.map(|ask| format!(" (ask {ask})")).unwrap_or_default();
+            ui.print(&format!("{}: {}{ask}\n", prose_line(&last.settings.name), last.status))?;
+        }
         Ok(if seen { 0 } else { TIMED_OUT })
     })
 }
 
-/// Waits until it is so.
-async fn wait(session: &SessionHandle, what: Option<What>) -> Result<bool, CliError> {
-    let is_so = |snapshot: &Snapshot| {
-        let idle = snapshot.turn.is_none() && snapshot.run.is_none() && snapshot.queue.is_empty();
-        let asks = !snapshot.asks.is_empty();
-        asks && what != Some(What::Idle) || idle && what != Some(What::Ask)
-    };
-    let mut events = session.attach(AttachFrom::now()).await?;
-    while !is_so(&session.snapshot()) {
-        if events.next().await.is_none() {
-            events = session.attach(AttachFrom::now()).await?;
+/// How a watch ended.
+enum Watched {
+    /// It is so.
+    So,
+    /// The daemon was told to stop.
+    Stopped,
+    /// The connection to the daemon broke.
+    Broke,
+}
+
+/// Waits until it is so. `last` is what the session was when it was last looked at.
+async fn wait(folders: &Folders, what: Option<What>, last: &mut Arc<Snapshot>) -> Result<(), CliError> {
+    let mut breaks = 0;
+    loop {
+        let sessions = sessions(folders, "wait").await?;
+        match watch(&sessions, what, last, &mut breaks).await {
+            Ok(Watched::So) => return Ok(()),
+            Ok(Watched::Stopped) => next_daemon(folders).await?,
+            Ok(Watched::Broke) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
+                breaks += 1;
+                if breaks > BREAKS {
+                    return Err(CliError::failed("what becomes of sessions can't be watched: the connection breaks"));
+                }
+            }
+            Err(error) => return Err(error.into()),
         }
     }
-    Ok(true)
+}
+
+/// The same, for as long as one daemon lives. Nothing is attached for it, so that nothing is opened.
+async fn watch(
+    sessions: &Sessions,
+    what: Option<What>,
+    last: &mut Arc<Snapshot>,
+    breaks: &mut u32,
+) -> Result<Watched, SessionError> {
+    let id = last.settings.id.clone();
+    // Begun before it is looked at, so that nothing is missed between.
+    let mut news = sessions.watch().await?;
+    let mut was_live = false;
+    loop {
+        *last = sessions.look(id.as_str()).await?;
+        if is_so(last, what) {
+            return Ok(Watched::So);
+        }
+        let is_live = loop {
+            match news.next().await {
+                Some(SessionNews::Session(session)) if session.id == id => break session.live,
+                Some(SessionNews::Deleted(deleted)) if deleted == id => return Err(unknown(id)),
+                Some(_) => {}
+                None if news.has_stopped() => return Ok(Watched::Stopped),
+                None => return Ok(Watched::Broke),
+            }
+        };
+        *breaks = 0;
+        if was_live && !is_live {
+            // Closed, or unloaded: nothing happens there any more.
+            *last = sessions.look(id.as_str()).await?;
+            return if is_so(last, what) { Ok(Watched::So) } else { Err(SessionError::NotLive { session: id }) };
+        }
+        was_live = is_live;
+    }
+}
+
+fn is_so(session: &Snapshot, what: Option<What>) -> bool {
+    let idle = session.turn.is_none() && session.run.is_none() && session.queue.is_empty();
+    let asks = !session.asks.is_empty();
+    asks && what != Some(What::Idle) || idle && what != Some(What::Ask)
+}
+
+fn unknown(id: SessionId) -> SessionError {
+    SessionError::Unknown { what: id.to_string() }
+}
+
+/// Waits until there is another daemon. One that was stopped is left so.
+async fn next_daemon(folders: &Folders) -> Result<(), CliError> {
+    let by = Instant::now() + RESTART;
+    while Instant::now() < by {
+        // One that is about to begin or to end may not answer.
+        if let Ok(Some(_)) = Daemon::find(folders).await {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Err(CliError::failed("the daemon was stopped").hint("`holdpoint wait` starts it, and waits on"))
 }

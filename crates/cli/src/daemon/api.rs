@@ -53,11 +53,12 @@ fn resources() -> Vec<Resource> {
         Resource::at("/sessions/{id}/release").post("Lets a session go on.", turns::release),
         Resource::at("/sessions/{id}/toggle")
             .post("Holds or releases: the other of what the client was showing.", turns::toggle),
-        Resource::at("/sessions/{id}/rename").post("Calls a session something else.", sessions::rename),
+        Resource::at("/sessions/{id}/rename")
+            .post("Calls a session something else. A saved one stays saved.", sessions::rename),
         Resource::at("/sessions/{id}/model").post("Gives a session another model.", sessions::change_model),
         Resource::at("/sessions/{id}/debug")
             .post("Has a session logged at debug level, or not any more.", sessions::change_debug),
-        Resource::at("/sessions/{id}/close").post("Ends a session. It stays saved.", sessions::close),
+        Resource::at("/sessions/{id}/close").post("Ends a session, live or not. It stays saved.", sessions::close),
     ]
 }
 

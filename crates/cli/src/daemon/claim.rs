@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use rustix::process::umask;
 use thiserror::Error;
 
 use crate::error::CliError;
-use crate::folders::Folders;
+use crate::folders::{Folders, private};
 
 /// The lock, in the data folder: two daemons that share sessions are the fault it is against, wherever their sockets
 /// are.
@@ -135,16 +135,14 @@ pub(super) fn is_served(folders: &Folders) -> Result<bool, CliError> {
 fn lock(path: &Path) -> Result<File, ClaimError> {
     let failed = |error| failed(path, error);
     loop {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(path).map_err(failed)?;
+        let file = private::open(path, OpenOptions::new().read(true).write(true))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(ClaimError::Held { pid: holder(path) }),
             Err(error) => return Err(failed(error.into()).into()),
         }
         // What was locked may have been removed meanwhile, and another file be in its place.
-        let (held, there) = (file.metadata().map_err(failed)?, fs::metadata(path));
+        let (held, there) = (file.metadata().map_err(failed)?, fs::symlink_metadata(path));
         if there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
             return Ok(file);
         }

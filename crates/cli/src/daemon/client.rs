@@ -52,13 +52,18 @@ impl Daemon {
     /// # Errors
     /// It can't be reached or started, speaks another version, or keeps its sessions elsewhere.
     pub(crate) async fn connect_or_start(folders: &Folders) -> Result<Self, CliError> {
+        Self::connect_or_start_with(folders, None).await
+    }
+
+    /// The same; one that is started stops when idle for so long, if that is given.
+    pub(crate) async fn connect_or_start_with(folders: &Folders, idle: Option<Duration>) -> Result<Self, CliError> {
         for _ in 0..TRIES {
             if let Some(daemon) = Self::find(folders).await? {
                 daemon.check(folders)?;
                 return Ok(daemon);
             }
             // Nothing else waits on this thread.
-            start::start(folders)?;
+            start::start(folders, idle)?;
         }
         Err(CliError::failed("the daemon ends as soon as it is started")
             .hint(format!("its log is in {}", folders.logs().display())))

@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use holdpoint_tools::secrets::mask;
@@ -11,6 +10,7 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGua
 use tracing_subscriber::EnvFilter;
 
 use crate::error::CliError;
+use crate::folders::private;
 
 /// What is logged where nobody says otherwise.
 const LEVELS: &str = "warn,holdpoint=info,holdpoint_session=info,holdpoint_tools=info";
@@ -45,8 +45,7 @@ pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliE
     // rig writes down whole answers of models: their words and what tools are called with are never logged.
     let levels = levels.add_directive(SILENT.parse().map_err(CliError::failed)?);
     let path = folder.join("daemon.log");
-    let rolling =
-        Rolling::open(&path, FILE_SIZE).map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?;
+    let rolling = Rolling::open(&path, FILE_SIZE)?;
     let builder = NonBlockingBuilder::default().buffered_lines_limit(WAITING).thread_name("holdpoint-log");
     let (writer, guard) = builder.finish(rolling);
     let lost = writer.error_counter();
@@ -79,9 +78,9 @@ struct Rolling {
 }
 
 impl Rolling {
-    fn open(path: &Path, most: u64) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
-        let size = file.metadata()?.len();
+    fn open(path: &Path, most: u64) -> Result<Self, CliError> {
+        let file = private::open(path, OpenOptions::new().append(true))?;
+        let size = file.metadata().map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?.len();
         Ok(Self { path: path.to_owned(), file, size, most })
     }
 
@@ -97,7 +96,7 @@ impl Rolling {
                 _ => {}
             }
         }
-        *self = Self::open(&self.path, self.most)?;
+        *self = Self::open(&self.path, self.most).map_err(io::Error::other)?;
         Ok(())
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +13,7 @@ use rustix::stdio::dup2_stdout;
 
 use super::claim;
 use crate::error::CliError;
-use crate::folders::Folders;
+use crate::folders::{Folders, private};
 
 /// How long one daemon may take to stop and the next one to start.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
@@ -44,7 +43,7 @@ const ENVIRONMENT: [&str; 7] = [
 ///
 /// # Errors
 /// Whatever keeps it from serving, in its own words.
-pub(super) fn start(folders: &Folders) -> Result<(), CliError> {
+pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<(), CliError> {
     folders.sockets()?;
     folders.make()?;
     let _turn = turn(&folders.data().join(LOCK))?;
@@ -53,7 +52,8 @@ pub(super) fn start(folders: &Folders) -> Result<(), CliError> {
     }
     // What was opened by whoever called us, and left open to us (`exec 9> lock` in a shell), is not the daemon's.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
-    let mut daemon = command(folders).spawn().map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
+    let mut daemon =
+        command(folders, idle_stop).spawn().map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
     let mut said = String::new();
     if let Some(words) = daemon.stdout.take() {
         // Nothing was said is told below.
@@ -71,11 +71,14 @@ pub(super) fn start(folders: &Folders) -> Result<(), CliError> {
 }
 
 /// This program as a daemon, with nothing of ours but where things are.
-fn command(folders: &Folders) -> Command {
+fn command(folders: &Folders, idle_stop: Option<Duration>) -> Command {
     let mut command = Command::new(this_program());
     command.arg0("holdpoint").args(["daemon", "--detached"]);
     if let Some(dir) = folders.state_dir() {
         command.arg("--state-dir").arg(dir);
+    }
+    if let Some(idle) = idle_stop {
+        command.arg("--idle-stop").arg(humantime::format_duration(idle).to_string());
     }
     command.env_clear().current_dir("/");
     command.envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
@@ -94,7 +97,7 @@ fn this_program() -> std::path::PathBuf {
 /// Our turn to start one, for as long as the file is kept.
 fn turn(path: &Path) -> Result<std::fs::File, CliError> {
     let failed = |error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
+    let file = private::open(path, OpenOptions::new().write(true))?;
     // There is no lock with a time limit: if it runs out, the thread gives the lock back whenever it gets it.
     let (locked, ours) = mpsc::sync_channel(1);
     let wait = move || {

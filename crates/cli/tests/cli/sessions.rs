@@ -1,14 +1,49 @@
 //! Sessions that outlive the command that opened them: opened, listed, asked, answered, held, left, and come back to.
 
+use std::io::Read;
+use std::process::Child;
+
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::world::{Ran, World};
 
+/// A command that starts a daemon where it finds none: it ends before its world does, also when a test fails.
+struct Follower(Child);
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl World {
+    fn follower(&self, args: &[&str]) -> Follower {
+        Follower(self.command(args).spawn().unwrap())
+    }
+
+    /// Waits until this one watches.
+    fn wait_watched(&self, by: &Follower) {
+        let log = self.path("data/holdpoint/logs/daemon.log");
+        let pid = format!("pid {} client=\"wait\"", by.0.id());
+        let watches = |line: &str| line.contains(": watch peer=") && line.contains(&pid);
+        while !std::fs::read_to_string(&log).unwrap().lines().any(watches) {
+            std::thread::yield_now();
+        }
+    }
+
     /// What a command prints as JSON.
     #[track_caller]
     fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.run(args).code(0).out).unwrap()
+        self.json_of(0, args)
+    }
+
+    /// The same, with another exit code.
+    #[track_caller]
+    fn json_of(&self, code: i32, args: &[&str]) -> Value {
+        serde_json::from_str(&self.run(args).code(code).out).unwrap()
     }
 
     /// Opens a session that plays a script, and returns its id.
@@ -177,9 +212,9 @@ fn m_b7_m_a11_a_daemon_that_is_killed_loses_nothing() {
 fn m_b10_ctrl_c_in_attach_and_logs_detaches() {
     for command in [&["attach"][..], &["logs", "-f"]] {
         let world = World::new();
-        let id = world.open(&["--policy", "all"], "shell: echo up; read line < go; echo $line");
         let fifo = std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap();
         assert!(fifo.success());
+        let id = world.open(&["--policy", "all"], "shell: echo up; read line < go; echo $line");
         let mut child = world.command(&[command, &["--json", &id]].concat()).spawn().unwrap();
         let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
         assert!(lines.any(|line| line.unwrap().contains("turnStarted")));
@@ -345,4 +380,152 @@ fn m_b4_logs_tell_what_was_said_by_whom() {
     let err = world.run(&["logs", &id]).code(0).err;
     let at = |words: &str| err.find(words).unwrap_or_else(|| panic!("{words}: {err}"));
     assert!(at("> say Hello.") < at("> say Bye.") && err.matches("done: 1 step,").count() == 2, "{err}");
+}
+
+/// A saved session is left so by what does not need it live, though there were no place for it.
+#[test]
+fn m_b9_saved_sessions_are_read_renamed_closed_and_waited_for_as_they_are() {
+    let world = World::new();
+    world.config("[limits]\nmax_sessions = 1\n");
+    let id = world.open(&["--name", "old"], "say Hello.\nshell: touch made");
+    let ask = world.ask("old");
+    world.run(&["deny", &ask]).code(0);
+    world.idle("old");
+    world.run(&["close", "old"]).code(0);
+    let other = world.open(&["--name", "busy"], "shell: touch made");
+    world.ask(&other);
+    assert!(world.run(&["attach", "--plain", "old"]).code(1).err.contains("1 sessions are live, the limit"));
+    let logs = world.run(&["logs", "old"]).code(0);
+    assert!(logs.out.contains("Hello.") && logs.err.contains("done: "), "{logs:#?}");
+    let lines = |args: &[&str]| world.run(&[&["logs", "old", "--json"], args].concat()).code(0).out;
+    let all = lines(&[]);
+    assert!(all.lines().next().unwrap().contains("sessionOpened") && all.contains("sessionClosed"), "{all}");
+    let newest = lines(&["--limit", "2"]);
+    assert!(all.ends_with(&newest) && newest.lines().count() == 2, "{newest}");
+    let third: Value = serde_json::from_str(all.lines().nth(2).unwrap()).unwrap();
+    assert_eq!(lines(&["--after", &third["seq"].to_string()]).lines().count(), all.lines().count() - 3);
+    assert!(world.run(&["wait", "old"]).code(0).out.contains("old: idle"));
+    let renamed = world.json(&["rename", "old", "older", "--json"]);
+    assert_eq!(renamed, serde_json::json!({ "session": id, "name": "older" }));
+    assert!(world.run(&["close", "older"]).code(0).out.contains("was closed already"));
+    let list = world.json(&["list", "--json"]);
+    assert_eq!(
+        (list["sessions"][1]["name"].as_str(), list["sessions"][1]["live"].as_bool()),
+        (Some("older"), Some(false))
+    );
+}
+
+#[test]
+fn m_b9_what_is_deleted_is_meant() {
+    let world = World::new();
+    let asks = world.open(&["--name", "same"], "shell: touch made");
+    let ask = world.ask(&asks);
+    world.run(&["rm", "same"]).code(1);
+    world.run(&["daemon", "stop"]).code(0);
+    // It waits for an answer still.
+    let kept = world.run(&["rm", "same"]).code(1).err;
+    assert!(kept.contains(&ask) && kept.contains("hint: answer it"), "{kept}");
+    let old = world.run(&["rm", "--older-than", "0s"]).code(0);
+    assert!(old.err.contains(&format!("{asks}: kept")) && old.out.is_empty(), "{old:#?}");
+    let other = world.open(&["--name", "same"], "say Hi.");
+    world.idle(&other);
+    assert_eq!(world.json(&["close", &other, "--json"]), serde_json::json!({ "session": other, "what": "closed" }));
+    let doubt = world.run(&["rm", "same", "--force"]).code(1).err;
+    assert!(doubt.contains(&asks) && doubt.contains(&other) && doubt.contains("hint: give its id"), "{doubt}");
+    let gone = world.json(&["rm", &asks, "--force", "--json"]);
+    assert_eq!(gone, serde_json::json!({ "session": asks, "what": "deleted" }));
+    world.run(&["rm", "same"]).code(0);
+    assert!(world.run(&["list"]).code(0).out.starts_with("No sessions."));
+}
+
+#[test]
+fn m_b7_who_waits_waits_on_when_the_daemon_dies_or_is_restarted() {
+    for restart in [false, true] {
+        let world = World::new();
+        let id = world.open(&["--policy", "all", "--name", "one"], "shell: touch up; sleep 1000");
+        // A prompt that was answered with nothing yet would go with the next one.
+        while !world.work("up").exists() {
+            std::thread::yield_now();
+        }
+        let mut waits = world.follower(&["wait", "one", "--for", "ask", "--json", "--timeout", "30s"]);
+        world.wait_watched(&waits);
+        if restart {
+            world.run(&["daemon", "restart"]).code(0);
+        } else {
+            kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
+        }
+        world.run(&["prompt", "one", r#"call ask_user {"question":"Which?"}"#]).code(0);
+        let ask = world.ask("one");
+        let mut said = String::new();
+        waits.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(waits.0.wait().unwrap().success(), "{said}");
+        let seen: Value = serde_json::from_str(&said).unwrap();
+        let expected = serde_json::json!({ "session": id, "status": "paused", "ask": ask, "timedOut": false });
+        assert_eq!(seen, expected);
+    }
+}
+
+#[test]
+fn n6_who_waits_leaves_a_stopped_daemon_stopped() {
+    let world = World::new();
+    world.open(&["--name", "one"], "shell: touch made");
+    world.ask("one");
+    let mut waits = world.follower(&["wait", "one", "--for", "idle", "--timeout", "30s"]);
+    world.wait_watched(&waits);
+    world.run(&["daemon", "stop"]).code(0);
+    assert_eq!(waits.0.wait().unwrap().code(), Some(1));
+    let mut said = String::new();
+    waits.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("the daemon was stopped") && said.contains("hint: "), "{said}");
+    world.run(&["status"]).code(3);
+    let timed_out = world.json_of(124, &["wait", "one", "--for", "idle", "--timeout", "10ms", "--json"]);
+    assert_eq!(timed_out["timedOut"], true);
+}
+
+#[test]
+fn m_c5_an_interrupt_while_nothing_runs_says_what_waits() {
+    let world = World::new();
+    world.run(&["new", "--name", "one"]).code(0);
+    world.run(&["hold", "one"]).code(0);
+    assert!(world.run(&["interrupt", "one"]).code(0).out.contains("one: nothing was running\n"));
+    for _ in 0..2 {
+        world.run(&["prompt", "one", "say Hi."]).code(0);
+    }
+    let told = world.run(&["interrupt", "one"]).code(0).out;
+    assert!(told.contains("nothing was running; the 2 prompts that wait are kept"), "{told}");
+    world.run(&["release", "one"]).code(0);
+    world.idle("one");
+    assert_eq!(world.run(&["logs", "one"]).code(0).out.matches("Hi.").count(), 2);
+}
+
+#[test]
+fn m_a5_an_ask_that_is_not_open_is_answered_with_nothing() {
+    let world = World::new();
+    let question = r#"call ask_user {"question":"Which?"}"#;
+    let id = world.open(&["--policy", "all"], question);
+    let ask = world.ask(&id);
+    world.run(&["answer", &ask, "this"]).code(0);
+    world.idle(&id);
+    assert!(world.run(&["answer", &ask, "that"]).code(1).err.contains("already answered, by answer (pid "));
+    for args in [&["approve"][..], &["deny"], &["continue"], &["answer"]] {
+        let never = format!("{id}.99999");
+        let words = if args == ["answer"] { &["x"][..] } else { &[] };
+        let told = world.run(&[args, &[&never], words].concat()).code(1).err;
+        assert!(told.contains("hint: `holdpoint inbox`"), "{told}");
+    }
+}
+
+#[test]
+fn an_import_says_when_its_folder_is_missing() {
+    let (here, there) = (World::new(), World::new());
+    let id = here.open(&["--name", "one"], "say Hello.");
+    here.idle("one");
+    let file = there.work("one.jsonl");
+    here.run(&["export", "one", "-o", file.to_str().unwrap()]).code(0);
+    let ran = there.run(&["import", "one.jsonl"]).code(0);
+    assert!(ran.out.trim() == id && ran.err.is_empty(), "{ran:#?}");
+    there.run(&["rm", &id]).code(0);
+    drop(here);
+    let ran = there.run(&["import", "one.jsonl", "--json"]).code(0);
+    assert!(ran.out.contains("\"workspaceMissing\":true") && ran.err.contains("is not there"), "{ran:#?}");
 }

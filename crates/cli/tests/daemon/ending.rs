@@ -121,6 +121,18 @@ fn it_stops_when_idle_but_not_while_somebody_is_there() {
 }
 
 #[test]
+fn a_daemon_that_a_command_starts_stops_when_idle_too() {
+    let house = House::new();
+    house.run(&["daemon", "start", "--idle-stop", "1h"]).code(0);
+    assert_eq!(house.status()["idleStopS"], 3600);
+    let told = house.run(&["daemon", "start", "--idle-stop", "50ms"]).code(0).err;
+    assert!(told.contains("ran already"), "{told}");
+    house.run(&["daemon", "restart", "--idle-stop", "50ms"]).code(0);
+    house.wait_gone();
+    assert!(house.log().contains("cause=\"idle\""), "{}", house.log());
+}
+
+#[test]
 fn it_stops_when_nobody_can_find_it_any_more() {
     let house = House::new();
     let pid = house.start();

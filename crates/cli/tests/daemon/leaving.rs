@@ -233,3 +233,26 @@ fn t_s6_texts_that_stall_are_given_up() {
     }
     drop(stalled);
 }
+
+#[test]
+fn m_b1_sessions_that_were_unloaded_keep_nothing_of_what_they_were_opened_with() {
+    const OPENED: usize = 40;
+    const SUPPLIED: usize = 3 << 20;
+    let (house, api) = house();
+    let before = house.resident();
+    let supplies = json!({ "env": [], "systemPrompt": "x".repeat(SUPPLIED) });
+    let request = json!({ "workspace": house.0.path("work"), "model": "rehearsal", "supplies": supplies });
+    let mut opened = Vec::new();
+    for _ in 0..OPENED {
+        opened.push(api.post("sessions", &request).ok()["settings"]["id"].as_str().unwrap().to_owned());
+    }
+    // Ten are live, and some of what was read and written is on its way.
+    let grown = house.resident().saturating_sub(before);
+    assert!(grown < (20 * SUPPLIED) as u64, "{grown} bytes are kept");
+    let first = &opened[0];
+    let prompt = json!({ "text": "say Hi." });
+    assert_eq!(api.post(&format!("sessions/{first}/prompts"), &prompt).error(409).code, "notLive");
+    // Whoever opens it says what with.
+    api.post(&format!("sessions/{first}/open"), &api.supplies()).ok();
+    api.post(&format!("sessions/{first}/prompts"), &prompt).ok();
+}

@@ -87,6 +87,39 @@ fn t_h4_a_folder_that_others_get_into_is_refused() {
 }
 
 #[test]
+fn t_h4_a_file_that_others_get_at_or_that_is_a_link_is_refused() {
+    let house = House::new();
+    house.start();
+    house.run(&["daemon", "stop"]).code(0);
+    for file in ["daemon.lock", "logs/daemon.log", "sessions.db"] {
+        let path = house.data().join(file);
+        for wider in [0o640, 0o604, 0o666] {
+            set_mode(&path, wider);
+            house.refuses(2, &[&format!("mode 0{wider:o}"), "chmod 600"]);
+            assert_eq!(mode(&path), Some(wider), "it is left as it is");
+        }
+        set_mode(&path, 0o600);
+    }
+    let start = house.data().join("start.lock");
+    set_mode(&start, 0o666);
+    assert!(house.run(&["daemon", "start"]).code(2).err.contains("start.lock"));
+    set_mode(&start, 0o600);
+    // Whoever could put a link there would have what it points to written over.
+    let victim = house.0.path("victim");
+    fs::write(&victim, "mine").unwrap();
+    set_mode(&victim, 0o600);
+    for file in ["daemon.lock", "logs/daemon.log"] {
+        let path = house.data().join(file);
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&victim, &path).unwrap();
+        house.refuses(2, &["is a link"]);
+        fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+    house.start();
+}
+
+#[test]
 fn t_f2_another_user_is_refused_by_the_kernels_word() {
     if !geteuid().is_root() {
         println!("left out: to be another user takes root");

@@ -79,7 +79,8 @@ async fn send_events(
         if snapshots {
             // What is published by now has all that these events have changed.
             let now = session.snapshot();
-            if now.seq > shown.seq && !now.differs_in_number_only(&shown) {
+            // Whether it is saved, and who is attached, changes without a number.
+            if now.seq >= shown.seq && !now.differs_in_number_only(&shown) {
                 writer.put(Some("snapshot"), None, &now).await?;
                 shown = now;
             }

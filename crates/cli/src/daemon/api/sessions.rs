@@ -53,7 +53,7 @@ pub(super) async fn look(caller: Caller, What(what): What) -> Result<Reply<Arc<S
 
 /// `POST sessions/{id}/rename`
 pub(super) async fn rename(caller: Caller, Id(id): Id, Body(request): Body<RenameRequest>) -> Result<Done, Fault> {
-    caller.session(&id).await?.rename(request.name).await?;
+    caller.sessions().rename(&id, request.name).await?;
     Ok(Done)
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn change_debug(caller: Caller, Id(id): Id, Body(request): Body
 
 /// `POST sessions/{id}/close`
 pub(super) async fn close(caller: Caller, Id(id): Id) -> Result<Done, Fault> {
-    caller.session(&id).await?.close().await?;
+    caller.sessions().close(&id).await?;
     Ok(Done)
 }
 

@@ -1,0 +1,57 @@
+//! What a saved session has done, shown without opening it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use holdpoint_common::{Event, SessionId};
+use holdpoint_session::transfer::{ExportError, Facts};
+use holdpoint_session::{AttachFrom, Sessions};
+
+use super::View;
+use crate::error::CliError;
+use crate::signals::Leaving;
+use crate::ui::Ui;
+
+/// Shows the facts of its log that `from` says.
+///
+/// # Errors
+/// It can't be read, or only in part, or nobody reads what is shown.
+pub(crate) async fn show(
+    sessions: &Sessions,
+    session: &SessionId,
+    from: AttachFrom,
+    leaving: &Leaving,
+    mut view: View,
+    ui: &mut Ui,
+) -> Result<(), CliError> {
+    let mut newest: VecDeque<Arc<Event>> = VecDeque::new();
+    let mut facts = Facts::new(|event| {
+        if leaving.code().is_some() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match from.limit {
+            _ if event.seq <= from.after => Ok(()),
+            None => view.show(&event, ui),
+            Some(limit) => {
+                newest.push_back(event);
+                newest.drain(..newest.len().saturating_sub(limit));
+                Ok(())
+            }
+        }
+    });
+    let read = sessions.export(session.as_str(), &mut facts).await;
+    drop(facts);
+    match read {
+        // It is left in the middle.
+        Err(ExportError::Io(_)) if leaving.code().is_some() => {}
+        Err(ExportError::Io(error)) => return Err(error.into()),
+        Err(ExportError::Session(error)) => return Err(error.into()),
+        read => read.map_err(CliError::failed)?,
+    }
+    for event in newest {
+        view.show(&event, ui)?;
+    }
+    ui.end_line()?;
+    Ok(ui.flush()?)
+}
