@@ -17,6 +17,10 @@ test *ARGS:
 test-full *ARGS:
     HOLDPOINT_FULL=1 cargo test --workspace {{ARGS}}
 
+# The Node.js package, built and tested.
+test-node:
+    ./scripts/test-node
+
 # People who do everything at once to a daemon that is stopped and killed under them.
 soak SECONDS="600" SEED="1":
     HOLDPOINT_SOAK_SECONDS={{SECONDS}} HOLDPOINT_SOAK_SEED={{SEED}} cargo test -p holdpoint --test soak -- --nocapture

@@ -74,6 +74,7 @@ export type ErrorCode =
   | 'modelSetup' | 'model' | 'policy'
   // What a session does not take.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
+  | 'tooManyConnections'
   // Answers without effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown' | 'answer'
   // Arguments and settings that can't be meant.

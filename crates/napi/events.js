@@ -21,6 +21,7 @@ function toCallback(callback, { onEnd, onError = warn } = {}) {
       if (onEnd) call(onEnd, JSON.parse(end))
       return
     }
+    if (!events) throw new Error('nothing was delivered')
     let since = performance.now()
     for (const event of JSON.parse(events)) {
       call(callback, event)

@@ -75,6 +75,7 @@ export type ErrorCode =
   | 'modelSetup' | 'model' | 'policy'
   // What a session does not take.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
+  | 'tooManyConnections'
   // Answers without effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown' | 'answer'
   // Arguments and settings that can't be meant.
@@ -128,6 +129,20 @@ export declare class Sessions {
    * more is delivered. The session goes on as before: nothing is answered or interrupted.
    */
   sessionDetach(id: string, attachment?: number | undefined | null): Promise<undefined>
+  /**
+   * Gives a session another name, which is its title, too.
+   *
+   * Rejects with `nameTaken` or `badName`.
+   */
+  sessionRename(id: string, name: string): Promise<undefined>
+  /**
+   * Gives a session another model, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
+   *
+   * Rejects with `modelSetup`.
+   */
+  sessionSetModel(id: string, model: string): Promise<undefined>
+  /** Has a session logged at debug level, or not any more. Its snapshot's `isDebugEnabled` says what it is. */
+  sessionSetDebug(id: string, enabled: boolean): Promise<undefined>
   /** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */
   sessionHold(id: string): Promise<Hold>
   /** Lets a session go on. Gives what the hold is now. */
@@ -148,12 +163,6 @@ export declare class Sessions {
    * Rejects with `unknownSession` or `ambiguous`.
    */
   sessionFind(what: string): Promise<SessionId>
-  /**
-   * Gives a session another name, which is its title, too.
-   *
-   * Rejects with `nameTaken` or `badName`.
-   */
-  sessionRename(id: string, name: string): Promise<undefined>
   /**
    * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
    * saved, and opens when it is found again.
@@ -203,7 +212,10 @@ export declare class Sessions {
    * Rejects with `emptyGoal`, `promptTooLong`, `badTask`, `turnOpen` or `runOpen`.
    */
   sessionRun(id: string, run: RunRequest): Promise<RunStarted>
-  /** Waits until no turn and no run is open and no prompt waits, or the session is held. */
+  /**
+   * Waits until no turn and no run is open and no prompt waits, or the session is held; and until callbacks that are
+   * attached from here have been given all of it.
+   */
   sessionSettled(id: string): Promise<Snapshot>
   /** Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back. */
   sessionInterrupt(id: string, options?: InterruptOptions | undefined | null): Promise<Interrupted>
@@ -295,6 +307,8 @@ export interface OpenOptions {
   asks?: AsksMode
   /** The most steps (requests to the model) one turn may take; 0, as usual, for no limit. */
   maxSteps?: number
+  /** The most tokens one turn may take; 0, as usual, for no limit. */
+  maxTurnTokens?: number
   /**
    * The environment, of which an allow-list goes to its tools, and where keys of models are found; without it, that of
    * this process.
@@ -377,6 +391,23 @@ export declare function sessionAttach(id: string, callback: (event: Event) => vo
  */
 export declare function sessionDetach(id: string, attachment?: number | undefined | null): Promise<undefined>
 
+/**
+ * Gives a session another name, which is its title, too.
+ *
+ * Rejects with `nameTaken` or `badName`.
+ */
+export declare function sessionRename(id: string, name: string): Promise<undefined>
+
+/**
+ * Gives a session another model, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
+ *
+ * Rejects with `modelSetup`.
+ */
+export declare function sessionSetModel(id: string, model: string): Promise<undefined>
+
+/** Has a session logged at debug level, or not any more. Its snapshot's `isDebugEnabled` says what it is. */
+export declare function sessionSetDebug(id: string, enabled: boolean): Promise<undefined>
+
 /** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */
 export declare function sessionHold(id: string): Promise<Hold>
 
@@ -402,13 +433,6 @@ export declare function sessionInbox(): Promise<InboxAsk[]>
  * Rejects with `unknownSession` or `ambiguous`.
  */
 export declare function sessionFind(what: string): Promise<SessionId>
-
-/**
- * Gives a session another name, which is its title, too.
- *
- * Rejects with `nameTaken` or `badName`.
- */
-export declare function sessionRename(id: string, name: string): Promise<undefined>
 
 /**
  * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
@@ -467,7 +491,10 @@ export declare function sessionPrompt(id: string, text: string): Promise<Prompte
  */
 export declare function sessionRun(id: string, run: RunRequest): Promise<RunStarted>
 
-/** Waits until no turn and no run is open and no prompt waits, or the session is held. */
+/**
+ * Waits until no turn and no run is open and no prompt waits, or the session is held; and until callbacks that are
+ * attached from here have been given all of it.
+ */
 export declare function sessionSettled(id: string): Promise<Snapshot>
 
 /** Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back. */

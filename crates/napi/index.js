@@ -12,7 +12,7 @@ Sessions.prototype.sessionAttach = async function (id, callback, options) {
 }
 
 Sessions.prototype.sessionEvents = function (id, options) {
-  const attach = (deliver, rest) => sessionAttach.call(this, id, deliver, rest)
+  const attach = (deliver, rest) => sessionAttach.call(this, id, deliver, rest, true)
   return iterate(attach, (attachment) => this.sessionDetach(id, attachment), options)
 }
 

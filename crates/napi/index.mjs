@@ -27,6 +27,8 @@ export const {
   sessionRelease,
   sessionRename,
   sessionRun,
+  sessionSetDebug,
+  sessionSetModel,
   sessionSettled,
   sessionSnapshot,
   sessionToggleHold,

@@ -1,15 +1,11 @@
+// Written by scripts/types.mjs.
+
 /**
  * A point in time: milliseconds since 1970-01-01 UTC.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Timestamp".
  */
 export type Timestamp = number
 /**
  * Why an answer had no effect. Whichever it is, nothing changed.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "AnswerError".
  */
 export type AnswerError =
   | {
@@ -68,19 +64,15 @@ export type AnswerError =
     }
 /**
  * Names one ask for ever: its session, and the number of its event.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "AskId".
  */
 export type AskId = string
 /**
  * Who gave an answer.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "AnsweredBy".
  */
 export type AnsweredBy =
-  | Who
+  | (Who & {
+      type: 'client'
+    })
   | {
       type: 'setting'
       /**
@@ -90,30 +82,18 @@ export type AnsweredBy =
     }
 /**
  * Who answers a session's asks: a property of the session, given when it opens.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "AsksMode".
  */
 export type AsksMode = 'wait' | 'deny' | 'approve'
 /**
  * Why an ask closed without an answer.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "AskCloseCause".
  */
 export type AskCloseCause = 'interrupted' | 'sessionClosed' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
 /**
  * Names one session for ever.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "SessionId".
  */
 export type SessionId = string
 /**
  * News of all sessions: a stream's frame, by its SSE `event` field.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "SessionNews".
  */
 export type SessionNews =
   | {
@@ -128,30 +108,18 @@ export type SessionNews =
  * What a session is doing. Computed from its state, never stored.
  *
  * The numbers and the words are stable: clients in other languages rely on them.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "SessionStatus".
  */
 export type SessionStatus = 'idle' | 'running' | 'interrupted' | 'paused'
 /**
  * Names one turn within its session, counted from 1.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "TurnId".
  */
 export type TurnId = number
 /**
  * How a turn ended.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Outcome".
  */
 export type Outcome = 'done' | 'failed' | 'panicked' | 'interrupted' | 'limit'
 /**
  * Why a turn was cut.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "CutCause".
  */
 export type CutCause =
   | {
@@ -180,37 +148,28 @@ export type CutCause =
 /**
  * Names one tool call within its session. Drawn from the same counter as [`ItemId`], for a call's
  * output is the item of the same number.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "CallId".
  */
 export type CallId = number
 /**
  * Where an ask comes from.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "AskOrigin".
  */
 export type AskOrigin = 'policy' | 'tool'
 /**
  * What is asked: a pause or a question.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "AskRequest".
  */
-export type AskRequest = PauseRequest | QuestionRequest
+export type AskRequest =
+  | (PauseRequest & {
+      type: 'pause'
+    })
+  | (QuestionRequest & {
+      type: 'question'
+    })
 /**
  * What kind of answer a pause waits for.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "PauseKind".
  */
 export type PauseKind = 'continue' | 'confirm'
 /**
  * Whether a session is held.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Hold".
  */
 export type Hold =
   | {
@@ -240,9 +199,6 @@ export type Hold =
     }
 /**
  * Why a hold stands.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "HoldCause".
  */
 export type HoldCause =
   | {
@@ -287,9 +243,6 @@ export type HoldCause =
     )
 /**
  * What a client answers to an ask.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Answer".
  */
 export type Answer =
   | {
@@ -321,51 +274,30 @@ export type Answer =
     }
 /**
  * What is allowed unasked.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "PolicyMode".
  */
 export type PolicyMode = 'ask' | 'edits' | 'all' | 'readonly'
 /**
  * Names one accepted prompt within its session, counted from 1.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "PromptId".
  */
 export type PromptId = number
 /**
  * Where in a run a hold stands.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "HoldAt".
  */
 export type HoldAt = 'iteration' | 'step'
 /**
  * How a run ended.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "RunEnd".
  */
 export type RunEnd = 'done' | 'interrupted' | 'closed'
 /**
  * Names one task within its session, counted from 1.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "TaskId".
  */
 export type TaskId = number
 /**
  * How far a task is.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "TaskState".
  */
 export type TaskState = 'todo' | 'doing' | 'done' | 'dropped'
 /**
  * One event of a session's stream, by its SSE `event` field; with an SSE `id` only where it is a session's event.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "StreamFrame".
  */
 export type StreamFrame =
   | {
@@ -385,16 +317,10 @@ export type StreamFrame =
     }
 /**
  * What an [`Event`] says.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Body".
  */
 export type Body = Fact | Delta
 /**
  * An event that is logged.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Fact".
  */
 export type Fact =
   | {
@@ -426,6 +352,28 @@ export type Fact =
       name: string
       /**
        * Who gave it.
+       */
+      by: Who
+    }
+  | {
+      type: 'modelChanged'
+      /**
+       * The model, as `provider/name`.
+       */
+      model: string
+      /**
+       * Who gave it.
+       */
+      by: Who
+    }
+  | {
+      type: 'debugChanged'
+      /**
+       * Whether it is.
+       */
+      enabled: boolean
+      /**
+       * Who wants it.
        */
       by: Who
     }
@@ -560,7 +508,9 @@ export type Fact =
   | {
       type: 'stepStarted'
     }
-  | AssistantMessage
+  | (AssistantMessage & {
+      type: 'assistantMessage'
+    })
   | {
       type: 'toolStarted'
       /**
@@ -568,7 +518,9 @@ export type Fact =
        */
       call: CallId
     }
-  | ToolResult
+  | (ToolResult & {
+      type: 'toolFinished'
+    })
   | {
       type: 'filesChanged'
       /**
@@ -682,37 +634,22 @@ export type Fact =
     }
 /**
  * What had ended a session's actor before the session was rebuilt from its log.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "RestoreCause".
  */
 export type RestoreCause = 'restart' | 'panic' | 'unloaded'
 /**
  * Names one item within its session: a block of text, of thought, or a tool call's output.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ItemId".
  */
 export type ItemId = number
 /**
  * What a block of an answer is.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "BlockKind".
  */
 export type BlockKind = 'text' | 'thought'
 /**
  * How a tool call ended.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ToolStatus".
  */
 export type ToolStatus = 'ok' | 'error' | 'denied' | 'interrupted' | 'panicked'
 /**
  * How a background job ended.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "JobEnd".
  */
 export type JobEnd =
   | {
@@ -749,16 +686,10 @@ export type JobEnd =
     }
 /**
  * How a tool call stopped.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "StopHow".
  */
 export type StopHow = 'returned' | 'left'
 /**
  * An event that is not logged.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Delta".
  */
 export type Delta =
   | {
@@ -877,16 +808,10 @@ export type Delta =
     }
 /**
  * What an item is.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ItemKind".
  */
 export type ItemKind = 'text' | 'thought' | 'output'
 /**
  * Why a client's stream ended.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ClientEnd".
  */
 export type ClientEnd =
   | {
@@ -914,20 +839,11 @@ export type ClientEnd =
     }
 /**
  * The three states of a [`Hold`], as a client shows them and sends them back with a toggle.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "HoldShown".
  */
 export type HoldShown = 'off' | 'requested' | 'standing'
 
-export interface Types {
-  [k: string]: unknown
-}
 /**
  * The daemon itself. Read by programs of all versions: what a daemon leaves out is taken as nothing.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "DaemonStatus".
  */
 export interface DaemonStatus {
   /**
@@ -969,7 +885,9 @@ export interface DaemonStatus {
   /**
    * Sessions, counted.
    */
-  sessions?: SessionCounts
+  sessions?: SessionCounts & {
+    [k: string]: unknown
+  }
   /**
    * Connections that are open.
    */
@@ -993,9 +911,6 @@ export interface DaemonStatus {
 }
 /**
  * Sessions, counted by what they do.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "SessionCounts".
  */
 export interface SessionCounts {
   /**
@@ -1025,9 +940,6 @@ export interface SessionCounts {
 }
 /**
  * What went wrong.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ErrorBody".
  */
 export interface ErrorBody {
   /**
@@ -1053,9 +965,6 @@ export interface ErrorBody {
 }
 /**
  * A client as others see it: its name and, where it has one of its own, its process.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Who".
  */
 export interface Who {
   /**
@@ -1069,9 +978,6 @@ export interface Who {
 }
 /**
  * A session's line in a list.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "SessionSummary".
  */
 export interface SessionSummary {
   /**
@@ -1086,6 +992,10 @@ export interface SessionSummary {
    * The first line of its first prompt until it is renamed; without either, its name.
    */
   title: string
+  /**
+   * The last line that its model has said.
+   */
+  lastLine?: string | null
   /**
    * It has an actor now.
    */
@@ -1129,9 +1039,6 @@ export interface SessionSummary {
 }
 /**
  * How a session's last turn ended.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "LastTurn".
  */
 export interface LastTurn {
   /**
@@ -1153,9 +1060,6 @@ export interface LastTurn {
 }
 /**
  * An open ask: what a client needs to show it and to answer it.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Ask".
  */
 export interface Ask {
   /**
@@ -1185,9 +1089,6 @@ export interface Ask {
 }
 /**
  * A tool stops and waits for the user.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "PauseRequest".
  */
 export interface PauseRequest {
   /**
@@ -1209,9 +1110,6 @@ export interface PauseRequest {
 }
 /**
  * A tool asks for words or a choice.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "QuestionRequest".
  */
 export interface QuestionRequest {
   /**
@@ -1225,9 +1123,6 @@ export interface QuestionRequest {
 }
 /**
  * One thing a tool wants to know.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Question".
  */
 export interface Question {
   /**
@@ -1249,9 +1144,6 @@ export interface Question {
 }
 /**
  * A ready answer to a [`Question`].
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "QuestionOption".
  */
 export interface QuestionOption {
   /**
@@ -1265,9 +1157,6 @@ export interface QuestionOption {
 }
 /**
  * How far a run is.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "RunProgress".
  */
 export interface RunProgress {
   /**
@@ -1289,9 +1178,6 @@ export interface RunProgress {
 }
 /**
  * Tasks, counted by how far they are.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "TaskCounts".
  */
 export interface TaskCounts {
   /**
@@ -1313,9 +1199,6 @@ export interface TaskCounts {
 }
 /**
  * Open asks, the oldest first.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Inbox".
  */
 export interface Inbox {
   /**
@@ -1325,9 +1208,6 @@ export interface Inbox {
 }
 /**
  * An open ask, and whose it is.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "InboxAsk".
  */
 export interface InboxAsk {
   /**
@@ -1353,9 +1233,6 @@ export interface InboxAsk {
 }
 /**
  * The reply to one [`Question`].
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "QuestionReply".
  */
 export interface QuestionReply {
   /**
@@ -1369,9 +1246,6 @@ export interface QuestionReply {
 }
 /**
  * An answer counted.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Answered".
  */
 export interface Answered {
   /**
@@ -1385,9 +1259,6 @@ export interface Answered {
 }
 /**
  * Every session: live ones first, the newest first.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "SessionList".
  */
 export interface SessionList {
   /**
@@ -1397,9 +1268,6 @@ export interface SessionList {
 }
 /**
  * Opens a fresh session.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "OpenRequest".
  */
 export interface OpenRequest {
   /**
@@ -1417,11 +1285,11 @@ export interface OpenRequest {
   /**
    * Who answers its asks.
    */
-  asks?: AsksMode
+  asks?: AsksMode & string
   /**
    * What its tools may do unasked.
    */
-  policy?: PolicyMode
+  policy?: PolicyMode & string
   /**
    * What is allowed, asked or denied besides.
    */
@@ -1431,15 +1299,18 @@ export interface OpenRequest {
    */
   maxSteps?: number
   /**
+   * The most tokens one turn may take, of requests and answers together; 0 for no limit.
+   */
+  maxTurnTokens?: number
+  /**
    * What the client brings along for it.
    */
-  supplies?: Supplies
+  supplies?: Supplies & {
+    [k: string]: unknown
+  }
 }
 /**
  * Rules that say more than the mode. Deny beats ask beats allow.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "PolicyRules".
  */
 export interface PolicyRules {
   /**
@@ -1457,9 +1328,6 @@ export interface PolicyRules {
 }
 /**
  * What a client brings along for the sessions it opens: kept in memory for those sessions, never saved.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Supplies".
  */
 export interface Supplies {
   /**
@@ -1477,9 +1345,6 @@ export interface Supplies {
 }
 /**
  * How models are reached: what a client's configuration and environment say.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ModelSupplies".
  */
 export interface ModelSupplies {
   /**
@@ -1501,13 +1366,12 @@ export interface ModelSupplies {
   /**
    * What stands between here and them.
    */
-  proxies?: Proxies
+  proxies?: Proxies & {
+    [k: string]: unknown
+  }
 }
 /**
  * How a provider of models is reached. What is not set here is read from the environment.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Provider".
  */
 export interface Provider {
   /**
@@ -1523,9 +1387,6 @@ export interface Provider {
 }
 /**
  * What the user says of a model. Every key may be left out.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ModelSettings".
  */
 export interface ModelSettings {
   /**
@@ -1548,9 +1409,6 @@ export interface ModelSettings {
 }
 /**
  * What a model costs, each for a million tokens, in any one currency.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Price".
  */
 export interface Price {
   /**
@@ -1573,9 +1431,6 @@ export interface Price {
 /**
  * The proxies that requests to models go through: what the usual variables of an environment say, in lower or upper
  * case.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Proxies".
  */
 export interface Proxies {
   /**
@@ -1597,19 +1452,20 @@ export interface Proxies {
 }
 /**
  * A session at one moment. Everything in it follows from the events up to `seq`.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Snapshot".
  */
 export interface Snapshot {
   /**
-   * What it was opened with, under the name it has now.
+   * What it was opened with, under the name and with the model that it has now.
    */
   settings: SessionSettings
   /**
    * The first line of its first prompt until it is renamed; without either, its name.
    */
   title: string
+  /**
+   * The last line that its model has said.
+   */
+  lastLine?: string | null
   /**
    * The number of the last event.
    */
@@ -1622,6 +1478,14 @@ export interface Snapshot {
    * Since when.
    */
   since: Timestamp
+  /**
+   * How long it has worked in all, in milliseconds: without the time it waited, was asking or was held.
+   */
+  workedMs?: number
+  /**
+   * It works now, and has since then; that is not yet counted.
+   */
+  workingSince?: Timestamp | null
   /**
    * The open turn.
    */
@@ -1686,12 +1550,13 @@ export interface Snapshot {
    * Everything up to `seq` is saved.
    */
   saved: boolean
+  /**
+   * It is logged at debug level.
+   */
+  isDebugEnabled?: boolean
 }
 /**
  * What a session is opened with.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "SessionSettings".
  */
 export interface SessionSettings {
   /**
@@ -1726,12 +1591,13 @@ export interface SessionSettings {
    * The most steps one turn may take; 0 for no limit.
    */
   maxSteps: number
+  /**
+   * The most tokens one turn may take, of requests and answers together; 0 for no limit.
+   */
+  maxTurnTokens?: number
 }
 /**
  * A prompt that waits for its turn.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "QueuedPrompt".
  */
 export interface QueuedPrompt {
   /**
@@ -1745,9 +1611,6 @@ export interface QueuedPrompt {
 }
 /**
  * A background job that runs. It ends with its session at the latest, and with an interrupt of its turn.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Job".
  */
 export interface Job {
   /**
@@ -1769,9 +1632,6 @@ export interface Job {
 }
 /**
  * A run that is under way.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Run".
  */
 export interface Run {
   /**
@@ -1801,9 +1661,6 @@ export interface Run {
 }
 /**
  * What a run is begun with.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "RunSettings".
  */
 export interface RunSettings {
   /**
@@ -1813,17 +1670,17 @@ export interface RunSettings {
   /**
    * What it may take before it is held. Each release of such a hold grants as much again.
    */
-  limits?: RunLimits
+  limits?: RunLimits & {
+    [k: string]: unknown
+  }
   /**
    * Where a hold stands.
    */
-  holdAt?: HoldAt
+  holdAt?: HoldAt & string
 }
 /**
- * What a run may take. Looked at between iterations: none is cut for it.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "RunLimits".
+ * What a run may take. None of it cuts an iteration: tokens and time are looked at before every request to the model,
+ * iterations when one is over.
  */
 export interface RunLimits {
   /**
@@ -1841,9 +1698,6 @@ export interface RunLimits {
 }
 /**
  * How a session's last run ended.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "LastRun".
  */
 export interface LastRun {
   /**
@@ -1857,9 +1711,6 @@ export interface LastRun {
 }
 /**
  * Something a session has set out to do.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Task".
  */
 export interface Task {
   /**
@@ -1877,9 +1728,6 @@ export interface Task {
 }
 /**
  * Something a session wants to remember.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Note".
  */
 export interface Note {
   /**
@@ -1897,9 +1745,6 @@ export interface Note {
 }
 /**
  * Tokens used, by the provider's own count unless `estimated`.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Usage".
  */
 export interface Usage {
   /**
@@ -1929,9 +1774,6 @@ export interface Usage {
 }
 /**
  * How full the context of a session's model is.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ContextFill".
  */
 export interface ContextFill {
   /**
@@ -1945,9 +1787,6 @@ export interface ContextFill {
 }
 /**
  * Something that happened to a session.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Event".
  */
 export interface Event {
   /**
@@ -1973,9 +1812,6 @@ export interface Event {
 }
 /**
  * One whole answer of a model: what a step's request brought.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "AssistantMessage".
  */
 export interface AssistantMessage {
   /**
@@ -1993,9 +1829,6 @@ export interface AssistantMessage {
 }
 /**
  * One stretch of text or thought: an item, and what its deltas add up to.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Block".
  */
 export interface Block {
   /**
@@ -2021,9 +1854,6 @@ export interface Block {
 }
 /**
  * A tool that a model wants called.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ToolCall".
  */
 export interface ToolCall {
   /**
@@ -2047,9 +1877,6 @@ export interface ToolCall {
 }
 /**
  * The end of a tool call: what the model reads.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ToolResult".
  */
 export interface ToolResult {
   /**
@@ -2082,9 +1909,6 @@ export interface ToolResult {
  *
  * Pushing the same text in other pieces gives the same value, so what a client folds from deltas equals
  * what the finishing fact carries. At most [`KEPT_HEAD`] + 2 × [`KEPT_TAIL`] bytes are held.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Kept".
  */
 export interface Kept {
   /**
@@ -2102,9 +1926,6 @@ export interface Kept {
 }
 /**
  * A file as a tool saw it or left it: enough to notice that someone else has changed it since.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "FileMark".
  */
 export interface FileMark {
   /**
@@ -2126,9 +1947,6 @@ export interface FileMark {
 }
 /**
  * What an interrupt found and ended. Part of the turn's last event.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Receipt".
  */
 export interface Receipt {
   /**
@@ -2150,9 +1968,6 @@ export interface Receipt {
 }
 /**
  * A tool call that an interrupt found running.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "StoppedTool".
  */
 export interface StoppedTool {
   /**
@@ -2170,9 +1985,6 @@ export interface StoppedTool {
 }
 /**
  * How many processes were ended, and how.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "EndedProcesses".
  */
 export interface EndedProcesses {
   /**
@@ -2190,9 +2002,6 @@ export interface EndedProcesses {
 }
 /**
  * Gives a session something to do.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "PromptRequest".
  */
 export interface PromptRequest {
   /**
@@ -2202,9 +2011,6 @@ export interface PromptRequest {
 }
 /**
  * A prompt was accepted.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "Prompted".
  */
 export interface Prompted {
   /**
@@ -2222,9 +2028,6 @@ export interface Prompted {
 }
 /**
  * Begins a run: a goal, worked through in iterations.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "RunRequest".
  */
 export interface RunRequest {
   /**
@@ -2238,17 +2041,16 @@ export interface RunRequest {
   /**
    * What it may take before it is held.
    */
-  limits?: RunLimits
+  limits?: RunLimits & {
+    [k: string]: unknown
+  }
   /**
    * Where a hold stands.
    */
-  holdAt?: HoldAt
+  holdAt?: HoldAt & string
 }
 /**
  * A run began.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "RunStarted".
  */
 export interface RunStarted {
   /**
@@ -2262,9 +2064,6 @@ export interface RunStarted {
 }
 /**
  * Ends the open turn.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "InterruptRequest".
  */
 export interface InterruptRequest {
   /**
@@ -2278,9 +2077,6 @@ export interface InterruptRequest {
 }
 /**
  * What an interrupt found.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "InterruptReply".
  */
 export interface InterruptReply {
   /**
@@ -2302,9 +2098,6 @@ export interface InterruptReply {
 }
 /**
  * How a turn ended.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "TurnEnd".
  */
 export interface TurnEnd {
   /**
@@ -2322,9 +2115,6 @@ export interface TurnEnd {
 }
 /**
  * Holds or releases: the other of what the client was showing.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "ToggleRequest".
  */
 export interface ToggleRequest {
   /**
@@ -2334,13 +2124,32 @@ export interface ToggleRequest {
 }
 /**
  * Calls a session something else.
- *
- * This interface was referenced by `Types`'s JSON-Schema
- * via the `definition` "RenameRequest".
  */
 export interface RenameRequest {
   /**
    * The new name.
    */
   name: string
+}
+/**
+ * Gives a session another model, from its next turn on.
+ */
+export interface ModelRequest {
+  /**
+   * As `PROVIDER/NAME`, or `PROVIDER` for its default.
+   */
+  model: string
+  /**
+   * How models are reached: what the client brings along for it. Without it, as the engine was told.
+   */
+  supplies?: ModelSupplies | null
+}
+/**
+ * Has a session logged at debug level, or not any more.
+ */
+export interface DebugRequest {
+  /**
+   * Whether it is to be.
+   */
+  enabled: boolean
 }

@@ -41,6 +41,8 @@ for (const [from, to] of [
 ]) {
   rmSync(path.join(folder, to), { force: true })
   copyFileSync(from, path.join(folder, to))
+  // The names of functions stay, for stack traces; a debugger finds the rest where they were built.
+  run('strip', ['-S', path.join(folder, to)])
 }
 rmSync(path.join(root, 'native/holdpoint.node'))
 

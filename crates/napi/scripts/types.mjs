@@ -1,22 +1,36 @@
-// Writes types.d.ts: what crosses as JSON, from the description of the daemon's API, which says the same.
+// Writes types.d.ts: what crosses as JSON, from the description of the daemon's API, which says the same. With --check,
+// says whether it is as it would be written.
 import { readFile, writeFile } from 'node:fs/promises'
 import { compile } from 'json-schema-to-typescript'
 
 const api = new URL('../../../docs/openapi.json', import.meta.url)
 const types = new URL('../types.d.ts', import.meta.url)
 
-// A reference that has words of its own beside it would be taken for another type.
-const alone = (_, value) =>
-  value?.$ref
-    ? { allOf: [{ $ref: value.$ref.replace('/components/schemas/', '/definitions/') }], description: value.description }
-    : value
+// A reference that has something beside it, were it only words of its own, would be taken for another type.
+function alone(_, value) {
+  if (!value?.$ref) return value
+  const { $ref, description, ...beside } = value
+  const reference = { $ref: $ref.replace('/components/schemas/', '/definitions/') }
+  return { allOf: [reference, ...(Object.keys(beside).length ? [beside] : [])], description }
+}
 
 const { components } = JSON.parse(await readFile(api, 'utf8'))
 const definitions = JSON.parse(JSON.stringify(components.schemas), alone)
-const text = await compile({ definitions }, 'Types', {
+const compiled = await compile({ definitions }, 'Types', {
   additionalProperties: false,
   unreachableDefinitions: true,
-  bannerComment: '',
+  bannerComment: '// Written by scripts/types.mjs.\n',
   style: { semi: false, singleQuote: true, printWidth: 120 },
 })
-await writeFile(types, text)
+const text = compiled
+  // Where the library has found it says nothing here.
+  .replace(/\n \*\n \* This interface was referenced by `Types`'s JSON-Schema\n \* via the `definition` "\w+"\./g, '')
+  .replace(/\/\*\*\n \* This interface was referenced by `Types`'s JSON-Schema\n \* via the `definition` "\w+"\.\n \*\/\n/g, '')
+  .replace(/export interface Types \{[^}]*\}\n/, '')
+
+if (!process.argv.includes('--check')) {
+  await writeFile(types, text)
+} else if ((await readFile(types, 'utf8')) !== text) {
+  console.error('types.d.ts is not as docs/openapi.json is: run `npm run types` in crates/napi and commit it')
+  process.exitCode = 1
+}

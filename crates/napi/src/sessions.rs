@@ -2,6 +2,7 @@
 
 mod answer;
 mod attach;
+mod change;
 mod hold;
 mod known;
 mod list;

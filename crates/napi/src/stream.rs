@@ -12,7 +12,7 @@ use holdpoint_common::Fact;
 use holdpoint_common::api::ClientEnd;
 use holdpoint_session::{AttachFrom, Attachment, SessionHandle};
 use serde::Serialize;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::batch::{Batch, Waiting};
@@ -30,11 +30,16 @@ pub(crate) enum Delivery {
 }
 
 /// Takes a delivery across: done when it was taken.
-pub(crate) type Deliver = Box<dyn Fn(Delivery) -> BoxFuture<'static, Result<(), Gone>> + Send>;
+pub(crate) type Deliver = Box<dyn Fn(Delivery) -> BoxFuture<'static, Result<(), Untaken>> + Send>;
 
-/// The thread of JavaScript has ended: nobody takes anything any more.
+/// Why a delivery was not taken.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) enum Untaken {
+    /// The thread of JavaScript has ended: nobody takes anything any more.
+    Gone,
+    /// A fault of ours.
+    Failed,
+}
 
 /// Why nothing more is delivered. Its type is written down in the header of the declarations.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -63,11 +68,25 @@ enum Reason {
 
 /// A callback that is attached.
 pub(crate) struct Attached {
+    /// It is a loop, which takes the next when it wants to, and may itself wait for what waits for it.
+    is_loop: bool,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
+    delivered: watch::Receiver<u64>,
 }
 
 impl Attached {
+    /// Waits until the event of this number was delivered, or nothing more is. Of a loop, not at all.
+    pub(crate) fn reaches(&self, seq: u64) -> impl Future<Output = ()> + use<> {
+        let mut delivered = (!self.is_loop).then(|| self.delivered.clone());
+        async move {
+            if let Some(delivered) = &mut delivered {
+                // An error: the stream has ended.
+                let _ = delivered.wait_for(|delivered| *delivered >= seq).await;
+            }
+        }
+    }
+
     /// Detaches, and returns when nothing more is delivered.
     pub(crate) async fn detach(self) {
         // It may have ended by itself.
@@ -87,7 +106,7 @@ pub(crate) struct Stream {
     /// The last event that was taken from the session.
     taken: u64,
     /// The last event that was delivered.
-    delivered: u64,
+    delivered: watch::Sender<u64>,
     /// Times it was begun again since an event came.
     breaks: u32,
     /// The session was closed, as far as events were taken.
@@ -100,26 +119,42 @@ impl Stream {
         let waiting = Waiting::after(snapshot);
         // Of a past that is wanted only in part, what was left out is not wanted when it is begun again either.
         let after = if from.limit.is_some() { snapshot.seq.max(from.after) } else { from.after };
-        Self { session, attachment, waiting, deliver, taken: after, delivered: after, breaks: 0, closed: false }
+        Self {
+            session,
+            attachment,
+            waiting,
+            deliver,
+            taken: after,
+            delivered: watch::Sender::new(after),
+            breaks: 0,
+            closed: false,
+        }
     }
 
     /// Begins. `ended` is called when nothing more is delivered.
-    pub(crate) fn start(mut self, ended: impl FnOnce() + Send + 'static) -> Attached {
+    pub(crate) fn start(mut self, is_loop: bool, ended: impl FnOnce() + Send + 'static) -> Attached {
         let (stop, stopped) = oneshot::channel();
+        let delivered = self.delivered.subscribe();
         let task = tokio::spawn(async move {
-            let reason = AssertUnwindSafe(self.run(stopped)).catch_unwind().await.unwrap_or(Ok(Reason::Failed));
-            if let Ok(reason) = reason {
-                let end = StreamEnd { reason, after: self.delivered };
+            let reason = match AssertUnwindSafe(self.run(stopped)).catch_unwind().await {
+                Ok(Ok(reason)) => Some(reason),
+                Ok(Err(Untaken::Gone)) => None,
+                Ok(Err(Untaken::Failed)) | Err(_) => Some(Reason::Failed),
+            };
+            let Self { attachment, deliver, delivered, .. } = self;
+            attachment.detach().await;
+            if let Some(reason) = reason {
+                let end = StreamEnd { reason, after: *delivered.borrow() };
                 // If nobody is there any more, nobody misses it.
-                let _ = (self.deliver)(Delivery::End(end)).await;
+                let _ = deliver(Delivery::End(end)).await;
             }
             ended();
         });
-        Attached { stop, task }
+        Attached { is_loop, stop, task, delivered }
     }
 
     /// Delivers until it is over, and says why it is.
-    async fn run(&mut self, stopped: oneshot::Receiver<()>) -> Result<Reason, Gone> {
+    async fn run(&mut self, stopped: oneshot::Receiver<()>) -> Result<Reason, Untaken> {
         // Whoever is forgotten does not detach by that.
         let stopped = async {
             if stopped.await.is_err() {
@@ -129,7 +164,7 @@ impl Stream {
         tokio::pin!(stopped);
         let mut over = None;
         let mut events = Vec::new();
-        let mut crossing: OptionFuture<BoxFuture<'static, Result<u64, Gone>>> = None.into();
+        let mut crossing: OptionFuture<BoxFuture<'static, Result<u64, Untaken>>> = None.into();
         let mut crosses = false;
         loop {
             if !crosses {
@@ -152,12 +187,12 @@ impl Stream {
                 biased;
                 () = &mut stopped => {
                     if crosses && let Some(crossed) = crossing.await {
-                        self.delivered = crossed?;
+                        self.delivered.send_replace(crossed?);
                     }
                     return Ok(Reason::Detached);
                 }
                 Some(crossed) = &mut crossing, if crosses => {
-                    self.delivered = crossed?;
+                    self.delivered.send_replace(crossed?);
                     crosses = false;
                 }
                 count = self.attachment.next_batch(&mut events, READ), if takes => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 
-import { everywhere, failure, full, holdpoint, open, record, startDaemon } from './support.mjs'
+import { attach, everywhere, failure, full, holdpoint, open, record, startDaemon } from './support.mjs'
 
 const MANY = full ? 100_000 : 20_000
 
@@ -42,15 +42,11 @@ everywhere('events', (place, { remote }) => {
     const id = await open(sessions)
     const events = []
     const over = new Promise((resolve) => {
-      sessions.sessionAttach(
-        id,
-        (event) => {
-          busyFor(0.05)
-          events.push(event)
-          if (event.body.type === 'turnFinished') resolve()
-        },
-        { keepAlive: true },
-      )
+      attach(sessions, id, (event) => {
+        busyFor(0.05)
+        events.push(event)
+        if (event.body.type === 'turnFinished') resolve()
+      })
     })
     // Thoughts and texts by turns are never put together on the way.
     await sessions.sessionPrompt(id, 'think a\nsay b\n'.repeat(MANY / 2))
@@ -80,18 +76,14 @@ everywhere('events', (place, { remote }) => {
     const id = await open(sessions)
     const wrong = []
     const over = new Promise((resolve) => {
-      sessions.sessionAttach(
-        id,
-        ({ seq, body }) => {
-          if (CHANGES.includes(body.type) && sessions.sessionSnapshot(id).seq < seq) wrong.push(body.type)
-          if (body.type === 'askRaised') {
-            if (sessions.sessionGetStatus(id) !== 'paused') wrong.push('status')
-            sessions.sessionPauseConfirm(id, true)
-          }
-          if (body.type === 'turnFinished') resolve()
-        },
-        { keepAlive: true },
-      )
+      attach(sessions, id, ({ seq, body }) => {
+        if (CHANGES.includes(body.type) && sessions.sessionSnapshot(id).seq < seq) wrong.push(body.type)
+        if (body.type === 'askRaised') {
+          if (sessions.sessionGetStatus(id) !== 'paused') wrong.push('status')
+          sessions.sessionPauseConfirm(id, true)
+        }
+        if (body.type === 'turnFinished') resolve()
+      })
     })
     await sessions.sessionPrompt(id, 'say one\nshell: echo two\nsay three')
     await over
@@ -178,13 +170,13 @@ everywhere('events', (place, { remote }) => {
       if (body.type === 'turnFinished') over()
       throw new Error(`thrown at ${body.type}`)
     }
-    await sessions.sessionAttach(id, callback, { onError: (error) => errors.push(error.message), keepAlive: true })
+    await attach(sessions, id, callback, { onError: (error) => errors.push(error.message) })
     await sessions.sessionPrompt(id, 'say one')
     await seen
     assert.ok(errors.includes('thrown at promptAccepted'))
     // Without anyone to tell, it is a warning.
     const warned = once(process, 'warning')
-    await sessions.sessionAttach(id, callback, { limit: 1, keepAlive: true })
+    await attach(sessions, id, callback, { limit: 1 })
     const [warning] = await warned
     assert.equal(warning.name, 'HoldpointWarning')
     assert.match(warning.message, /thrown at/)
@@ -194,15 +186,13 @@ everywhere('events', (place, { remote }) => {
   test('m_b4_a_session_has_room_for_so_many_clients', async () => {
     const sessions = await place()
     const id = await open(sessions)
-    const attached = []
+    let attached = 0
     let refused
-    while (!refused && attached.length < 300) {
-      await sessions.sessionAttach(id, () => {}, { limit: 0 }).then(
-        ({ attachment }) => attached.push(attachment),
-        (error) => (refused = error),
-      )
-    }
-    assert.equal(refused.code, remote ? refused.code : 'tooManyClients')
+    while (!refused) await sessions.sessionAttach(id, () => {}, { limit: 0 }).then(() => attached++, (error) => (refused = error))
+    assert.equal(refused.code, remote ? 'tooManyConnections' : 'tooManyClients')
+    assert.match(refused.message, /256/)
+    await sessions.sessionDetach(id)
+    await sessions.sessionAttach(id, () => {}, { limit: 0 })
     await sessions.sessionClose(id)
   })
 })

@@ -1,5 +1,6 @@
 // What the tests share: the sessions of this process and those of a daemon, and ways to wait for what happens.
 import { execFile } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -53,6 +54,17 @@ async function start() {
   return { stateDir, sessions: await connect({ stateDir }) }
 }
 
+/** What is attached, and would keep the process. */
+const attachments = []
+after(() => Promise.all(attachments.map(([sessions, id, attachment]) => sessions.sessionDetach(id, attachment))))
+
+/** Attaches until the tests of the file are over. */
+export async function attach(sessions, id, callback, options = {}) {
+  const attached = await sessions.sessionAttach(id, callback, { keepAlive: true, ...options })
+  attachments.push([sessions, id, attached.attachment])
+  return attached
+}
+
 /** Opens a session in a folder of its own. */
 export async function open(sessions, options = {}) {
   return sessions.sessionOpen({ cwd: await folder(), model: 'rehearsal', ...options })
@@ -61,34 +73,32 @@ export async function open(sessions, options = {}) {
 /** Attaches, keeps what comes, and waits for what is wanted of it. */
 export async function record(sessions, id, options = {}) {
   const events = []
-  const waiting = new Set()
+  const news = new EventEmitter().setMaxListeners(0)
   let end
-  const look = () => waiting.forEach((wait) => wait())
-  const attached = await sessions.sessionAttach(
-    id,
-    (event) => {
-      events.push(event)
-      look()
-    },
-    { keepAlive: true, ...options, onEnd: (reason) => ((end = reason), look()) },
-  )
-  const until = (found) =>
-    new Promise((resolve) => {
-      const wait = () => {
-        const value = found()
-        if (value === undefined) return
-        waiting.delete(wait)
-        resolve(value)
-      }
-      waiting.add(wait)
-      wait()
-    })
+  const callback = (event) => {
+    events.push(event)
+    news.emit(event.body.type)
+  }
+  const onEnd = (why) => {
+    end = why
+    news.emit('end')
+  }
+  const attached = await attach(sessions, id, callback, { ...options, onEnd })
   return {
     ...attached,
     events,
-    /** The first event whose body is of this type, after the `skip` first of them. */
-    event: (type, skip = 0) => until(() => events.filter((event) => event.body.type === type)[skip]),
-    end: () => until(() => end),
+    /** The first event of this type, after the `skip` first of them. */
+    async event(type, skip = 0) {
+      for (;;) {
+        const found = events.filter(({ body }) => body.type === type)[skip]
+        if (found) return found
+        await once(news, type)
+      }
+    },
+    async end() {
+      if (!end) await once(news, 'end')
+      return end
+    },
   }
 }
 

@@ -13,8 +13,8 @@ use napi_derive::napi;
 use serde::Serialize;
 
 use super::{Place, Sessions};
-use crate::crossing::{Collected, done, now, write};
-use crate::stream::{Deliver, Delivery, Gone, Stream};
+use crate::crossing::{Collected, caught, done, write};
+use crate::stream::{Deliver, Delivery, Stream, Untaken};
 
 /// What is received.
 #[napi(object, object_to_js = false)]
@@ -66,6 +66,7 @@ impl Sessions {
         id: String,
         deliver: Function<'_, Crossing, Promise<()>>,
         options: Option<AttachOptions>,
+        is_loop: Option<bool>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let options = options.unwrap_or_default();
         let from = AttachFrom {
@@ -86,7 +87,7 @@ impl Sessions {
             let stream = Stream::new(session.clone(), attachment, from, deliver);
             let number = place.known.attach(&id.clone(), |number| {
                 let place = Arc::downgrade(&place);
-                stream.start(move || {
+                stream.start(is_loop.unwrap_or(false), move || {
                     if let Some(place) = place.upgrade() {
                         place.known.detach(id.as_str(), Some(number));
                     }
@@ -122,18 +123,18 @@ fn callback<const WEAK: bool>(
 ) -> napi::Result<Callback<WEAK>> {
     let place = Collected(place);
     deliver.build_threadsafe_function::<Delivery>().weak::<WEAK>().build_callback(
-        move |ThreadsafeCallContext { env, value }| {
-            now(&env, || {
-                Ok(FnArgs::from(match value {
-                    Delivery::Events(batch) => {
-                        if let Some((session, ask)) = batch.shows.clone() {
-                            place.0.known.show(&session, ask);
-                        }
-                        (Some(batch.text()), None)
+        move |ThreadsafeCallContext { value, .. }| {
+            let crossing = caught(|| match value {
+                Delivery::Events(batch) => {
+                    if let Some((session, ask)) = &batch.shows {
+                        place.0.known.show(session, ask.clone());
                     }
-                    Delivery::End(end) => (None, Some(write(&end)?)),
-                }))
-            })
+                    Ok((Some(batch.text()), None))
+                }
+                Delivery::End(end) => Ok((None, Some(write(&end)?))),
+            });
+            // An error here would end the process. Nothing is no delivery, and the function refuses it.
+            Ok(FnArgs::from(crossing.unwrap_or((None, None))))
         },
     )
 }
@@ -141,11 +142,11 @@ fn callback<const WEAK: bool>(
 /// Takes deliveries to the function, and waits until they are taken.
 fn across<const WEAK: bool>(callback: Callback<WEAK>) -> Deliver {
     let callback = Arc::new(callback);
-    Box::new(move |delivery| -> BoxFuture<'static, Result<(), Gone>> {
+    Box::new(move |delivery| -> BoxFuture<'static, Result<(), Untaken>> {
         let callback = Arc::clone(&callback);
         async move {
-            let taken = callback.call_async_catch(delivery).await.map_err(|_| Gone)?;
-            taken.await.map_err(|_| Gone)
+            let taken = callback.call_async_catch(delivery).await.map_err(|_| Untaken::Gone)?;
+            taken.await.map_err(|_| Untaken::Failed)
         }
         .boxed()
     })

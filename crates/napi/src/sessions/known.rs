@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::join_all;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{AskId, SessionId};
 use holdpoint_session::{SessionError, SessionHandle, Sessions};
@@ -82,6 +83,15 @@ impl Known {
     /// Whether anyone is attached to a session from here.
     pub(super) fn is_attached(&self, id: &SessionId) -> bool {
         self.all().sessions.get(id).is_some_and(|used| !used.attached.is_empty())
+    }
+
+    /// Waits until whoever is attached to a session from here has the event of this number.
+    pub(super) async fn reach(&self, id: &SessionId, seq: u64) {
+        let reached: Vec<_> = match self.all().sessions.get(id) {
+            Some(used) => used.attached.values().map(|attached| attached.reaches(seq)).collect(),
+            None => return,
+        };
+        join_all(reached).await;
     }
 
     /// Those who are attached to a session, or one of them: noted no longer.

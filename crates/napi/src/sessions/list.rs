@@ -1,4 +1,4 @@
-//! Which sessions there are, and what becomes of them as a whole.
+//! Which sessions there are, and what becomes of them as a whole: found, closed, deleted.
 
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
@@ -31,19 +31,6 @@ impl Sessions {
     pub fn session_find<'env>(&self, env: &'env Env, what: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.place();
         promise(env, async move { Ok(place.session(&what).await?.id().clone()) })
-    }
-
-    /// Gives a session another name, which is its title, too.
-    ///
-    /// Rejects with `nameTaken` or `badName`.
-    #[napi]
-    pub fn session_rename<'env>(&self, env: &'env Env, id: String, name: String) -> napi::Result<PromiseRaw<'env, ()>> {
-        let place = self.place();
-        done(env, async move {
-            let session = place.session(&id).await?;
-            session.rename(name).await?;
-            Ok(session.refresh().await?)
-        })
     }
 
     /// Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays

@@ -34,6 +34,8 @@ pub struct OpenOptions {
     pub asks: Option<String>,
     /// The most steps (requests to the model) one turn may take; 0, as usual, for no limit.
     pub max_steps: Option<u32>,
+    /// The most tokens one turn may take; 0, as usual, for no limit.
+    pub max_turn_tokens: Option<i64>,
     /// The environment, of which an allow-list goes to its tools, and where keys of models are found; without it, that of
     /// this process.
     pub env: Option<HashMap<String, String>>,
@@ -89,7 +91,7 @@ fn supplies(config: &Config, env: Option<HashMap<String, String>>) -> Supplies {
 }
 
 fn open(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
-    let OpenOptions { cwd, name, model, policy, rules, asks, max_steps, env: _ } = options;
+    let OpenOptions { cwd, name, model, policy, rules, asks, max_steps, max_turn_tokens, env: _ } = options;
     let cwd = match cwd {
         Some(cwd) => cwd.into(),
         None => std::env::current_dir().map_err(|error| Failure::new("workspace", error))?,
@@ -98,7 +100,8 @@ fn open(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
         .policy(word("policy", policy)?.unwrap_or(config.policy))
         .rules(merged(&config.rules, rules)?)
         .asks(word("asks", asks)?.or(config.asks).unwrap_or_default())
-        .max_steps(max_steps.unwrap_or(config.max_steps));
+        .max_steps(max_steps.unwrap_or(config.max_steps))
+        .max_turn_tokens(max_turn_tokens.map_or(config.max_turn_tokens, i64::unsigned_abs));
     let open = name.into_iter().fold(open, OpenSession::name);
     Ok(model.into_iter().fold(open, OpenSession::model))
 }

@@ -1,4 +1,4 @@
-//! What Node stays for: a turn that runs in its process, or that one of its callbacks follows.
+//! What Node stays for: a turn that runs in its process, or that one of its callbacks follows, until all of it came.
 //!
 //! A callback alone is no reason: an idle session would keep Node for ever.
 
@@ -30,8 +30,9 @@ impl Place {
             if self.is_here() || self.known.is_attached(session.id()) {
                 // A promise keeps Node for as long as it is open, also if nobody has it.
                 env.spawn_future(async move {
-                    if let Err(error) = session.settled().await {
-                        tracing::debug!(%error, "a session is gone");
+                    match session.settled().await {
+                        Ok(snapshot) => self.known.reach(session.id(), snapshot.seq).await,
+                        Err(error) => tracing::debug!(%error, "a session is gone"),
                     }
                     Ok(())
                 })?;

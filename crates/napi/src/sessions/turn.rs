@@ -87,11 +87,17 @@ impl Sessions {
         })
     }
 
-    /// Waits until no turn and no run is open and no prompt waits, or the session is held.
+    /// Waits until no turn and no run is open and no prompt waits, or the session is held; and until callbacks that are
+    /// attached from here have been given all of it.
     #[napi(ts_return_type = "Promise<Snapshot>")]
     pub fn session_settled<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.place();
-        promise(env, async move { Ok(place.session(&id).await?.settled().await?) })
+        promise(env, async move {
+            let session = place.session(&id).await?;
+            let snapshot = session.settled().await?;
+            place.known.reach(session.id(), snapshot.seq).await;
+            Ok(snapshot)
+        })
     }
 
     /// Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back.

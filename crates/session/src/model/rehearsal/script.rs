@@ -89,8 +89,8 @@ impl Script {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let line_number = 1 + text[..text.len() - start.len()].matches('\n').count();
-            let fail = |message: String| ScriptError { line: line_number, message };
+            let before = &text[..text.len() - start.len()];
+            let fail = |message: String| ScriptError { line: 1 + before.matches('\n').count(), message };
             let parsed = match Words::of(line) {
                 Some(words) => words,
                 None if !found => return Ok(None),

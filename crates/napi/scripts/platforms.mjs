@@ -1,0 +1,37 @@
+// Makes the packages of a release below npm/: one for each platform that lies in native/, and the one that people install,
+// which takes the one that fits. Nothing is published.
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+const main = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+const { version, license, repository, engines } = main
+const npm = path.join(root, 'npm')
+rmSync(npm, { recursive: true, force: true })
+
+function write(folder, files, manifest) {
+  mkdirSync(folder, { recursive: true })
+  for (const file of files) cpSync(path.join(root, file), path.join(folder, path.basename(file)), { recursive: true })
+  writeFileSync(path.join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+}
+
+const packages = {}
+for (const platform of ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']) {
+  const files = ['holdpoint.node', 'holdpoint-supervisor'].map((file) => path.join('native', platform, file))
+  if (!files.every((file) => existsSync(path.join(root, file)))) {
+    console.error(`native/${platform} is not built: it is left out`)
+    continue
+  }
+  const [os, cpu] = platform.split('-')
+  const name = `@holdpoint/${platform}`
+  const libc = os === 'linux' ? { libc: ['glibc'] } : {}
+  const manifest = { name, version, description: `The addon of holdpoint for ${platform}`, license, repository, engines }
+  write(path.join(npm, platform), files, { ...manifest, os: [os], cpu: [cpu], ...libc })
+  packages[name] = version
+}
+
+const { devDependencies, scripts, napi, ...manifest } = main
+const files = main.files.filter((file) => !file.startsWith('native/'))
+write(path.join(npm, 'holdpoint'), [...files, 'README.md'], { ...manifest, files, optionalDependencies: packages })
+console.log(readdirSync(npm).map((folder) => `npm/${folder}`).join('\n'))

@@ -1,0 +1,86 @@
+// The package itself: its two entries, its declarations, and a project that has it installed.
+import assert from 'node:assert/strict'
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { test } from 'node:test'
+
+import { folder, holdpoint, root, run } from './support.mjs'
+
+const require = createRequire(import.meta.url)
+const declarations = await readFile(path.join(root, 'index.d.ts'), 'utf8')
+
+test('m_f4_both_entries_have_what_is_declared', () => {
+  const declared = [...declarations.matchAll(/^export declare (?:function|class) (\w+)/gm)].map(([, name]) => name).sort()
+  assert.deepEqual(Object.keys(holdpoint).sort(), declared)
+  assert.deepEqual(Object.keys(require('../index.js')).sort(), declared)
+  assert.equal(holdpoint.sessionOpen, require('../index.js').sessionOpen)
+  assert.equal(holdpoint.version(), require('../package.json').version)
+  // Every function is one of the class, so that `connect` gives them all.
+  const own = ['Sessions', 'connect', 'start', 'version']
+  const methods = Object.getOwnPropertyNames(holdpoint.Sessions.prototype).filter((name) => name !== 'constructor')
+  assert.deepEqual([...methods, ...own].sort(), declared)
+})
+
+test('m_f4_everything_that_is_declared_is_described', () => {
+  const bare = declarations.matchAll(/(?<!\*\/\n)^(?: {2}\w+\(|export declare (?:function|class) ).*$/gm)
+  assert.deepEqual([...bare].map(([line]) => line).filter((line) => !/^ {2}(constructor|if|for)\(/.test(line)), [])
+})
+
+test('m_f4_the_declarations_are_those_of_the_addon', async () => {
+  await run(process.execPath, ['scripts/declarations.mjs', '--check'], { cwd: root })
+  await run(process.execPath, ['scripts/types.mjs', '--check'], { cwd: root })
+})
+
+const PROGRAM = `
+  const id = await sessionOpen({ cwd: process.cwd(), model: 'rehearsal' })
+  const said = []
+  await sessionAttach(id, ({ body }) => {
+    if (body.type === 'askRaised') sessionPauseConfirm(id, true)
+    if (body.type === 'assistantMessage') said.push(...body.blocks.map((block) => block.text))
+  })
+  await sessionPrompt(id, 'shell: (setsid sleep 1000 &); echo hello > greeting\\n---\\nsay Done.')
+  const { lastTurn } = await sessionSettled(id)
+  console.log(lastTurn?.outcome, said.join(''))
+`
+const NAMES = '{ sessionOpen, sessionAttach, sessionPauseConfirm, sessionPrompt, sessionSettled }'
+
+test('m_f4_a_fresh_project_uses_the_package', async () => {
+  const project = await folder()
+  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', project], { cwd: root })
+  const [{ filename }] = Object.values(JSON.parse(stdout))
+  await writeFile(path.join(project, 'package.json'), JSON.stringify({ name: 'fresh', private: true }))
+  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', `./${filename}`], { cwd: project })
+  await writeFile(path.join(project, 'esm.mjs'), `import ${NAMES} from 'holdpoint'\n${PROGRAM}`)
+  await writeFile(path.join(project, 'cjs.cjs'), `const ${NAMES} = require('holdpoint')\n;(async () => {${PROGRAM}})()`)
+  for (const program of ['esm.mjs', 'cjs.cjs']) {
+    const { stdout } = await run(process.execPath, [program], { cwd: project, timeout: 30_000 })
+    assert.equal(stdout, 'done Done.\n', program)
+  }
+  assert.equal(await readFile(path.join(project, 'greeting'), 'utf8'), 'hello\n')
+
+  // And in TypeScript, from both kinds of modules.
+  const types = path.join(project, 'node_modules/@types')
+  await mkdir(types, { recursive: true })
+  await cp(path.join(root, 'node_modules/@types/node'), path.join(types, 'node'), { recursive: true })
+  await cp(path.join(root, 'node_modules/undici-types'), path.join(project, 'node_modules/undici-types'), { recursive: true })
+  const typed = `import ${NAMES} from 'holdpoint'
+import type { Event, HoldpointError, PauseState, Sessions, Snapshot } from 'holdpoint'
+export const seen = (event: Event): string => event.body.type === 'text' ? event.body.text : ''
+export const codeOf = (error: HoldpointError): string => error.code
+export const asked = (sessions: Sessions, id: string): PauseState | null => sessions.sessionGetPauseState(id)
+export async function main(): Promise<Snapshot> {
+  const id = await sessionOpen({ policy: 'edits' })
+  await sessionAttach(id, (event) => console.log(seen(event)), { after: 3, onEnd: ({ reason }) => console.log(reason) })
+  await sessionPauseConfirm(id, true, { always: true })
+  await sessionPrompt(id, 'say hello')
+  // @ts-expect-error There is no such policy.
+  await sessionOpen({ policy: 'everything' })
+  return sessionSettled(id)
+}
+`
+  for (const file of ['typed.mts', 'typed.cts']) await writeFile(path.join(project, file), typed)
+  const tsc = path.join(root, 'node_modules/typescript/bin/tsc')
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', 'typed.mts', 'typed.cts']
+  await run(process.execPath, [tsc, ...options], { cwd: project }).catch(({ stdout }) => assert.fail(stdout))
+})

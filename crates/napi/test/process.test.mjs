@@ -1,0 +1,138 @@
+// The process that has loaded the addon: what ends it, what does not, and what is left of it.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, readdirSync } from 'node:fs'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { test } from 'node:test'
+
+import { everywhere, existsSync, folder, open, record, root, script } from './support.mjs'
+
+const IMPORT = `import * as holdpoint from './index.mjs'
+const { sessionOpen, sessionPrompt, sessionAttach, sessionGetStatus, sessionEvents } = holdpoint
+const id = await sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
+`
+
+test('t_j1_no_panic_ends_node', async () => {
+  const { stdout } = await script(`
+    import { createRequire } from 'node:module'
+    const { Panics } = createRequire(import.meta.url)('./native.js')
+    const panics = new Panics()
+    const thrown = async (what) => {
+      try { await what() } catch (error) { return \`\${error.code}: \${error.message}\` }
+    }
+    console.log(await thrown(() => panics.atOnce()))
+    console.log(await thrown(() => panics.later()))
+    console.log(await thrown(() => panics.property))
+    console.log(await thrown(() => panics.task()))
+    console.log(await thrown(() => new Promise((_, reject) => panics.callback(reject))))
+    ;(() => { for (let n = 0; n < 100; n++) new Panics() })()
+    for (let n = 0; n < 5; n++) { globalThis.gc(); await new Promise((resolve) => setImmediate(resolve)) }
+    const { sessionOpen } = await import('./index.mjs')
+    console.log(typeof await sessionOpen({ cwd: '/tmp', model: 'rehearsal' }))
+  `)
+  const where = ['at once', 'later', 'in a getter', 'in a task']
+  const told = where.map((where) => `panicked: this is a fault of holdpoint: ${where}`)
+  // Where there is nobody to throw at, it is told by napi's own error.
+  const callback = 'GenericFailure: Error: this is a fault of holdpoint: in a callback'
+  assert.deepEqual(stdout.trim().split('\n'), [...told, callback, 'string'])
+})
+
+test('m_f1_node_exits_though_a_callback_is_attached', async () => {
+  const { stdout } = await script(`${IMPORT}
+    await sessionAttach(id, () => {})
+    console.log(sessionGetStatus(id))`)
+  assert.equal(stdout, 'idle\n')
+})
+
+test('m_f1_node_stays_for_the_turn_that_it_began', async () => {
+  const { stdout } = await script(`${IMPORT}
+    await sessionAttach(id, ({ body }) => { if (body.type === 'turnFinished') console.log(body.outcome) })
+    await sessionPrompt(id, 'wait 200ms\\n' + 'think a\\nsay b\\n'.repeat(2000))`)
+  assert.equal(stdout, 'done\n')
+})
+
+test('m_f1_node_stays_for_a_loop_over_events', async () => {
+  const { stdout } = await script(`${IMPORT}
+    setTimeout(() => sessionPrompt(id, 'say hello'), 100).unref()
+    for await (const { body } of sessionEvents(id)) if (body.type === 'turnFinished') break
+    console.log('over')`)
+  assert.equal(stdout, 'over\n')
+})
+
+test('m_f1_threads_of_node_share_one_engine', async () => {
+  const { stdout } = await script(`${IMPORT}
+    import { Worker } from 'node:worker_threads'
+    const worker = new Worker(\`
+      import('./index.mjs').then(async ({ sessionFind, sessionGetStatus, sessionPrompt, sessionSettled }) => {
+        const id = await sessionFind('\${id}')
+        await sessionPrompt(id, 'say hello')
+        await sessionSettled(id)
+        console.log(sessionGetStatus(id))
+      })\`, { eval: true })
+    await new Promise((resolve) => worker.on('exit', resolve))
+    await sessionPrompt(id, 'say it is still there')
+    console.log((await holdpoint.sessionSettled(id)).lastTurn.turn)`)
+  assert.equal(stdout, 'idle\n2\n')
+})
+
+/** The processes that have this in their environment. */
+function marked(mark) {
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false
+    try {
+      return readFileSync(path.join('/proc', pid, 'cmdline'), 'latin1').includes(mark)
+    } catch {
+      return false
+    }
+  })
+}
+
+for (const how of ['process.exit()', "process.kill(process.pid, 'SIGKILL')"]) {
+  test(`m_c2_nothing_lives_on_after_${how}`, { skip: process.platform !== 'linux' }, async () => {
+    const mark = `3${process.pid}${Math.floor(Math.random() * 1e6)}`
+    const cwd = await folder()
+    const child = spawn(
+      process.execPath,
+      [
+        '--input-type=module',
+        '-e',
+        `import * as holdpoint from './index.mjs'
+         const id = await holdpoint.sessionOpen({ cwd: ${JSON.stringify(cwd)}, model: 'rehearsal', policy: 'all' })
+         await holdpoint.sessionPrompt(id, 'shell: (setsid sleep ${mark} &) ; trap "" TERM; echo up; sleep ${mark}')
+         for await (const { body } of holdpoint.sessionEvents(id)) if (body.type === 'output') break
+         console.log('up')
+         process.stdin.once('data', () => ${how})`,
+      ],
+      { cwd: root, stdio: ['pipe', 'pipe', 'inherit'] },
+    )
+    const lines = createInterface({ input: child.stdout })
+    await once(lines, 'line')
+    assert.ok(marked(mark).length >= 2)
+    child.stdin.write('now\n')
+    await once(child, 'exit')
+    // Whoever supervises them ends them after the grace.
+    const until = Date.now() + 10_000
+    while (marked(mark).length > 0 && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 20))
+    assert.deepEqual(marked(mark), [])
+  })
+}
+
+everywhere('processes', (place) => {
+  test('m_c2_an_interrupt_ends_the_whole_tree', async () => {
+    const sessions = await place()
+    const cwd = await folder()
+    const id = await sessions.sessionOpen({ cwd, model: 'rehearsal', policy: 'all' })
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, 'shell: (setsid sleep 1000 &) ; echo up; sleep 1000')
+    await seen.event('output')
+    const { found, outcome, receipt } = await sessions.sessionInterrupt(id)
+    assert.deepEqual({ found, outcome }, { found: 'turn', outcome: 'interrupted' })
+    assert.equal(receipt.tools[0].name, 'shell')
+    assert.ok(receipt.processes.terminated + receipt.processes.killed >= 2)
+    assert.equal((await sessions.sessionInterrupt(id)).found, 'nothing')
+    assert.equal(existsSync(cwd), true)
+    await sessions.sessionClose(id)
+  })
+})
