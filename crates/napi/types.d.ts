@@ -5,6 +5,10 @@
  */
 export type Timestamp = number
 /**
+ * Names one session for ever.
+ */
+export type SessionId = string
+/**
  * Why an answer had no effect. Whichever it is, nothing changed.
  */
 export type AnswerError =
@@ -88,10 +92,6 @@ export type AsksMode = 'wait' | 'deny' | 'approve'
  * Why an ask closed without an answer.
  */
 export type AskCloseCause = 'interrupted' | 'sessionClosed' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
-/**
- * Names one session for ever.
- */
-export type SessionId = string
 /**
  * News of all sessions: a stream's frame, by its SSE `event` field.
  */
@@ -905,6 +905,10 @@ export interface DaemonStatus {
    */
   saved?: boolean
   /**
+   * The browsers that run for sessions.
+   */
+  browsers?: BrowserStatus[]
+  /**
    * What was found damaged and kept aside, in words.
    */
   damaged?: string[]
@@ -937,6 +941,31 @@ export interface SessionCounts {
    * How many may be live.
    */
   most?: number
+}
+/**
+ * A browser that runs for a session.
+ */
+export interface BrowserStatus {
+  /**
+   * The session.
+   */
+  session: SessionId
+  /**
+   * Its process id.
+   */
+  pid: number
+  /**
+   * Where it listens for developer tools, on this machine alone and for whoever is on it: `127.0.0.1:PORT`.
+   */
+  debugging: string
+  /**
+   * It has a window.
+   */
+  visible: boolean
+  /**
+   * Its own sandbox is on.
+   */
+  sandbox: boolean
 }
 /**
  * What went wrong.
