@@ -47,10 +47,14 @@ const NAMES = '{ sessionOpen, sessionAttach, sessionPauseConfirm, sessionPrompt,
 
 test('m_f4_a_fresh_project_uses_the_package', async () => {
   const project = await folder()
-  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', project], { cwd: root })
+  // As it is published: the package, and that of this platform, which is not packed for being large.
+  await run(process.execPath, ['scripts/platforms.mjs'], { cwd: root })
+  const pack = ['pack', '--json', '--pack-destination', project]
+  const { stdout } = await run('npm', pack, { cwd: path.join(root, 'npm/holdpoint') })
   const [{ filename }] = Object.values(JSON.parse(stdout))
+  const platform = path.join(root, 'npm', `${process.platform}-${process.arch}`)
   await writeFile(path.join(project, 'package.json'), JSON.stringify({ name: 'fresh', private: true }))
-  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', `./${filename}`], { cwd: project })
+  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', platform, `./${filename}`], { cwd: project })
   await writeFile(path.join(project, 'esm.mjs'), `import ${NAMES} from 'holdpoint'\n${PROGRAM}`)
   await writeFile(path.join(project, 'cjs.cjs'), `const ${NAMES} = require('holdpoint')\n;(async () => {${PROGRAM}})()`)
   for (const program of ['esm.mjs', 'cjs.cjs']) {
