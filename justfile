@@ -21,6 +21,10 @@ test-full *ARGS:
 test-node:
     ./scripts/test-node
 
+# What is promised under attack, fault and load, row by row (docs/testplan.md): `just testplan [--full] [ROW…]`.
+testplan *ARGS:
+    ./scripts/testplan {{ARGS}}
+
 # People who do everything at once to a daemon that is stopped and killed under them.
 soak SECONDS="600" SEED="1":
     HOLDPOINT_SOAK_SECONDS={{SECONDS}} HOLDPOINT_SOAK_SEED={{SEED}} cargo test -p holdpoint --test soak -- --nocapture
