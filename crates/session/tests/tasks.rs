@@ -1,8 +1,8 @@
 //! Tasks and notes of a session: the model's tool for them, the facts they are, and who sees them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
-use holdpoint_common::{Fact, Outcome, TaskState, ToolStatus};
-use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_common::{Fact, Outcome, PolicyMode, TaskState, ToolStatus};
+use holdpoint_session::testing::{Harness, Recorder, reply, soon};
 use serde_json::{Value, json};
 
 /// The result of the next call.
@@ -57,6 +57,49 @@ async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
     assert_eq!(snapshot.notes[0].text, "port 80 is taken");
     let listed = harness.sessions().list().await.unwrap();
     assert_eq!(listed[0].tasks.to_string(), "✓1 ●0 ○0");
+}
+
+#[tokio::test]
+async fn m_e7_what_is_too_much_is_refused_whole() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let add = |count: usize| json!({"action": "add", "titles": vec!["one"; count]});
+    let mut told: Vec<(Value, &str)> = vec![
+        (add(51), "51 tasks at once; 50 are the most"),
+        (
+            json!({"action": "add", "titles": ["fine", "x".repeat(501)]}),
+            "the title has 501 bytes; at most 500 are taken",
+        ),
+        (json!({"action": "note", "text": "x".repeat(2001)}), "the note has 2001 bytes; at most 2000 are taken"),
+        (json!({"action": "list", "all": true}), "`all`"),
+    ];
+    told.extend((0..9).map(|_| (add(50), "0 done")));
+    told.push((add(49), "499 to do"));
+    told.push((add(2), "there can be 500 tasks, and there are 499 already"));
+    told.push((add(1), "500 to do"));
+    for (call, _) in &told {
+        harness.model.then(reply().call("tasks", call.clone()));
+    }
+    session.prompt("go").await.unwrap();
+    for (_, text) in told {
+        let (_, result) = result(&mut events).await;
+        assert!(result.contains(text), "no {text:?} in {result}");
+    }
+    assert_eq!((session.snapshot().tasks.len(), session.snapshot().notes.len()), (500, 0));
+}
+
+/// They are the session's own: nobody is asked, and nothing denies them.
+#[tokio::test]
+async fn m_e7_tasks_need_nobodys_leave() {
+    let harness = Harness::start();
+    for policy in [PolicyMode::Ask, PolicyMode::Readonly] {
+        let session = harness.sessions().open(harness.session().policy(policy)).await.unwrap();
+        harness.model.then(reply().call("tasks", json!({"action": "add", "titles": ["one"]})));
+        session.prompt("go").await.unwrap();
+        let settled = soon("the end of the turn", session.settled()).await.unwrap();
+        assert_eq!(settled.tasks.len(), 1, "{policy:?}");
+    }
 }
 
 #[tokio::test]
