@@ -37,6 +37,8 @@ mod models;
 #[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
+mod runs;
+#[cfg(target_os = "linux")]
 mod screen;
 #[cfg(target_os = "linux")]
 mod stored;
@@ -70,6 +72,7 @@ fn main() {
     let table = table::Table::new(filters);
     floors::measure(&table);
     asks::measure(&table);
+    runs::measure(&table);
     cuts::measure(&table);
     trees::measure(&table);
     calls::measure(&table);

@@ -25,7 +25,7 @@ pub(crate) struct World {
     pub(crate) probe: Probe,
     pub(crate) runtime: Runtime,
     sessions: Sessions,
-    folder: TempDir,
+    pub(crate) folder: TempDir,
     // Last: it is ended when the others are done with it.
     _engine: Engine,
 }
