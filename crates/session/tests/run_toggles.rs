@@ -31,8 +31,6 @@ impl Model for Counting {
 #[derive(Default)]
 struct Shown {
     hold: HoldShown,
-    /// Iterations that began since a hold was requested.
-    since: u32,
     iterations: u64,
     stood: u32,
 }
@@ -41,7 +39,7 @@ impl Shown {
     fn see(&mut self, event: &Event) {
         match event.fact() {
             Some(Fact::HoldChanged { hold }) => {
-                (self.hold, self.since) = (hold.shown(), 0);
+                self.hold = hold.shown();
                 self.stood += u32::from(self.hold == HoldShown::Standing);
             }
             Some(Fact::IterationStarted { .. }) => {

@@ -120,6 +120,31 @@ fn m_d2_a_run_is_held_where_the_configuration_says() {
 }
 
 #[test]
+fn m_d1_m_d3_m_d4_a_run_is_held_released_and_closed_with_all_others() {
+    let world = World::new();
+    std::fs::write(world.work("tasks.md"), "- the only one\n").unwrap();
+    let script = "shell: touch begun; until [ -e go ]; do sleep 0.01; done";
+    let session = detached(&world, &["--tasks", "tasks.md", "--max-iterations", "0"], script);
+    until(&world, &session, |_| world.work("begun").exists());
+    assert!(world.run(&["hold", "--all"]).code(0).out.contains("PAUSING..."));
+    assert!(world.run(&["release", "--all"]).code(0).out.contains("goes on"), "the request is taken back");
+    std::fs::write(world.work("go"), "").unwrap();
+    let iteration = |snapshot: &Snapshot| snapshot.run.as_ref().unwrap().progress.iteration;
+    until(&world, &session, |snapshot| iteration(snapshot) > 1);
+    world.run(&["hold", "--all"]).code(0);
+    let held = until(&world, &session, is_held);
+    assert_eq!(held.turn, None, "at the end of an iteration");
+    assert_eq!(iteration(&until(&world, &session, |_| true)), iteration(&held));
+    world.run(&["release", "--all"]).code(0);
+    until(&world, &session, |snapshot| iteration(snapshot) > iteration(&held));
+    world.run(&["hold", &session]).code(0);
+    until(&world, &session, is_held);
+    world.run(&["close", &session]).code(0);
+    let closed = until(&world, &session, |snapshot| snapshot.run.is_none());
+    assert_eq!((closed.hold, closed.last_run.unwrap().end.to_string().as_str()), (Hold::Off, "closed"));
+}
+
+#[test]
 fn m_d5_the_goal_is_read_from_standard_input() {
     let world = World::new();
     let mut child = world.command(&["loop", "--policy", "all", "--spec", "-"]).stdin(Stdio::piped()).spawn().unwrap();

@@ -1,7 +1,8 @@
 //! `loop` while it is followed: a line for each iteration and for what concerns a person, how far it is, how it ends.
 
-use std::io::{BufRead, BufReader, Lines};
-use std::process::{Child, ChildStderr, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
 
 use holdpoint_common::api::{Inbox, SessionList};
 use holdpoint_common::{Event, Fact};
@@ -14,7 +15,7 @@ use crate::world::{PATIENCE, World, wait};
 /// A run in the foreground, and what it says.
 struct Followed {
     child: Child,
-    lines: Lines<BufReader<ChildStderr>>,
+    lines: mpsc::Receiver<String>,
     /// The session's id.
     session: String,
 }
@@ -23,7 +24,8 @@ impl Followed {
     fn begin(world: &World, args: &[&str], script: &str) -> Self {
         let mut command = world.command(&[&["loop", "--goal", &plays(script)], args].concat());
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (err, (said, lines)) = (child.stderr.take().unwrap(), mpsc::channel());
+        std::thread::spawn(move || BufReader::new(err).lines().try_for_each(|line| said.send(line.unwrap())));
         let mut followed = Self { child, lines, session: String::new() };
         let first = followed.until("session: ");
         followed.session = first.rsplit_once('(').unwrap().1.trim_end_matches(')').to_owned();
@@ -34,14 +36,13 @@ impl Followed {
     #[track_caller]
     fn until(&mut self, text: &str) -> String {
         let mut before = Vec::new();
-        for line in self.lines.by_ref() {
-            let line = line.unwrap();
-            if line.contains(text) {
-                return line;
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(line) => before.push(line),
+                Err(why) => panic!("no {text:?} ({why}): {before:#?}"),
             }
-            before.push(line);
         }
-        panic!("it ended without {text:?}: {before:#?}");
     }
 
     fn signal(&self, signal: Signal) {
@@ -51,6 +52,15 @@ impl Followed {
     #[track_caller]
     fn end(mut self, code: i32) {
         assert_eq!(wait(&mut self.child, PATIENCE).code(), Some(code));
+    }
+}
+
+/// Where a test fails it does not outlive its world: it would start another daemon.
+impl Drop for Followed {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
