@@ -56,7 +56,7 @@ impl Ledger {
     /// That every session is there, that its log keeps the invariants, and that it has all that anybody was told.
     pub(crate) async fn check(&self, sessions: &Sessions, mark: &str) {
         let all = std::mem::take(&mut *self.sessions.lock().unwrap());
-        // Whatever they are at ends, so that the logs have an end to everything.
+        // There is room for as many as may live only.
         for session in sessions.list().await.unwrap().iter().filter(|session| session.live) {
             sessions.get(session.id.as_str()).await.unwrap().close().await.unwrap();
         }
@@ -68,6 +68,9 @@ impl Ledger {
                 Err(error) => panic!("{round}: {error}"),
             };
             assert_ne!(told.deleted, Some(true), "{round}: it was deleted, and is there");
+            // Whatever a kill has left it with ends, so that the log has an end to everything.
+            session.close().await.unwrap_or_else(|error| panic!("{round}: {error}"));
+            let session = sessions.get(id.as_str()).await.unwrap_or_else(|error| panic!("{round}: {error}"));
             let mut events = session.attach(AttachFrom::start()).await.unwrap();
             let mut all = Vec::new();
             while events.next_past(&mut all, 1_000).await > 0 {}

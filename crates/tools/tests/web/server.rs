@@ -22,9 +22,12 @@ pub(crate) struct Server {
     shared: Arc<Shared>,
 }
 
+/// Whose connections are open.
+type Connections = Vec<(SocketAddr, TcpStream)>;
+
 #[derive(Default)]
 struct Shared {
-    asked: Mutex<(Vec<String>, Vec<(SocketAddr, TcpStream)>)>,
+    asked: Mutex<(Vec<String>, Connections)>,
     news: Condvar,
 }
 
