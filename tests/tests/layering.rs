@@ -112,8 +112,8 @@ fn invariant_2_only_the_actor_changes_a_sessions_state() {
             "actor.rs: self.state.apply(&event);",
             // What a model is told of the tasks, by the same facts.
             "history.rs: Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => conversation.tasks.apply(fact),",
-            // What a crash has cut, ended in the log of a session that has no actor.
-            "manager/restore.rs: state.apply(&event);",
+            // The log of a session that has no actor: what a crash has cut is ended, or it is closed or renamed.
+            "manager/saved.rs: self.state.apply(&event);",
             // From a log.
             "state.rs: facts.iter().for_each(|fact| self.apply(fact));",
             // The part of the state that is the tasks.
@@ -154,6 +154,7 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
             // The manager's own tasks.
             "manager.rs",
             "manager/room.rs",
+            "manager/saved.rs",
             // The manager, when a session is opened.
             "model/catalog.rs",
             // One model stream and the filter on its own connection.
