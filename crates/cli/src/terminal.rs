@@ -15,6 +15,12 @@ use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
 
+/// How long it is looked for what is there already: crossterm looks for nothing in no time.
+///
+/// Its feature `use-dev-tty` matters: the other way of reading waits for edges, and loses the one of a key that comes with a
+/// change of the size.
+pub(crate) const A_MOMENT: Duration = Duration::from_millis(1);
+
 /// The terminal that the user sits at. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct Terminal {
@@ -63,7 +69,7 @@ impl Terminal {
         let tty = Arc::clone(&self.tty);
         let thread = std::thread::Builder::new().name("holdpoint-keys".to_owned()).spawn(move || {
             while let Ok(true) = readable(&tty, &woken) {
-                while let Ok(true) = event::poll(Duration::ZERO) {
+                while let Ok(true) = event::poll(A_MOMENT) {
                     match event::read() {
                         Ok(event) => {
                             if let Some(key) = key(&event) {

@@ -7,19 +7,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crossterm::event::{self, Event};
 
 pub(crate) use self::split::Split;
 use super::message::{Message, Moment};
-use crate::terminal::readable;
-
-/// How long it is looked for what is there already: crossterm looks for nothing in no time.
-///
-/// Its feature `use-dev-tty` matters: the other way of reading waits for edges, and loses the one of a key that comes with a
-/// change of the size.
-const A_MOMENT: Duration = Duration::from_millis(1);
+use crate::terminal::{A_MOMENT, readable};
 
 /// Reads until it is dropped.
 pub(crate) struct Input {
