@@ -244,23 +244,29 @@ impl Reply {
         self
     }
 
-    /// Bytes of the body on this wire, floods not counted.
+    /// The bytes of the body on this wire, without floods.
     #[must_use]
-    pub fn body_len(&self, wire: Wire) -> usize {
+    pub fn body(&self, wire: Wire) -> Vec<u8> {
         let mut writer = wire.writer();
-        let len = |step: &Step| match step {
-            Step::Part(part) => writer.part(part).iter().map(Vec::len).sum(),
-            Step::Event(data) => wire.frame(data).len(),
-            Step::Body(bytes) => bytes.len(),
+        let bytes = |step: &Step| match step {
+            Step::Part(part) => writer.part(part).concat(),
+            Step::Event(data) => wire.frame(data),
+            Step::Body(bytes) => bytes.clone(),
             Step::Flood(..)
             | Step::Wait(_)
             | Step::Pause(_)
             | Step::Silence
             | Step::KeepAlive
             | Step::Cut
-            | Step::End => 0,
+            | Step::End => Vec::new(),
         };
-        self.steps.iter().map(len).sum()
+        self.steps.iter().flat_map(bytes).collect()
+    }
+
+    /// How many bytes [`body`](Self::body) has.
+    #[must_use]
+    pub fn body_len(&self, wire: Wire) -> usize {
+        self.body(wire).len()
     }
 
     /// Plays the script. False if the connection must end here. `wait` waits for a gate, or for nothing, and
