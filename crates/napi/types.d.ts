@@ -213,6 +213,7 @@ export type HoldCause =
     }
   | (
       | {
+          type: 'limit'
           limit: 'iterations'
           /**
            * How many it was granted.
@@ -220,6 +221,7 @@ export type HoldCause =
           count: number
         }
       | {
+          type: 'limit'
           limit: 'tokens'
           /**
            * How many it was granted.
@@ -227,6 +229,7 @@ export type HoldCause =
           count: number
         }
       | {
+          type: 'limit'
           limit: 'time'
           /**
            * How many milliseconds it was granted.
@@ -234,6 +237,7 @@ export type HoldCause =
           ms: number
         }
       | {
+          type: 'limit'
           limit: 'failures'
           /**
            * How many.

@@ -48,3 +48,4 @@ rmSync(path.join(root, 'native/holdpoint.node'))
 
 run(process.execPath, ['scripts/types.mjs'])
 run(process.execPath, ['scripts/declarations.mjs'])
+run('npm', ['run', '--silent', 'build:react'])

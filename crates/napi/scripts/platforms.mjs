@@ -12,7 +12,8 @@ rmSync(npm, { recursive: true, force: true })
 
 function write(folder, files, manifest) {
   mkdirSync(folder, { recursive: true })
-  for (const file of files) cpSync(path.join(root, file), path.join(folder, path.basename(file)), { recursive: true })
+  const place = (file) => (file.startsWith('native') ? path.basename(file) : file)
+  for (const file of files) cpSync(path.join(root, file), path.join(folder, place(file)), { recursive: true })
   writeFileSync(path.join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 }
 

@@ -6,8 +6,14 @@ import { compile } from 'json-schema-to-typescript'
 const api = new URL('../../../docs/openapi.json', import.meta.url)
 const types = new URL('../types.d.ts', import.meta.url)
 
-// A reference that has something beside it, were it only words of its own, would be taken for another type.
+// A reference that has something beside it, were it only words of its own, would be taken for another type; and fields
+// beside alternatives, which say what kind they are, would be left out.
 function alone(_, value) {
+  if (value?.oneOf && value.properties) {
+    const { oneOf, properties, required, type: _object, ...rest } = value
+    const whole = (one) => ({ ...one, properties: { ...properties, ...one.properties }, required: [...required, ...one.required] })
+    return { ...rest, oneOf: oneOf.map(whole) }
+  }
   if (!value?.$ref) return value
   const { $ref, description, ...beside } = value
   const reference = { $ref: $ref.replace('/components/schemas/', '/definitions/') }

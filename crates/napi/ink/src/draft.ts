@@ -1,0 +1,77 @@
+// A text that is being typed, and what keys do to it. Pure.
+
+import type { Press } from './keys.js'
+
+/** A text, and the place in it where what is typed goes. */
+export interface Draft {
+  readonly text: string
+  readonly cursor: number
+}
+
+export const EMPTY: Draft = { text: '', cursor: 0 }
+
+/** A text with the cursor behind it. */
+export function draftOf(text: string): Draft {
+  return { text, cursor: text.length }
+}
+
+/** The draft after a key; the same one if the key does nothing to it. */
+export function edit(draft: Draft, press: Press): Draft {
+  const { text, cursor } = draft
+  switch (press.name) {
+    case 'left':
+    case 'ctrl+b':
+      return moved(draft, before(text, cursor))
+    case 'right':
+    case 'ctrl+f':
+      return moved(draft, behind(text, cursor))
+    case 'home':
+    case 'ctrl+a':
+      return moved(draft, text.lastIndexOf('\n', cursor - 1) + 1)
+    case 'end':
+    case 'ctrl+e':
+      return moved(draft, lineEnd(text, cursor))
+    case 'backspace':
+      return without(draft, before(text, cursor), cursor)
+    case 'ctrl+d':
+      return without(draft, cursor, behind(text, cursor))
+    case 'ctrl+w':
+      return without(draft, cursor - (/\S*\s*$/.exec(text.slice(0, cursor))?.[0].length ?? 0), cursor)
+    case 'ctrl+u':
+      return without(draft, text.lastIndexOf('\n', cursor - 1) + 1, cursor)
+    case 'ctrl+k':
+      return without(draft, cursor, lineEnd(text, cursor))
+    case 'ctrl+j':
+      return inserted(draft, '\n')
+    default:
+      return press.text === undefined ? draft : inserted(draft, press.text)
+  }
+}
+
+function moved(draft: Draft, cursor: number): Draft {
+  return cursor === draft.cursor ? draft : { ...draft, cursor }
+}
+
+function inserted({ text, cursor }: Draft, more: string): Draft {
+  return { text: text.slice(0, cursor) + more + text.slice(cursor), cursor: cursor + more.length }
+}
+
+function without(draft: Draft, from: number, to: number): Draft {
+  if (from === to) return draft
+  return { text: draft.text.slice(0, from) + draft.text.slice(to), cursor: from }
+}
+
+/** Where the character begins that ends here. */
+function before(text: string, cursor: number): number {
+  return cursor === 0 ? 0 : (new Intl.Segmenter().segment(text).containing(cursor - 1)?.index ?? 0)
+}
+
+/** Where the character ends that begins here. */
+function behind(text: string, cursor: number): number {
+  return cursor + (new Intl.Segmenter().segment(text).containing(cursor)?.segment.length ?? 0)
+}
+
+function lineEnd(text: string, cursor: number): number {
+  const end = text.indexOf('\n', cursor)
+  return end === -1 ? text.length : end
+}

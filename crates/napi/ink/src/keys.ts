@@ -1,0 +1,98 @@
+// Keys, one at a time: what Ink reads in one go is taken apart, and what is pasted stays in one piece.
+
+import { useInput, useStdout, type Key } from 'ink'
+import { createContext, useContext, useEffect, useLayoutEffect, useRef, type RefObject } from 'react'
+
+/** A key: what it is called, and the text that it types, if it types any. */
+export interface Press {
+  /** `enter`, `esc`, `left`, `ctrl+x` …, `paste`, or the character itself. */
+  readonly name: string
+  /** What it adds to what is being typed. */
+  readonly text?: string
+}
+
+/** Takes a key. */
+export type Presses = (press: Press) => void
+
+const NAMED: readonly (readonly [keyof Key, string])[] = [
+  ['escape', 'esc'],
+  ['return', 'enter'],
+  ['upArrow', 'up'],
+  ['downArrow', 'down'],
+  ['leftArrow', 'left'],
+  ['rightArrow', 'right'],
+  ['home', 'home'],
+  ['end', 'end'],
+  ['pageUp', 'pageup'],
+  ['pageDown', 'pagedown'],
+  ['tab', 'tab'],
+  // What most terminals send for Backspace is what Ink calls Delete.
+  ['backspace', 'backspace'],
+  ['delete', 'backspace'],
+]
+
+const CONTROLS: Record<string, string> = { '\r': 'enter', '\n': 'ctrl+j', '\t': 'tab', '\b': 'backspace', '\u007f': 'backspace' }
+
+/** The keys of what Ink has read. */
+function* pressed(input: string, key: Key): Generator<Press> {
+  const named = NAMED.find(([flag]) => key[flag])
+  if (named) yield { name: key.meta && named[1] === 'enter' ? 'ctrl+j' : named[1] }
+  else if (key.ctrl) yield { name: `ctrl+${input}` }
+  else if (!key.meta) {
+    for (const { segment } of new Intl.Segmenter().segment(input)) {
+      for (const part of /\p{Cc}/u.test(segment) ? segment : [segment]) yield typed(part)
+    }
+  }
+}
+
+function typed(part: string): Press {
+  if (!/^\p{Cc}/u.test(part)) return { name: part, text: part }
+  const code = part.charCodeAt(0)
+  return { name: CONTROLS[part] ?? (code < 32 ? `ctrl+${String.fromCharCode(code + 96)}` : 'unknown') }
+}
+
+/** What a terminal puts around what is pasted, and what has it do so. */
+const PASTE = { begin: '[200~', end: '[201~', on: '\u001b[?2004h', off: '\u001b[?2004l' }
+
+/** Whoever takes the keys of the part around it. */
+export const KeysOf = createContext<RefObject<Presses | null> | null>(null)
+
+/** Takes keys while active: from the part around it, if that hands them on, else from the terminal. */
+export function useKeys(take: Presses, isActive = true): void {
+  const around = useContext(KeysOf)
+  const latest = useRef(take)
+  const pasted = useRef<string | null>(null)
+  const { stdout } = useStdout()
+  // Keys that come in one go find whatever the one before has changed.
+  useLayoutEffect(() => {
+    latest.current = take
+  })
+  useLayoutEffect(() => {
+    if (!around || !isActive) return
+    const own: Presses = (press) => latest.current(press)
+    around.current = own
+    return () => {
+      if (around.current === own) around.current = null
+    }
+  }, [around, isActive])
+
+  const reads = isActive && around === null
+  useEffect(() => {
+    if (!reads) return
+    stdout.write(PASTE.on)
+    return () => {
+      stdout.write(PASTE.off)
+    }
+  }, [reads, stdout])
+  useInput(
+    (input, key) => {
+      if (input === PASTE.begin) pasted.current = ''
+      else if (input === PASTE.end) {
+        if (pasted.current) latest.current({ name: 'paste', text: pasted.current.replace(/\r\n?/g, '\n') })
+        pasted.current = null
+      } else if (pasted.current !== null) pasted.current += input
+      else for (const press of pressed(input, key)) latest.current(press)
+    },
+    { isActive: reads },
+  )
+}

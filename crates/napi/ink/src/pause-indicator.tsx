@@ -1,0 +1,60 @@
+// A tool that has stopped: what it wants, and the keys that answer.
+
+import type { PauseState } from '../../index.js'
+import { useRustSessionState, useSessions, useSessionSnapshot } from '../../react/index.mjs'
+import { Box, Text } from 'ink'
+import type { ReactElement } from 'react'
+
+import { useAnswering } from './answering.js'
+import { useKeys } from './keys.js'
+import { shown, shownLine } from './shown.js'
+
+/** Which session it is about. */
+export interface PauseIndicatorProps {
+  /** The session. */
+  sessionId: string
+  /** Whether it takes keys: `true`. */
+  isActive?: boolean
+}
+
+/**
+ * The pause that a session shows, if one is open. Enter goes on with a Continue; Y and N approve and deny a Confirm; Esc and
+ * Ctrl+C interrupt. Keys that answer count from 300 ms after it appeared; no other key does anything.
+ */
+export function PauseIndicator({ sessionId, isActive = true }: PauseIndicatorProps): ReactElement | null {
+  const { pauseInfo } = useRustSessionState(sessionId)
+  return pauseInfo && <Pause key={pauseInfo.id} sessionId={sessionId} pause={pauseInfo} isActive={isActive} />
+}
+
+function Pause({ sessionId, pause, isActive }: { sessionId: string; pause: PauseState; isActive: boolean }): ReactElement {
+  const sessions = useSessions()
+  const { counts, send, trouble } = useAnswering()
+  const waiting = (useSessionSnapshot(sessionId)?.asks.length ?? 1) - 1
+  const isConfirm = pause.kind === 'confirm'
+  const askId = pause.id
+  useKeys(({ name }) => {
+    if (name === 'esc' || name === 'ctrl+c') send(() => sessions.sessionPauseInterrupt(sessionId))
+    else if (!counts()) return
+    else if (!isConfirm && name === 'enter') send(() => sessions.sessionPauseResume(sessionId, { askId }))
+    else if (isConfirm && /^[yn]$/i.test(name)) {
+      const approved = name.toLowerCase() === 'y'
+      send(() => sessions.sessionPauseConfirm(sessionId, approved, { askId }))
+    }
+  }, isActive)
+  return (
+    <Box flexDirection="column">
+      <Text color="yellow">
+        {`⏸ ${shownLine(pause.toolName)}: ${shownLine(pause.message)}`}
+        {!isConfirm && ' (Press Enter to continue)'}
+      </Text>
+      {pause.details != null && pause.details !== '' && (
+        <Box borderStyle="single" borderDimColor borderTop={false} borderRight={false} borderBottom={false} paddingLeft={1}>
+          <Text>{shown(pause.details)}</Text>
+        </Box>
+      )}
+      {waiting > 0 && <Text dimColor>{waiting === 1 ? '1 more waits' : `${waiting} more wait`}</Text>}
+      {trouble !== null && <Text color="red">{trouble}</Text>}
+      {isConfirm && <Text bold>[Y] Approve [N] Deny (Esc to interrupt)</Text>}
+    </Box>
+  )
+}

@@ -1,0 +1,35 @@
+// Hooks that follow a session: driven by its events, with nothing asked for in between.
+
+import type { Snapshot } from 'holdpoint'
+import { useMemo, useSyncExternalStore } from 'react'
+
+import { useSessions } from './sessions'
+import type { SessionState } from './state'
+import { storeOf, type SessionStore } from './store'
+
+/**
+ * A session's state: the same object until something in it has changed, and fresh when a component begins to use it.
+ * All who follow a session share one attachment, which ends with the last of them.
+ *
+ * Of a session that is not known here yet it says `idle`, with an empty `model`, until it is found. Throws in
+ * rendering, for an error boundary, if there is no such session or the connection to its daemon is lost; its
+ * `code` says which. Of a session that was closed the last state stays, idle.
+ */
+export function useRustSessionState(sessionId: string): SessionState {
+  const store = useStore(sessionId)
+  return useSyncExternalStore(store.subscribe, store.getState, store.getState)
+}
+
+/**
+ * All that a session has last published: another object after each of its facts, `null` while it is not known here yet.
+ * Shares the attachment of {@link useRustSessionState}, and throws as that does.
+ */
+export function useSessionSnapshot(sessionId: string): Snapshot | null {
+  const store = useStore(sessionId)
+  return useSyncExternalStore(store.subscribe, store.getSnapshot, store.getSnapshot)
+}
+
+function useStore(sessionId: string): SessionStore {
+  const sessions = useSessions()
+  return useMemo(() => storeOf(sessions, sessionId), [sessions, sessionId])
+}

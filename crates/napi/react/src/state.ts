@@ -1,0 +1,96 @@
+// What a component is told about a session, as it follows from one snapshot.
+
+import { isDeepStrictEqual } from 'node:util'
+
+import type { Ask, AskId, CallId, Hold, PauseState, QuestionRequest, SessionStatus, Snapshot, Timestamp, Usage } from 'holdpoint'
+
+/** An open question, flat: a tool wants words or a choice. */
+export interface QuestionState extends QuestionRequest {
+  /** Names the ask for ever. */
+  id: AskId
+  /** The tool call it belongs to. */
+  call: CallId
+  /** Since when it is open. */
+  since: Timestamp
+}
+
+/** A session at one moment: all fields are of the same one. */
+export interface SessionState {
+  /** What it is doing. */
+  readonly status: SessionStatus
+  /** It is running. */
+  readonly isLoading: boolean
+  /** It is paused: an ask is open, or it is held. */
+  readonly isPaused: boolean
+  /** The ask that is to be shown, if that is a pause. */
+  readonly pauseInfo: PauseState | null
+  /** Whether it is held, and why. */
+  readonly hold: Hold
+  /** The ask that is to be shown, if that is a question. */
+  readonly question: QuestionState | null
+  /** Its model, as `provider/name`. */
+  readonly model: string
+  /** Tokens that all its turns have used. */
+  readonly tokens: Usage
+  /** It is logged at debug level. */
+  readonly isDebugEnabled: boolean
+  /** The number of an event this state comes from: it rises with every change. */
+  readonly version: number
+}
+
+/** Of a session that nothing is known of yet. */
+export const UNKNOWN: SessionState = {
+  status: 'idle',
+  isLoading: false,
+  isPaused: false,
+  pauseInfo: null,
+  hold: { state: 'off' },
+  question: null,
+  model: '',
+  tokens: { input: 0, output: 0 },
+  isDebugEnabled: false,
+  version: 0,
+}
+
+/** The state that a snapshot says. If it is what it was, that very object; if a part is, that very part. */
+export function following(before: SessionState, snapshot: Snapshot): SessionState {
+  const { status, asks, hold, settings, usage, isDebugEnabled = false, seq } = snapshot
+  const ask = asks[0]
+  const state = {
+    status,
+    isLoading: status === 'running',
+    isPaused: status === 'paused',
+    pauseInfo: kept(before.pauseInfo, pauseOf(ask)),
+    hold: kept(before.hold, hold),
+    question: kept(before.question, questionOf(ask)),
+    model: settings.model,
+    tokens: kept(before.tokens, usage),
+    isDebugEnabled,
+  }
+  const { version: _, ...was } = before
+  const changed = Object.entries(state).some(([field, value]) => !Object.is(value, was[field as keyof typeof was]))
+  return changed || before === UNKNOWN ? { ...state, version: seq } : before
+}
+
+/** A session that was closed, as it was left: it does nothing any more and waits for nothing. */
+export function closed(snapshot: Snapshot): Snapshot {
+  return { ...snapshot, status: 'idle', asks: [], hold: { state: 'off' }, turn: null, run: null, workingSince: null }
+}
+
+function kept<T>(before: T, now: T): T {
+  return isDeepStrictEqual(before, now) ? before : now
+}
+
+function pauseOf(ask: Ask | undefined): PauseState | null {
+  if (ask?.request.type !== 'pause') return null
+  const { kind, toolName, message, details } = ask.request
+  const { id, call, since } = ask
+  return { id, kind, toolName, message, ...(details != null && { details }), call, since }
+}
+
+function questionOf(ask: Ask | undefined): QuestionState | null {
+  if (ask?.request.type !== 'question') return null
+  const { toolName, questions } = ask.request
+  const { id, call, since } = ask
+  return { id, toolName, questions, call, since }
+}

@@ -1,0 +1,175 @@
+// What is known of one session, for all who look at it: attached while anyone does, read again when an event has changed
+// something.
+
+import type { Event, HoldpointError, Sessions, Snapshot, StreamEnd } from 'holdpoint'
+
+import { closed, following, UNKNOWN, type SessionState } from './state'
+
+/** Events that change nothing of what a session is. */
+const PASSING = new Set(['text', 'thought', 'output', 'itemSoFar', 'retrying', 'historyCut', 'gap'])
+
+/** One attachment, from its begin to its end. */
+interface Link {
+  /** Its number, when there is one. */
+  attached: Promise<number>
+  /** Events come: what was read holds until one says otherwise. */
+  live: boolean
+  /** One of them has said that the session is closed. */
+  closed: boolean
+}
+
+/** A session as it is known here. */
+export class SessionStore {
+  readonly #sessions: Sessions
+  /** What it was called, until its id is known. */
+  #id: string
+  readonly #listeners = new Set<() => void>()
+  #link: Link | null = null
+  /** What was read may be old. */
+  #stale = true
+  #telling = false
+  #snapshot: Snapshot | null = null
+  #state = UNKNOWN
+  #failure: Error | null = null
+
+  constructor(sessions: Sessions, id: string) {
+    this.#sessions = sessions
+    this.#id = id
+  }
+
+  /** Calls back whenever something may have changed. The first to come attaches, the last to go detaches. */
+  readonly subscribe = (listener: () => void): (() => void) => {
+    // Whoever comes twice goes twice.
+    const own = () => listener()
+    this.#listeners.add(own)
+    this.#link ??= this.#attach()
+    return () => {
+      this.#listeners.delete(own)
+      // React may have gone only to come back at once.
+      queueMicrotask(() => {
+        if (this.#listeners.size === 0) this.#detach()
+      })
+    }
+  }
+
+  /** The state as it is now: the same object until something has changed. Throws when it can't be known any more. */
+  readonly getState = (): SessionState => {
+    this.#read()
+    return this.#state
+  }
+
+  /** All of it as it is now, or `null` before anything is known. Throws when it can't be known any more. */
+  readonly getSnapshot = (): Snapshot | null => {
+    this.#read()
+    return this.#snapshot
+  }
+
+  #read() {
+    if (this.#failure) throw this.#failure
+    if (this.#link?.live && !this.#stale) return
+    // Without events, nobody says when it gets old.
+    this.#stale = false
+    const snapshot = this.#look()
+    if (snapshot && snapshot.seq !== this.#snapshot?.seq) this.#take(snapshot)
+  }
+
+  #take(snapshot: Snapshot) {
+    this.#snapshot = snapshot
+    this.#state = following(this.#state, snapshot)
+  }
+
+  /** What it has last published, if it is known here at all. */
+  #look(): Snapshot | null {
+    try {
+      return this.#sessions.sessionSnapshot(this.#id)
+    } catch (error) {
+      if ((error as HoldpointError).code === 'unknownSession') return null
+      throw error
+    }
+  }
+
+  #attach(): Link {
+    this.#failure = null
+    const current = (what: () => void) => () => {
+      if (this.#link === link) what()
+    }
+    const onEvent = ({ body }: Event) => {
+      link.closed ||= body.type === 'sessionClosed'
+      if (!PASSING.has(body.type)) current(() => this.#changed())()
+    }
+    const onEnd = (end: StreamEnd) => current(() => this.#ended(end))()
+    const link: Link = {
+      live: false,
+      closed: false,
+      attached: this.#sessions.sessionAttach(this.#id, onEvent, { limit: 0, onEnd }).then(({ attachment, snapshot }) => {
+        link.live = true
+        current(() => {
+          this.#id = snapshot.settings.id
+          this.#changed()
+        })()
+        return attachment
+      }),
+    }
+    link.attached.catch((error: Error) => current(() => this.#fail(error))())
+    return link
+  }
+
+  #detach() {
+    const link = this.#link
+    this.#link = null
+    this.#snapshot = null
+    // What could not be attached, or has ended, is detached.
+    link?.attached.then((attachment) => this.#sessions.sessionDetach(this.#id, attachment)).catch(() => {})
+  }
+
+  #ended({ reason, after }: StreamEnd) {
+    if (reason === 'closed' || this.#link?.closed) {
+      const last = this.#look() ?? this.#snapshot
+      if (last) this.#take(closed(last))
+      this.#stale = false
+      this.#tell()
+    } else if (reason !== 'detached') {
+      const error = new Error(`the session ${this.#id} can't be followed any more: ${reason}, after event ${after}`)
+      this.#fail(Object.assign(error, { code: reason }))
+    }
+  }
+
+  #fail(error: Error) {
+    this.#failure = error
+    this.#tell()
+  }
+
+  #changed() {
+    this.#stale = true
+    this.#tell()
+  }
+
+  /** Tells everyone: once, of all that comes in one go. */
+  #tell() {
+    if (this.#telling) return
+    this.#telling = true
+    queueMicrotask(() => {
+      this.#telling = false
+      for (const listener of [...this.#listeners]) listener()
+    })
+  }
+}
+
+/** Stores that somebody uses, by the sessions and the name they were asked for with. */
+const stores = new WeakMap<Sessions, Map<string, WeakRef<SessionStore>>>()
+
+const forgotten = new FinalizationRegistry(({ of, id }: { of: Map<string, WeakRef<SessionStore>>; id: string }) => {
+  if (!of.get(id)?.deref()) of.delete(id)
+})
+
+/** The store of a session: one for all who use it. */
+export function storeOf(sessions: Sessions, id: string): SessionStore {
+  let of = stores.get(sessions)
+  if (!of) stores.set(sessions, (of = new Map()))
+  const known = of.get(id)?.deref()
+  if (known) return known
+  const store = new SessionStore(sessions, id)
+  of.set(id, new WeakRef(store))
+  forgotten.register(store, { of, id })
+  return store
+}

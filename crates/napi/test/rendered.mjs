@@ -1,0 +1,132 @@
+// What the tests of components share: a component on a screen in memory, keys, and ways to wait for what it shows.
+import { afterEach } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { render } from 'ink-testing-library'
+import { createElement as h } from 'react'
+
+import { SessionsProvider } from 'holdpoint/react'
+
+import { open } from './support.mjs'
+
+/** Milliseconds in which a key does not answer what has just appeared, and a little more. */
+const GUARD = 320
+
+export const keys = {
+  enter: '\r',
+  esc: '\u001b',
+  left: '\u001b[D',
+  right: '\u001b[C',
+  up: '\u001b[A',
+  home: '\u001b[H',
+  end: '\u001b[F',
+  backspace: '\u007f',
+  ctrl: (letter) => String.fromCharCode(letter.charCodeAt(0) - 96),
+  paste: (text) => `\u001b[200~${text}\u001b[201~`,
+}
+
+/** Milliseconds after which what has not come is given up: a fault, with what there is instead. */
+const PATIENCE = 10_000
+
+/** Who waits for something, looked at whenever it may have come. */
+export function waiters(instead) {
+  const waiting = new Set()
+  return {
+    look: () => [...waiting].forEach((look) => look()),
+    until: (found) =>
+      new Promise((resolve, reject) => {
+        const settle = (how, value) => {
+          waiting.delete(look)
+          clearTimeout(patience)
+          how(value)
+        }
+        const look = () => {
+          const value = found()
+          if (value) settle(resolve, value)
+        }
+        const patience = setTimeout(() => settle(reject, new Error(`it does not come; instead: ${instead()}`)), PATIENCE)
+        waiting.add(look)
+        look()
+      }),
+  }
+}
+
+/** What is undone after each test. */
+const undoes = []
+
+afterEach(async () => {
+  for (const undo of undoes.splice(0).reverse()) await undo()
+})
+
+/** Opens a session that is closed after the test. */
+export async function opened(sessions, options) {
+  const id = await open(sessions, options)
+  undoes.push(() => sessions.sessionClose(id).catch(() => {}))
+  return id
+}
+
+/** Shows a component, with these sessions, on a screen of so many columns. */
+export function show(component, { sessions, columns = 100 } = {}) {
+  const tree = (shown) => (sessions ? h(SessionsProvider, { sessions }, shown) : shown)
+  const { look, until } = waiters(() => text())
+  const screen = render(tree(h(Nothing)))
+  const { stdin, stdout } = screen
+  Object.defineProperty(stdout, 'columns', { value: columns, configurable: true })
+  const write = stdout.write
+  stdout.write = (frame) => {
+    // Orders to the terminal are no frames.
+    if (/^(\u001b\[[?\d;]*[a-zA-Z])+$/.test(frame)) return stdout.orders.push(frame)
+    write(frame)
+    look()
+  }
+  stdout.orders = []
+  undoes.push(() => screen.unmount())
+  screen.rerender(tree(component))
+  const text = () => stdout.lastFrame() ?? ''
+  return {
+    text,
+    orders: stdout.orders,
+    frames: stdout.frames,
+    unmount: screen.unmount,
+    rerender: (shown) => screen.rerender(tree(shown)),
+    /** Presses a key; resolves when it has been read. */
+    async press(...pressed) {
+      for (const key of pressed) {
+        stdin.write(key)
+        // A lone escape is known for one only when nothing follows.
+        await new Promise((read) => setImmediate(() => setImmediate(read)))
+      }
+    },
+    resize(width) {
+      Object.defineProperty(stdout, 'columns', { value: width, configurable: true })
+      stdout.emit('resize')
+    },
+    /** Resolves with what is shown when it shows this. */
+    shows: async (pattern) => {
+      await until(() => (typeof pattern === 'function' ? pattern(text()) : pattern.test(text())))
+      return text()
+    },
+    /** Waits until keys answer what is shown. The time is the promise that is kept here: there is no event to wait for. */
+    guard: () => delay(GUARD),
+  }
+}
+
+function Nothing() {
+  return null
+}
+
+/** Sessions whose calls are counted, by name. */
+export function counting(sessions) {
+  const calls = {}
+  const counted = new Proxy(sessions, {
+    get(target, name) {
+      const value = target[name]
+      if (typeof value !== 'function') return value
+      return (...args) => {
+        calls[name] = (calls[name] ?? 0) + 1
+        return value.apply(target, args)
+      }
+    },
+  })
+  return { sessions: counted, calls }
+}
