@@ -320,7 +320,7 @@ export type StreamFrame =
       data: ClientEnd
     }
 /**
- * What an [`Event`] says.
+ * What an [`Event`](super::Event) says.
  */
 export type Body = Fact | Delta
 /**

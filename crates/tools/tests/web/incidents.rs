@@ -76,7 +76,10 @@ fn m_e7_web_a_dialog_in_a_pause_is_the_persons() {
             page.evaluate(ASK).await.unwrap();
             assert_eq!(dialogs.next().await.unwrap().message, "yours?");
             if answers {
-                page.execute(HandleJavaScriptDialogParams::new(true)).await.unwrap();
+                // Chromium tells of a dialog a moment before it shows it.
+                while page.execute(HandleJavaScriptDialogParams::new(true)).await.is_err() {
+                    tokio::task::yield_now().await;
+                }
             }
         });
         if answers {
