@@ -180,7 +180,14 @@ async fn m_b7_a_restart_is_one_fact() {
     again.settled().await.unwrap();
     drop(harness);
     let harness = narrow(&folder);
-    harness.sessions().get(session.id().as_str()).await.unwrap();
+    let again = harness.sessions().get(session.id().as_str()).await.unwrap();
+    let mut told = 0;
+    let restarted = |event: &Event| {
+        told += usize::from(matches!(event.fact(), Some(Fact::SessionRestored { .. })));
+        (told == 2).then_some(())
+    };
+    // What is told is saved.
+    harness.watch(&again).await.until("the second restart", restarted).await;
     drop(harness);
     assert_eq!(restarts(&facts(&folder, &session).await), 2);
 }
