@@ -80,14 +80,16 @@ pub(crate) fn measure(table: &Table) {
     tty.wait_for("Agent interrupted");
     let first = since.elapsed();
     drop(tty);
+    let mut turn = 0;
     let cuts = Samples::of(20, || {
-        place.succeed(&["prompt", "talks", "say@1000 begins\\thang here\nhang"]);
-        let (_, mut tty) = timed(&place, &["attach", "talks"], "begins    hang");
+        turn += 1;
+        let name = format!("cut {turn}");
+        place.succeed(&["new", "--name", &name, "say@1000 begins\\thang here\nhang"]);
+        let (_, mut tty) = timed(&place, &["attach", &name], "begins    hang");
         tty.wait_for("Esc interrupt");
-        let seen = tty.count("Agent interrupted");
         let since = Instant::now();
         tty.press("\x1b");
-        tty.wait_until("interrupted", |text| text.matches("Agent interrupted").count() > seen);
+        tty.wait_for("Agent interrupted");
         since.elapsed()
     });
     table.figure("Esc to `Agent interrupted` on the screen", cuts.median(), Amount::ms(15));
