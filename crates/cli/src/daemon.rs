@@ -67,11 +67,11 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     for file in Sqlite::files(folders.data()) {
         private::check_file(&file)?;
     }
+    // Dropped last: who has it next finds the store closed, and the log written to its end.
     let (claim, listeners) = match claim(folders, options)? {
         Some(claimed) => claimed,
         None => return Ok(()),
     };
-    // Dropped last, so that all of it is written.
     let log = log::start(&folders.logs(), config.log.as_deref())?;
     let failed = |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
     let asked = ending::watch(claim.sockets().clone()).map_err(|error| failed("signals can't be watched", &error))?;
@@ -127,7 +127,6 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let since = Instant::now();
     drop(engine);
     tracing::info!(engine_ms = since.elapsed().as_millis(), "stopped");
-    drop(claim);
     Ok(())
 }
 

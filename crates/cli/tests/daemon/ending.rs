@@ -104,7 +104,7 @@ fn m_b10_term_and_int_stop_it_in_order() {
 #[test]
 fn it_stops_when_idle_but_not_while_somebody_is_there() {
     let house = House::new();
-    let mut daemon = house.0.command(&["daemon", "--idle-stop", "50ms"]).spawn().unwrap();
+    let mut daemon = house.0.command(&["daemon", "--idle-stop", "500ms"]).spawn().unwrap();
     let by = Instant::now() + PATIENCE;
     let client = loop {
         match UnixStream::connect(house.socket()) {
@@ -113,7 +113,7 @@ fn it_stops_when_idle_but_not_while_somebody_is_there() {
         }
         std::thread::yield_now();
     };
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(std::time::Duration::from_millis(800));
     assert_eq!(daemon.try_wait().unwrap(), None, "a client is connected");
     assert!(ask(client, "/v1/status", "").contains("\"idleStopS\":0"));
     assert_eq!(wait(&mut daemon, PATIENCE).code(), Some(0));
@@ -125,9 +125,9 @@ fn a_daemon_that_a_command_starts_stops_when_idle_too() {
     let house = House::new();
     house.run(&["daemon", "start", "--idle-stop", "1h"]).code(0);
     assert_eq!(house.status()["idleStopS"], 3600);
-    let told = house.run(&["daemon", "start", "--idle-stop", "50ms"]).code(0).err;
+    let told = house.run(&["daemon", "start", "--idle-stop", "500ms"]).code(0).err;
     assert!(told.contains("ran already"), "{told}");
-    house.run(&["daemon", "restart", "--idle-stop", "50ms"]).code(0);
+    house.run(&["daemon", "restart", "--idle-stop", "500ms"]).code(0);
     house.wait_gone();
     assert!(house.log().contains("cause=\"idle\""), "{}", house.log());
 }
