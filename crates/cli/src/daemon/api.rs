@@ -9,6 +9,7 @@ mod caller;
 mod events;
 mod fault;
 mod openapi;
+mod operation;
 mod parts;
 mod process;
 mod reply;

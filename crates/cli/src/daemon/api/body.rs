@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::fault::Fault;
-use super::openapi::{Operation, Takes};
+use super::operation::{Operation, Takes};
 use crate::daemon::host::Host;
 
 /// Bytes that anything but a prompt may take: an environment, above all.

@@ -13,7 +13,7 @@ use holdpoint_session::{SessionError, SessionHandle, Sessions};
 use percent_encoding::percent_decode;
 
 use super::fault::Fault;
-use super::openapi::{Operation, Takes};
+use super::operation::{Operation, Takes};
 use crate::daemon::connection::Connection;
 use crate::daemon::host::Host;
 use crate::daemon::peer::Peer;

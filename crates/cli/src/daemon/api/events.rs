@@ -13,7 +13,7 @@ use holdpoint_session::{AttachFrom, Attachment, SessionHandle, Watch};
 
 use super::caller::Caller;
 use super::fault::Fault;
-use super::openapi::{Gives, Operation, Takes};
+use super::operation::{Gives, Operation, Takes};
 use super::parts::Id;
 use super::stream::{Gone, Stream, Writer};
 

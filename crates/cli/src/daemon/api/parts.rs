@@ -10,7 +10,7 @@ use holdpoint_common::{AskId, SessionId};
 use holdpoint_session::SessionError;
 
 use super::fault::Fault;
-use super::openapi::{Operation, Takes};
+use super::operation::{Operation, Takes};
 
 /// A session by whatever names it: its id, a unique beginning of one, or its name.
 pub(super) struct What(pub(super) String);

@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse, Responder};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::openapi::{Gives, Operation};
+use super::operation::{Gives, Operation};
 
 /// This, as JSON.
 pub(super) struct Reply<T>(pub(super) T);

@@ -4,7 +4,7 @@ use actix_web::http::Method;
 use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Responder, web};
 
 use super::fault::Fault;
-use super::openapi::{Gives, Operation, Takes};
+use super::operation::{Gives, Operation, Takes};
 
 /// A path and what is done with it.
 pub(super) struct Resource {

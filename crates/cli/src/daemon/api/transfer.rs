@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::body::PATIENCE;
 use super::caller::Caller;
 use super::fault::Fault;
-use super::openapi::{Gives, Operation, Takes};
+use super::operation::{Gives, Operation, Takes};
 use super::parts::What;
 use super::reply::Reply;
 use super::stream::STALL;
