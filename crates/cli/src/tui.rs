@@ -52,7 +52,8 @@ use tokio::sync::mpsc;
 use self::keymap::Keymap;
 use self::keys::Split;
 use self::link::{Fresh, Link};
-use self::run::{HEARD, Loop, now};
+use self::message::Moment;
+use self::run::{HEARD, Loop};
 use self::session::PAST;
 use self::state::{Me, Opening, State};
 use self::terminal::Terminal;
@@ -86,7 +87,7 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
             None => None,
         };
         let (mut link, words) = Link::new(sessions.clone(), folders, fresh(config.clone(), folder));
-        let mut state = State::new(me, config.tui.clone(), keymap, now());
+        let mut state = State::new(me, config.tui.clone(), keymap, Moment::now());
         begin(&mut state, &mut link, session);
 
         let tty = Arc::new(io::stdin().as_fd().try_clone_to_owned()?);

@@ -44,7 +44,7 @@ impl Input {
                         // The size comes by its signal, and the mouse is the terminal's.
                         Event::Resize(..) | Event::Mouse(_) => continue,
                     };
-                    if !tell(message, super::run::now()) {
+                    if !tell(message, Moment::now()) {
                         return;
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use crossterm::event::KeyEvent;
 use holdpoint_common::api::SessionNews;
@@ -13,6 +13,13 @@ use holdpoint_common::{Answer, AskId, Event, HoldShown, SessionId, Snapshot, Tim
 pub(crate) struct Moment {
     pub(crate) instant: Instant,
     pub(crate) time: Timestamp,
+}
+
+impl Moment {
+    /// Now, by both clocks.
+    pub(super) fn now() -> Self {
+        Self { instant: Instant::now(), time: Timestamp::from(SystemTime::now()) }
+    }
 }
 
 /// What the screen is told.

@@ -6,9 +6,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use holdpoint_common::{Fact, Timestamp};
+use holdpoint_common::Fact;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc;
@@ -59,11 +59,6 @@ pub(super) struct Loop {
 
 type Screen = ratatui::Terminal<CrosstermBackend<Frames>>;
 
-/// Now, by both clocks.
-pub(super) fn now() -> Moment {
-    Moment { instant: Instant::now(), time: Timestamp::from(SystemTime::now()) }
-}
-
 impl Loop {
     /// Runs until the user leaves. Returns the state as it was then.
     ///
@@ -98,7 +93,7 @@ impl Loop {
                     stale = true;
                 }
                 () = tokio::time::sleep_until(settled.unwrap_or(drawn).into()), if settled.is_some() => {
-                    let whole = self.split.settle(now());
+                    let whole = self.split.settle(Moment::now());
                     commands = self.take(whole);
                     (stale, at_once) = (true, true);
                 }
@@ -109,13 +104,13 @@ impl Loop {
                     match word {
                         Word::Message(message) => {
                             at_once |= matters(&message);
-                            commands = update(&mut self.state, message, now());
+                            commands = update(&mut self.state, message, Moment::now());
                         }
                         Word::Opened { session, attachment, limit } => self.link.follow(session, attachment, limit),
                     }
                 }
                 () = tokio::time::sleep(tick.unwrap_or_default()), if tick.is_some() => {
-                    commands = update(&mut self.state, Message::Tick, now());
+                    commands = update(&mut self.state, Message::Tick, Moment::now());
                     (stale, at_once) = (true, true);
                 }
             }
@@ -152,7 +147,7 @@ impl Loop {
                             Ok(text) => Message::Edited(text),
                             Err(error) => Message::Failed(format!("the editor can't be used: {error}")),
                         };
-                        let _ = update(&mut self.state, message, now());
+                        let _ = update(&mut self.state, message, Moment::now());
                     }
                     command => self.link.carry_out(command),
                 }
