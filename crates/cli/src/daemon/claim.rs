@@ -131,6 +131,13 @@ pub(super) fn is_served(folders: &Folders) -> Result<bool, CliError> {
     Ok(folders.sockets()?.iter().any(|socket| UnixStream::connect(socket).is_ok()))
 }
 
+/// Whether a connection to a socket failed because nobody listens there, or no longer: who is killed resets those that
+/// it has not accepted.
+pub(super) fn is_nobody(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+    matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset)
+}
+
 /// Locks the file for as long as it is open.
 fn lock(path: &Path) -> Result<File, ClaimError> {
     let failed = |error| failed(path, error);

@@ -1,13 +1,12 @@
 //! The daemon as a command sees it.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdpoint_common::api::{API_VERSION, DaemonStatus, ErrorBody};
 use holdpoint_session::remote::http::{self, HttpError, Method, StatusCode};
 
-use super::start;
+use super::{claim, start};
 use crate::error::CliError;
 use crate::folders::Folders;
 
@@ -121,9 +120,7 @@ fn strange(socket: &Path, why: &dyn std::fmt::Display) -> CliError {
 /// Whether nobody listens there, or no longer.
 fn is_nobody(error: &HttpError) -> bool {
     match error {
-        HttpError::Unreachable { source, .. } => {
-            matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
-        }
+        HttpError::Unreachable { source, .. } => claim::is_nobody(source),
         HttpError::Broken(error) => !error.is_parse(),
         _ => false,
     }

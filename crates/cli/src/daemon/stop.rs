@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, geteuid};
 use tokio::net::UnixStream;
 
-use super::ending;
+use super::{claim, ending};
 use crate::error::CliError;
 use crate::folders::Folders;
 
@@ -46,9 +46,7 @@ async fn listener(folders: &Folders) -> Result<Option<Pid>, CliError> {
         let failed = |error: io::Error| CliError::failed(format!("{}: {error}", socket.display()));
         let peer = match UnixStream::connect(&socket).await {
             Ok(stream) => stream.peer_cred().map_err(failed)?,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-                continue;
-            }
+            Err(error) if claim::is_nobody(&error) => continue,
             Err(error) => return Err(failed(error)),
         };
         let pid = peer.pid().and_then(Pid::from_raw).filter(|_| peer.uid() == geteuid().as_raw());
