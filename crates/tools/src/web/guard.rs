@@ -107,9 +107,10 @@ impl Guard {
             // A proxy of http takes no UDP: neither QUIC nor WebRTC may have any.
             "--disable-quic".to_owned(),
             "--webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned(),
-            // It asks nobody on its own: no updates, no hints, no time, and no accounts (a port that it never dials).
+            // It asks nobody on its own: no updates, no hints, no time, nothing about its maker's search, and no accounts
+            // (a port that it never dials).
             "--component-updater=url-source=data:,".to_owned(),
-            "--disable-features=OptimizationHints,NetworkTimeServiceQuerying".to_owned(),
+            "--disable-features=OptimizationHints,NetworkTimeServiceQuerying,AimEnabled".to_owned(),
             "--gaia-url=http://127.0.0.1:1/".to_owned(),
         ]
     }
