@@ -2,15 +2,36 @@
 
 use holdpoint_common::{Answer, AskRequest, Fact, ToolCall};
 use holdpoint_tools::shown::{line, prose_line};
+use serde_json::Value;
 
 /// Characters of a line that sums something up.
 const SHORT: usize = 120;
 
+/// Where in a call's input there is what tells it from others, in the order in which it is said.
+const TELLING: [&str; 12] = [
+    "/command",
+    "/question",
+    "/questions/0/question",
+    "/action",
+    "/pattern",
+    "/path",
+    "/url",
+    "/query",
+    "/text",
+    "/titles/0",
+    "/task",
+    "/job",
+];
+
 /// What a call does, in one line.
 pub(crate) fn title(call: &ToolCall) -> String {
-    let field = |name: &str| call.input.pointer(name).and_then(|value| value.as_str());
-    let what = ["/command", "/path", "/question", "/questions/0/question"].into_iter().find_map(field);
-    let what = what.map_or_else(|| call.input.to_string(), str::to_owned);
+    let word = |place: &&str| match call.input.pointer(place)? {
+        Value::String(word) => Some(word.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let words: Vec<_> = TELLING.iter().filter_map(word).collect();
+    let what = if words.is_empty() { call.input.to_string() } else { words.join(" ") };
     format!("{}: {}", prose_line(&call.name), shorten(&line(&what)))
 }
 
@@ -74,5 +95,28 @@ pub(crate) fn shorten(line: &str) -> String {
     match line.char_indices().nth(SHORT) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_common::CallId;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_by_what_tells_it_from_others() {
+        let title = |name: &str, input| {
+            let (id, name, signature) = (CallId(1), name.to_owned(), None);
+            title(&ToolCall { id, name, input, signature })
+        };
+        assert_eq!(title("shell", json!({"command": "ls\n-l", "timeout_ms": 5})), "shell: ls\\u{a}-l");
+        assert_eq!(title("grep", json!({"path": "src", "pattern": "^fn"})), "grep: ^fn src");
+        assert_eq!(title("edit_file", json!({"path": "a.rs", "old_string": "x"})), "edit_file: a.rs");
+        let open = json!({"action": "open_page", "url": "http://localhost/", "pause": true});
+        assert_eq!(title("web", open), "web: open_page http://localhost/");
+        assert_eq!(title("tasks", json!({"action": "finish", "task": 3})), "tasks: finish 3");
+        assert_eq!(title("other", json!({"size": [1, 2]})), "other: {\"size\":[1,2]}");
     }
 }

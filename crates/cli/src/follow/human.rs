@@ -172,18 +172,7 @@ impl Human {
             Fact::AskRaised { ask } if !self.asks_elsewhere => asked::show(ask, 0, false, ui),
             Fact::AskAnswered { answer, by, .. } => self.answered(answer, by, ui),
             Fact::AskClosed { cause, .. } => ui.line(Style::Dim, &format!("  → closed: {cause}")),
-            Fact::HoldChanged { hold } => match hold {
-                Hold::Off => ui.line(Style::Bold, "▶ goes on"),
-                Hold::Requested { by, .. } => {
-                    ui.line(Style::Bold, &format!("PAUSING... ({})", prose_line(&by.to_string())))
-                }
-                Hold::Standing { cause: HoldCause::Limit { reached }, .. } => {
-                    ui.line(Style::Bold, &format!("⏸ PAUSED: {reached}"))
-                }
-                Hold::Standing { cause, .. } => {
-                    ui.line(Style::Bold, &format!("⏸ PAUSED ({})", prose_line(&cause.to_string())))
-                }
-            },
+            Fact::HoldChanged { hold } => held(hold, ui),
             Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
                 ui.line(Style::Dim, &setting(fact).unwrap_or_default())
             }
@@ -342,5 +331,27 @@ impl Call {
     /// Which of several calls it is.
     fn number(&self, many: bool) -> String {
         if many { format!("[{}] ", self.call.id) } else { String::new() }
+    }
+}
+
+/// That it will stop, why it stands and what lets it go on, or that it does.
+fn held(hold: &Hold, ui: &mut Ui) -> io::Result<()> {
+    let cause = match hold {
+        Hold::Off => return ui.line(Style::Bold, "▶ no longer held"),
+        Hold::Requested { by, .. } => {
+            return ui.line(Style::Bold, &format!("PAUSING... ({})", prose_line(&by.to_string())));
+        }
+        Hold::Standing { cause, .. } => cause,
+    };
+    match cause {
+        HoldCause::Limit { reached } => {
+            ui.line(Style::Bold, &format!("⏸ PAUSED: {reached}"))?;
+            ui.line(Style::Dim, "  `holdpoint release` grants as much again")
+        }
+        HoldCause::User { by } => ui.line(Style::Bold, &format!("⏸ PAUSED ({})", prose_line(&by.to_string()))),
+        cause => {
+            ui.line(Style::Bold, &format!("⏸ PAUSED ({})", prose_line(&cause.to_string())))?;
+            ui.line(Style::Dim, "  `holdpoint release` lets it go on")
+        }
     }
 }

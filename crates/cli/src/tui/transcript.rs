@@ -160,7 +160,7 @@ impl Transcript {
                 self.note(seq, Tone::Dim, format!("{what}→ closed: {cause}"));
             }
             Fact::HoldChanged { hold } => match hold {
-                Hold::Off if self.held => self.note(seq, Tone::Dim, "▶ goes on".to_owned()),
+                Hold::Off if self.held => self.note(seq, Tone::Dim, "▶ no longer held".to_owned()),
                 Hold::Off | Hold::Requested { .. } => {}
                 Hold::Standing { cause: HoldCause::User { by }, .. } if by.pid == Some(self.own) => {
                     self.note(seq, Tone::Dim, "⏸ PAUSED".to_owned());

@@ -79,7 +79,7 @@ fn m_d5_what_concerns_a_person_is_a_line_when_it_happens() {
     assert_eq!(run.until("PAUSED"), "⏸ PAUSED: 3 failures in a row");
     world.run(&["prompt", &run.session, "mind the port"]).code(0);
     world.run(&["release", &run.session]).code(0);
-    assert_eq!(run.until("goes on"), "▶ goes on");
+    assert_eq!(run.until("no longer"), "▶ no longer held");
     assert_eq!(run.until("granted"), "granted by now: 70 iterations, 1000000 tokens");
     run.until("prompt 1 is delivered to iteration 4");
     run.until("#4 failed (");
