@@ -85,6 +85,41 @@ async fn m_d6_without_a_repository_there_is_only_what_tools_say() {
     assert_eq!(changed(&harness, "echo new > made").await, Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn m_d6_files_are_seen_by_whatever_name_and_other_repositories_are_their_own() {
+    let harness = Harness::start();
+    let folder = harness.folder.path();
+    let sub = tempfile::tempdir().unwrap();
+    for top in [folder, sub.path()] {
+        git(top, &["init", "-q"]);
+        fs::write(top.join("file"), "old").unwrap();
+    }
+    for name in ["new\nline", "\"quoted\"", "-dash", "tab\tand  spaces", "ünï", "gone\nfor good"] {
+        fs::write(folder.join(name), "old").unwrap();
+    }
+    git(sub.path(), &["add", "."]);
+    git(sub.path(), &["commit", "-qm", "theirs"]);
+    let path = sub.path().to_str().unwrap();
+    git(folder, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", path, "sub"]);
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "-qm", "first"]);
+    // What the submodule has set up is as little to be trusted.
+    let sprung = sub.path().join("sprung");
+    let trap = sub.path().join("trap");
+    fs::write(&trap, format!("#!/bin/sh\ntouch {}\n", sprung.display())).unwrap();
+    fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
+    git(&folder.join("sub"), &["config", "core.fsmonitor", trap.to_str().unwrap()]);
+    let command = "for name in 'new\nline' '\"quoted\"' -dash 'tab\tand  spaces' ünï fresh; do \
+                   echo new > \"$(printf %b \"$name\")\"; done; rm gone*; echo new > sub/file";
+    let seen = changed(&harness, command).await;
+    assert_eq!(
+        seen,
+        ["\"quoted\"", "-dash", "fresh", "gone\nfor good", "new\nline", "tab\tand  spaces", "ünï"],
+        "and nothing of the submodule"
+    );
+    assert!(!sprung.exists());
+}
+
 /// A repository is not to be trusted: whatever it sets up to be run when it is looked at, is not.
 #[tokio::test]
 async fn m_d6_nothing_that_the_repository_configures_is_run() {

@@ -325,6 +325,53 @@ async fn m_d4_closing_while_paused_ends_the_run_cleanly() {
 }
 
 #[tokio::test]
+async fn m_d4_closing_while_pausing_ends_the_run_cleanly() {
+    let harness = Harness::start();
+    let (session, mut events) = open(&harness).await;
+    let _live = harness.model.then_live();
+    session.start_run(endless()).await.unwrap();
+    events.step_started().await;
+    assert_eq!(session.hold().await.unwrap().shown(), HoldShown::Requested);
+    session.close().await.unwrap();
+    assert_eq!(run_finished(&mut events).await, RunEnd::Closed);
+    let saved = harness.sessions().look(session.id().as_str()).await.unwrap();
+    assert_eq!((saved.run.clone(), saved.hold.shown(), saved.status), (None, HoldShown::Off, SessionStatus::Idle));
+}
+
+#[tokio::test]
+async fn m_d2_m_d3_a_hold_while_it_backs_off_stands_at_once_and_release_waits_no_longer() {
+    let harness = Harness::limited(Limits { run_retry_ms: 3_600_000, model_tries: 1, ..Limits::default() });
+    let (session, mut events) = open(&harness).await;
+    harness.model.then(reply().fail("overloaded"));
+    session.start_run(endless()).await.unwrap();
+    events.until_new("the wait", |event| matches!(event.fact(), Some(Fact::RunWaiting { .. })).then_some(())).await;
+    assert_eq!(session.hold().await.unwrap().shown(), HoldShown::Standing);
+    assert_eq!(session.snapshot().status, SessionStatus::Paused);
+    let _next = harness.model.then_live();
+    assert_eq!(session.release().await.unwrap(), Hold::Off);
+    assert_eq!(iteration_started(&mut events).await, 2);
+}
+
+/// Whoever has asked for the hold is named first, then what the run has come to.
+#[tokio::test]
+async fn m_d2_m_d5_a_hold_in_the_third_failure_in_a_row_stands_before_that_of_the_failures() {
+    let harness = Harness::limited(Limits { run_retry_ms: 1, model_tries: 1, ..Limits::default() });
+    let (session, mut events) = open(&harness).await;
+    harness.model.then(reply().fail("overloaded")).then(reply().fail("overloaded"));
+    let third = harness.model.then_live();
+    session.start_run(endless()).await.unwrap();
+    while iteration_started(&mut events).await < 3 {}
+    session.hold().await.unwrap();
+    third.fail("overloaded");
+    drop(third);
+    assert!(is_user(&stands(&mut events).await));
+    session.release().await.unwrap();
+    assert_eq!(stands(&mut events).await, HoldCause::Limit { reached: RunLimit::Failures { count: 3 } });
+    session.release().await.unwrap();
+    assert_eq!(iteration_started(&mut events).await, 4);
+}
+
+#[tokio::test]
 async fn m_b8_a_panic_in_mid_iteration_holds_the_run_and_release_goes_on_with_it() {
     let harness = Harness::start();
     let (session, mut events) = open(&harness).await;

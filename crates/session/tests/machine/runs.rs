@@ -26,6 +26,7 @@ struct Runs {
     /// The iteration was cut by a restart.
     cut: bool,
     worked: u64,
+    tokens: u64,
     /// In runs and outside of them.
     worked_in_all: u64,
     last_at: Timestamp,
@@ -49,6 +50,7 @@ impl Runs {
                 let spent = seen.before.run().and_then(|run| run.spent(event.at));
                 ensure!(spent.is_none(), "a request beyond {spent:?}");
             }
+            Fact::StepFinished { usage, .. } => self.tokens += usage.total(),
             Fact::PromptDelivered { iteration, .. } => {
                 ensure!(*iteration == self.iteration, "delivered to {iteration}, it is in {}", self.iteration);
             }
@@ -59,6 +61,9 @@ impl Runs {
             Fact::RunFinished { end, progress } => {
                 ensure!(std::mem::take(&mut self.open), "a run ended twice");
                 ensure!(progress.iteration == self.iteration, "it ended in {}", progress.iteration);
+                ensure!(progress.worked_ms == self.worked, "it worked {} ms, not {progress:?}", self.worked);
+                ensure!(progress.tokens == self.tokens, "it used {} tokens, not {progress:?}", self.tokens);
+                ensure!(progress.working_since.is_none(), "it is over and works: {progress:?}");
                 let after = seen.after().snapshot(0, 0, true);
                 let left = seen.before.tasks().counts().open() > 0 || !after.queue.is_empty();
                 ensure!(*end != RunEnd::Done || !left, "done, and something is left");
@@ -231,6 +236,21 @@ fn m_d5_failures_back_off_and_three_in_a_row_are_a_hold() {
     assert_eq!(limit(&bench), Some(RunLimit::Failures { count: 3 }));
     bench = iterate(bench.with([release()]), Outcome::Failed);
     assert_eq!(limit(&bench), None, "released, they are counted anew");
+}
+
+/// What it has worked and used ends with the crash, and not when somebody comes back to it.
+#[test]
+fn m_d5_m_b7_a_run_that_was_interrupted_before_a_restart_ends_with_what_it_had_taken() {
+    let mut bench = open().with([run(9), gate(1, Gate::Step)]);
+    bench.now += 1_000;
+    bench = bench.with([report(1, Report::Answered(answer(1, 0))), Input::Interrupt { turn: None, by: ann() }]);
+    bench.now += 86_400_000;
+    bench = bench.with([restored(RestoreCause::Restart)]);
+    let last = bench.state.snapshot(0, 0, true).last_run.expect("a run that is over");
+    assert_eq!(last.end, RunEnd::Interrupted);
+    assert!((1_000..2_000).contains(&last.progress.worked_ms), "{:?}", last.progress);
+    assert!(last.progress.tokens > 0, "its open step is estimated, as the turn's is: {:?}", last.progress);
+    assert_eq!(last.progress.working_since, None);
 }
 
 /// The messages that the model would be sent now.

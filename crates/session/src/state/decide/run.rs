@@ -75,11 +75,22 @@ impl Draft<'_> {
         // With the turn it was interrupted in, if the session closes after that.
         let told = self.facts.iter().any(|fact| matches!(fact, Fact::RunFinished { .. }));
         if let Some(run) = self.state.run.as_ref().filter(|_| !told) {
-            let worked = run.progress.worked(self.moment.now).as_millis();
-            let worked_ms = u64::try_from(worked).unwrap_or(u64::MAX);
-            let progress = RunProgress { worked_ms, working_since: None, ..run.progress };
+            let progress = self.taken(&run.progress);
             self.facts.push(Fact::RunFinished { end, progress });
         }
+    }
+
+    /// What a run has taken in the end, that of a step which ends together with it included.
+    fn taken(&self, progress: &RunProgress) -> RunProgress {
+        // After a restart: nobody has worked since the last fact.
+        let restored = self.facts.iter().any(|fact| matches!(fact, Fact::SessionRestored { .. }));
+        let worked = progress.worked(if restored { self.state.last_at } else { self.moment.now });
+        let worked_ms = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
+        let tokens = self.facts.iter().map(|fact| match fact {
+            Fact::StepFinished { usage, .. } => usage.total(),
+            _ => 0,
+        });
+        RunProgress { worked_ms, working_since: None, tokens: progress.tokens + tokens.sum::<u64>(), ..*progress }
     }
 
     /// Goes on with a run whose turn is over: now, after a wait, or not before it is released.
