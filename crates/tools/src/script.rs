@@ -4,6 +4,7 @@
 //! bash reads the same way. What would run comes out flat, in the order it is written, because a policy asks
 //! what may run and not when. There is no tree to walk, so nothing in it can be forgotten.
 
+mod conditional;
 mod expansion;
 mod grammar;
 mod here;

@@ -240,36 +240,6 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands between `[[` and `]]`.
-    fn conditional(&mut self) -> Result<(), Stop> {
-        loop {
-            self.blanks();
-            match (self.peek(), self.peek_at(1)) {
-                (Some(b'\n'), _) => self.lines()?,
-                (Some(b'&'), Some(b'&')) | (Some(b'|'), Some(b'|')) => self.at += 2,
-                (Some(b'('), _) if !self.before().is_none_or(is_meta) => return Err(Stop("a pattern of patterns")),
-                (Some(b'('), _) | (Some(b')'), _) => self.at += 1,
-                (Some(b'<' | b'>'), Some(next)) if next != b'(' => self.at += 1,
-                (Some(b'#'), _) => return Err(Stop("there is a comment in a condition")),
-                (None, _) => return Err(Stop("a `[[` is not closed")),
-                _ => {
-                    let start = self.at;
-                    let word = self.word()?;
-                    match &self.source[start..self.at] {
-                        "]]" => return Ok(()),
-                        "=~" => self.unclear("a regular expression is not read"),
-                        _ => {}
-                    }
-                    // Arithmetic, and names of variables whose subscripts are arithmetic.
-                    let evaluates = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
-                    if word.literal().is_some_and(|word| evaluates.contains(&word)) {
-                        self.unclear("arithmetic can run programs");
-                    }
-                }
-            }
-        }
-    }
-
     fn coprocess(&mut self) -> Result<(), Stop> {
         self.unclear("a coprocess is not followed");
         self.expect("coproc")?;

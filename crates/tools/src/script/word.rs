@@ -36,7 +36,16 @@ impl Reader<'_> {
     /// A word that has to come next, after blanks.
     pub(super) fn operand(&mut self) -> Result<Word, Stop> {
         self.blanks();
-        if self.peek() == Some(b'#') { Err(Stop("a word is missing before a comment")) } else { self.word() }
+        if self.peek() == Some(b'#') {
+            return Err(Stop("a word is missing before a comment"));
+        }
+        let start = self.at;
+        let word = self.word()?;
+        let is_number = self.source[start..self.at].bytes().all(|byte| byte.is_ascii_digit());
+        if is_number && matches!(self.peek(), Some(b'<' | b'>')) {
+            return Err(Stop("to bash this number belongs to what follows"));
+        }
+        Ok(word)
     }
 
     /// A word.

@@ -4,6 +4,7 @@
 
 mod bytes;
 mod hostile;
+mod parsing;
 mod rules;
 mod running;
 mod support;
