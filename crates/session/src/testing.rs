@@ -38,7 +38,7 @@ use crate::{AttachFrom, builtin_tools};
 
 pub use model::{LiveReply, Script, ScriptedModel, reply};
 pub use recorder::{Finished, Recorder};
-pub use tools::{Probe, ProbeCall};
+pub use tools::{Probe, ProbeCall, ProbeTool};
 
 /// How long a test waits for an event before it fails.
 pub const PATIENCE: Duration = Duration::from_secs(20);

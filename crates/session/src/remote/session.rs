@@ -6,7 +6,7 @@ use holdpoint_common::api::{
     Answered, DebugRequest, InterruptReply, InterruptRequest, ModelRequest, PromptRequest, Prompted, RenameRequest,
     RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
-use holdpoint_common::{Answer, AskId, Fact, Hold, HoldShown, SessionId, Snapshot, TurnId};
+use holdpoint_common::{Answer, AnswerError, AskId, Fact, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -79,6 +79,10 @@ impl RemoteSession {
     }
 
     pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
+        // An answer reaches only its own session, however the daemon finds asks.
+        if ask.session != self.id {
+            return Err(SessionError::Answer(AnswerError::Unknown { ask: ask.clone() }));
+        }
         let path = format!("/v1/asks/{ask}/answer");
         match self.connection.post(&path, &answer).await {
             Err(SessionError::NotLive { .. }) => {

@@ -27,12 +27,15 @@ impl Probe {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(call);
     }
 
-    pub(super) fn tool(&self) -> ProbeTool {
+    /// The tool, for an engine's toolbox.
+    #[must_use]
+    pub fn tool(&self) -> ProbeTool {
         ProbeTool(self.clone())
     }
 }
 
-pub(super) struct ProbeTool(Probe);
+/// The tool `probe` itself.
+pub struct ProbeTool(Probe);
 
 impl Tool for ProbeTool {
     fn name(&self) -> &'static str {
