@@ -147,6 +147,8 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
     assert_eq!(
         files,
         [
+            // One session's actor and one of its clients.
+            "actor/queue.rs",
             // One call's thread and its runner.
             "lane.rs",
             // A client's handle and its clones.

@@ -20,8 +20,8 @@ pub struct Limits {
     /// Events of one session that are kept in memory, oldest out first.
     #[schemars(range(min = 1, max = 1000000))]
     pub buffered_events: usize,
-    /// Bytes of one session's events that are kept in memory, oldest out first. The same bound holds for
-    /// what one slow client may lag behind before its stream ends.
+    /// Bytes of one session's events that are kept in memory, oldest out first. Who lags further behind than what is
+    /// kept has its stream ended; so a slow client takes no memory of its own.
     #[schemars(range(min = 65536, max = 1073741824))]
     pub buffered_bytes: usize,
     /// Clients attached to one session. One more is refused.

@@ -14,6 +14,7 @@ mod interrupt;
 mod model;
 mod outbox;
 mod prompt;
+mod queue;
 mod rename;
 pub(crate) mod ring;
 mod run;

@@ -73,20 +73,18 @@ pub trait SessionLog: Send + Sync + 'static {
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// The facts with numbers in `range`, in order; with `newest`, only that many of the last ones. In the place of one
-    /// that can't be read stands a [`Delta::Gap`] of its number.
+    /// The first facts with numbers in `range`, in order: at most `most`, and no more once they come to a megabyte. In
+    /// the place of one that can't be read stands a [`Delta::Gap`] of its number. Around damage it may be more.
     ///
     /// # Errors
     /// [`StoreError::Io`] if they can't be read; the reader is told of a gap.
-    fn read(&self, range: Range<u64>, newest: Option<usize>)
-    -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
+    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>>;
 
-    /// The first facts with numbers in `range`, in order: `most` of them, and gaps as of [`read`](Self::read). Fewer: there
-    /// are no more. Around damage it may be more.
+    /// The number from which on `range` has `newest` facts; its start if it has fewer, its end if none are wanted.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if they can't be read.
-    fn first(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
+    /// [`StoreError::Io`] if that can't be read.
+    fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>>;
 
     /// Keeps pieces of the answer that a model is giving, durably: deltas, each of which goes on where the one before
     /// ended. They are no facts: an append that has the answer, or the end of its turn, drops them.
@@ -163,34 +161,70 @@ pub enum StoreError {
     },
 }
 
+/// Some facts of a log, one after the other.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Page {
+    /// They, and gaps.
+    pub facts: Vec<Arc<Event>>,
+    /// Where the next page begins; `None`: there are no more.
+    pub next: Option<u64>,
+}
+
+impl Page {
+    /// The first `most` of these facts; if there are more, it is not the last page.
+    fn of(mut facts: Vec<Arc<Event>>, most: usize) -> Self {
+        let next = facts.get(most).map(|event| event.seq);
+        facts.truncate(most);
+        Self { facts, next }
+    }
+}
+
+impl dyn SessionLog {
+    /// All facts with numbers in `range`, in order, and gaps. It may be much: where one fact after the other will do, read
+    /// pages.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if they can't be read.
+    pub async fn read(&self, range: Range<u64>) -> Result<Vec<Arc<Event>>, StoreError> {
+        let (mut facts, mut pages) = (Vec::new(), Pages::within(self, range));
+        while let Some(mut page) = pages.next().await? {
+            facts.append(&mut page);
+        }
+        Ok(facts)
+    }
+}
+
+/// Bytes of facts that are read at a time, or one fact more.
+const PAGE_BYTES: usize = 1 << 20;
+
 /// Facts that are read at a time, where a whole log is read.
 const PAGE: usize = 16_384;
 
-/// A whole log, a page at a time: it may be larger than one wants to have at once. By facts, not by numbers, of which a
-/// damaged row can have any.
+/// The facts of a log, a page at a time: they may be more than one wants to have at once. By facts, not by numbers, of
+/// which a damaged row can have any.
 pub(crate) struct Pages<'a> {
     log: &'a dyn SessionLog,
-    /// Where the next page begins; `None` behind the last.
-    next: Option<u64>,
+    /// What is still to be read; `None` behind the last page.
+    range: Option<Range<u64>>,
 }
 
 impl<'a> Pages<'a> {
+    /// All there are.
     pub(crate) fn of(log: &'a dyn SessionLog) -> Self {
-        Self { log, next: Some(0) }
+        Self::within(log, 0..u64::MAX)
+    }
+
+    fn within(log: &'a dyn SessionLog, range: Range<u64>) -> Self {
+        Self { log, range: Some(range) }
     }
 
     /// The next page; `None` behind the last.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Arc<Event>>>, StoreError> {
-        let Some(from) = self.next else { return Ok(None) };
-        let page = self.log.first(from..u64::MAX, PAGE).await?;
-        self.next = behind(&page, PAGE);
-        Ok(Some(page))
+        let Some(range) = self.range.clone() else { return Ok(None) };
+        let page = self.log.page(range.clone(), PAGE).await?;
+        self.range = page.next.map(|next| next..range.end);
+        Ok(Some(page.facts))
     }
-}
-
-/// The number behind a page that was read with [`SessionLog::first`]; `None` if there are no more facts.
-pub(crate) fn behind(page: &[Arc<Event>], most: usize) -> Option<u64> {
-    page.last().filter(|_| page.len() >= most).map(|last| end_of(last).saturating_add(1))
 }
 
 /// The last number that an event of a log stands for.

@@ -220,10 +220,10 @@ async fn m_b6_a_slow_client_ends_with_the_number_to_continue_from() {
     let harness = Harness::limited(limits);
     flooding(&harness);
     let session = harness.open().await;
-    // Reads nothing while the session floods.
+    // Reads nothing more while the session floods.
     let mut slow = session.attach(AttachFrom::start()).await.unwrap();
+    let mut seen = vec![soon("the first event", slow.next()).await.unwrap()];
     flood(&harness, &session, 5_000).await;
-    let mut seen = Vec::new();
     while let Some(event) = soon("an event or the end", slow.next()).await {
         seen.push(event);
     }
@@ -249,14 +249,60 @@ async fn m_b6_bytes_count_too() {
         Ok(ToolOutcome::default())
     });
     let session = harness.open().await;
-    let mut slow = session.attach(AttachFrom::start()).await.unwrap();
+    let mut slow = session.attach(AttachFrom::now()).await.unwrap();
     flood(&harness, &session, 0).await;
-    let mut bytes = 0;
-    while let Some(event) = soon("an event or the end", slow.next()).await {
-        bytes += event.weight();
+    assert!(soon("the end", slow.next()).await.is_none(), "it is given nothing it may have missed something of");
+    assert_eq!(slow.end(), ClientEnd::Lagged { after: slow.snapshot().seq });
+}
+
+/// What waits for a client is what is kept for all, and no more.
+#[tokio::test]
+async fn t_s1_a_client_that_never_reads_keeps_nothing_that_others_do_not() {
+    const KEPT: usize = 50;
+    let limits = Limits { buffered_events: KEPT, ..Limits::default() };
+    let harness = Harness::limited(limits);
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut deaf = session.attach(AttachFrom::start()).await.unwrap();
+    let mut first = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let mut said = Vec::new();
+    for n in 0..4 * KEPT {
+        let word = format!("word{n} ");
+        live.text(word.clone());
+        let heard = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if *text == word);
+        first.until_new("the word", |event| heard(event).then_some(())).await;
+        said.push(Arc::downgrade(first.events().last().unwrap()));
+        // As long as it is not too far behind, it is attached.
+        let clients = session.snapshot().clients;
+        assert!(clients == 2 || n >= KEPT - 20, "{clients} clients after {n} words");
     }
-    assert!(matches!(slow.end(), ClientEnd::Lagged { .. }));
-    assert!(bytes <= 64 * 1024, "{bytes} bytes waited");
+    drop(first);
+    let kept = said.iter().filter(|event| event.strong_count() > 0).count();
+    // And what is told of those that are gone, and saved of the answer, has one each.
+    assert!(kept <= KEPT + 2, "{kept} events are kept");
+    assert_eq!(soon("the end", deaf.next()).await.map(|event| event.seq), Some(1), "it has what was before it");
+    while soon("the end", deaf.next()).await.is_some() {}
+    assert!(matches!(deaf.end(), ClientEnd::Lagged { .. }));
+}
+
+/// Of a session that was restored, all of the past is in the log and none in the buffer.
+#[tokio::test]
+async fn m_b6_who_lags_behind_the_log_alone_goes_on_after_it() {
+    let limits = Limits { buffered_events: 20, ..Limits::default() };
+    let harness = Harness::limited(limits);
+    flooding(&harness);
+    let session = harness.open().await;
+    flood(&harness, &session, 0).await;
+    session.close().await.unwrap();
+    let session = harness.sessions().get(session.id().as_str()).await.unwrap();
+    let mut slow = session.attach(AttachFrom::start()).await.unwrap();
+    flood(&harness, &session, 500).await;
+    let mut seen = Vec::new();
+    while let Some(event) = soon("an event or the end", slow.next()).await {
+        seen.push(event.seq);
+    }
+    assert_eq!(slow.end(), ClientEnd::Lagged { after: *seen.last().unwrap() });
 }
 
 #[tokio::test]

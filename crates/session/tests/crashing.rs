@@ -65,7 +65,7 @@ fn told(lines: &mut BufReader<ChildStdout>) -> Option<String> {
 }
 
 async fn facts(store: &Sqlite, session: &SessionId) -> Vec<std::sync::Arc<Event>> {
-    store.open(session).await.unwrap().read(0..u64::MAX, None).await.unwrap()
+    store.open(session).await.unwrap().read(0..u64::MAX).await.unwrap()
 }
 
 // ---- busy sessions, killed

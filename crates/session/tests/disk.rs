@@ -82,7 +82,7 @@ async fn whole(folder: &Path, session: &SessionHandle, events: &Recorder) {
     let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(sound, "ok");
     let store = Sqlite::open(folder).unwrap();
-    let saved = store.open(session.id()).await.unwrap().read(0..u64::MAX, None).await.unwrap();
+    let saved = store.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
     let told: Vec<_> = events.events().iter().filter(|event| event.fact().is_some()).cloned().collect();
     assert_eq!(saved, told);
     assert!(store.salvaged().is_empty());

@@ -335,13 +335,13 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
     while events.next().await.is_some() {}
     // As long as it takes to read the log.
     for _ in 0..20 {
-        reads.open(session.id()).await.unwrap().read(0..u64::MAX, None).await.unwrap();
+        reads.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
     }
     slow.execute_batch("COMMIT").unwrap();
     let _ = prompt.await.unwrap();
     assert!(session.prompt("second").await.unwrap().saved);
     assert!(session.settled().await.unwrap().saved);
-    let facts = reads.open(session.id()).await.unwrap().read(0..u64::MAX, None).await.unwrap();
+    let facts = reads.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
     let said = |wanted: &str| {
         let is =
             |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if text == wanted);

@@ -21,7 +21,7 @@ fn narrow(folder: &TempDir) -> Harness {
 /// All facts of a session, as they are on the disk.
 async fn facts(folder: &TempDir, session: &SessionHandle) -> Vec<Arc<Event>> {
     let log: Arc<dyn SessionLog> = Sqlite::open(folder.path()).unwrap().open(session.id()).await.unwrap();
-    log.read(0..u64::MAX, None).await.unwrap()
+    log.read(0..u64::MAX).await.unwrap()
 }
 
 fn count(facts: &[Arc<Event>], wanted: impl Fn(&Fact) -> bool) -> usize {

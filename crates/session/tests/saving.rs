@@ -11,7 +11,7 @@ use holdpoint_common::{
     Answer, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, SessionId, SessionStatus, SessionSummary,
 };
 use holdpoint_session::state::Refused;
-use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, StoreError};
+use holdpoint_session::store::{Memory, Page, SavedSession, SessionLog, SessionStore, StoreError};
 use holdpoint_session::testing::{Harness, reply, soon};
 use holdpoint_session::{AttachFrom, Interruption, SessionError};
 use holdpoint_tools::{ToolError, ToolOutcome};
@@ -116,16 +116,12 @@ impl SessionLog for DoorLog {
         .boxed()
     }
 
-    fn read(
-        &self,
-        range: Range<u64>,
-        newest: Option<usize>,
-    ) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        self.log.read(range, newest)
+    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
+        self.log.page(range, most)
     }
 
-    fn first(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        self.log.first(range, most)
+    fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>> {
+        self.log.newest(range, newest)
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {

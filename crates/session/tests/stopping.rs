@@ -34,7 +34,7 @@ fn stop(harness: Harness) {
 async fn facts(store: &Path, session: &SessionHandle) -> Vec<Arc<Event>> {
     use holdpoint_session::store::SessionStore;
     let store = Sqlite::open(store).unwrap();
-    store.open(session.id()).await.unwrap().read(0..u64::MAX, None).await.unwrap()
+    store.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap()
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ async fn text(store: &dyn SessionStore, session: &SessionId) -> Vec<u8> {
 }
 
 async fn facts(store: &dyn SessionStore, session: &SessionId) -> Vec<Arc<Event>> {
-    store.open(session).await.unwrap().read(0..u64::MAX, None).await.unwrap()
+    store.open(session).await.unwrap().read(0..u64::MAX).await.unwrap()
 }
 
 /// A session with a bit of everything: asks, answers, a cut with its receipt, other names.

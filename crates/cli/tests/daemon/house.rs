@@ -103,10 +103,22 @@ impl House {
 
     /// Bytes of memory that the daemon has.
     pub(crate) fn resident(&self) -> u64 {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", self.holder().expect("a daemon runs").as_raw_nonzero()))
-                .unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        self.memory("VmRSS:")
+    }
+
+    /// The most bytes of memory that it has while this is done.
+    pub(crate) fn peak(&self, what: impl FnOnce()) -> u64 {
+        let pid = self.holder().expect("a daemon runs").as_raw_nonzero();
+        // Begins to count anew.
+        std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
+        what();
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, kind: &str) -> u64 {
+        let pid = self.holder().expect("a daemon runs").as_raw_nonzero();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(kind)).unwrap();
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 

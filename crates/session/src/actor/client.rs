@@ -2,16 +2,14 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix::WeakAddr;
 use actix::prelude::*;
 use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{Event, Snapshot, Who};
-use std::sync::OnceLock;
-use tokio::sync::mpsc;
 
 use super::SessionActor;
+use super::queue::{Receiver, Sender, queue};
 use crate::error::SessionError;
 use crate::store::SessionLog;
 
@@ -63,24 +61,12 @@ pub(super) struct Clients {
 struct Client {
     id: ClientId,
     who: Who,
-    queue: mpsc::Sender<Arc<Event>>,
-    shared: Arc<Shared>,
-    /// The last event that was put into its queue.
-    sent: u64,
-}
-
-/// What the two ends of a client's queue share.
-#[derive(Default)]
-struct Shared {
-    /// Bytes that wait in the queue.
-    waiting: AtomicUsize,
-    end: OnceLock<ClientEnd>,
+    queue: Sender,
 }
 
 /// The receiving end of a client's queue. Dropping it, wherever it is by then, detaches the client.
 pub(crate) struct ClientQueue {
-    events: mpsc::Receiver<Arc<Event>>,
-    shared: Arc<Shared>,
+    events: Receiver,
     client: ClientId,
     session: WeakAddr<SessionActor>,
 }
@@ -113,15 +99,15 @@ impl Handler<Attach> for SessionActor {
         // What could not be saved and has left the buffer is nowhere else.
         summaries.extend(self.outbox.unsaved_in(from.saturating_add(1)..self.ring.evicted() + 1).cloned());
         summaries.sort_by_key(|event| event.seq);
-        let (queue, events) = mpsc::channel(limits.buffered_events.max(1));
-        let shared = Arc::<Shared>::default();
+        // Before anything live it has what the log and the buffer give it.
+        let given = past.last().map_or(from.max(self.ring.evicted()), |event| event.seq);
+        let (queue, events) = queue(given, limits);
         let client = self.clients.next;
         self.clients.next += 1;
-        let sent = past.last().map_or(from, |event| event.seq);
         tracing::info!(client, %who, after, "attach");
         let session = ctx.address().downgrade();
-        let live = ClientQueue { events, shared: shared.clone(), client, session };
-        self.clients.attached.push(Client { id: client, who, queue, shared, sent });
+        let live = ClientQueue { events, client, session };
+        self.clients.attached.push(Client { id: client, who, queue });
         self.show_clients();
         Ok(Attached { snapshot: self.shown.borrow().clone(), log: Arc::clone(&self.log), older, summaries, past, live })
     }
@@ -133,8 +119,7 @@ impl Handler<Detach> for SessionActor {
     fn handle(&mut self, Detach { client }: Detach, _: &mut Self::Context) {
         if let Some(at) = self.clients.attached.iter().position(|attached| attached.id == client) {
             let client = self.clients.attached.swap_remove(at);
-            // Set once, here or when it lagged.
-            let _ = client.shared.end.set(ClientEnd::Detached);
+            client.queue.detach();
             tracing::info!(client = client.id, who = %client.who, "detach");
             self.show_clients();
         }
@@ -160,9 +145,8 @@ impl SessionActor {
     /// Sends an event to everyone who is attached, and keeps it for those who come later.
     pub(super) fn publish(&mut self, event: Arc<Event>) {
         let weight = event.weight();
-        let most = self.outfit.limits.buffered_bytes;
         let before = self.clients.attached.len();
-        self.clients.attached.retain_mut(|client| client.send(&event, weight, most));
+        self.clients.attached.retain(|client| client.send(&event, weight));
         if self.clients.attached.len() != before {
             self.show_clients();
         }
@@ -178,18 +162,12 @@ impl SessionActor {
 
 impl Client {
     /// Whether the client is still attached after this.
-    fn send(&mut self, event: &Arc<Event>, weight: usize, most: usize) -> bool {
-        let waiting = self.shared.waiting.fetch_add(weight, Ordering::Relaxed) + weight;
-        let fits = waiting <= most || waiting == weight;
-        if fits && self.queue.try_send(Arc::clone(event)).is_ok() {
-            self.sent = event.seq;
-            return true;
+    fn send(&self, event: &Arc<Event>, weight: usize) -> bool {
+        let sent = self.queue.send(event, weight);
+        if let Err(after) = sent {
+            tracing::warn!(client = self.id, who = %self.who, after, "client lags, its stream ends");
         }
-        if !self.queue.is_closed() {
-            tracing::warn!(client = self.id, who = %self.who, after = self.sent, "client lags, its stream ends");
-            let _ = self.shared.end.set(ClientEnd::Lagged { after: self.sent });
-        }
-        false
+        sent.is_ok()
     }
 }
 
@@ -204,28 +182,17 @@ impl ClientQueue {
 
     /// The next event; `None` when the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<Arc<Event>> {
-        if self.shared.end.get() == Some(&ClientEnd::Detached) {
-            return None;
-        }
-        let event = self.events.recv().await?;
-        self.shared.waiting.fetch_sub(event.weight(), Ordering::Relaxed);
-        Some(event)
+        self.events.next().await
     }
 
-    /// Moves what has come into `batch`, at most `most`, waiting for the first. 0: the stream has ended.
-    pub(crate) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
-        if self.shared.end.get() == Some(&ClientEnd::Detached) {
-            return 0;
-        }
-        let from = batch.len();
-        let count = self.events.recv_many(batch, most).await;
-        let weight = batch.iter().skip(from).map(|event| event.weight()).sum();
-        self.shared.waiting.fetch_sub(weight, Ordering::Relaxed);
-        count
+    /// Moves what has come into `batch`, at most `most` and not much at once, waiting for the first. Nothing: the stream
+    /// has ended.
+    pub(crate) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
+        self.events.next_batch(batch, most).await;
     }
 
     /// Why the stream ended.
     pub(crate) fn end(&self) -> ClientEnd {
-        self.shared.end.get().copied().unwrap_or(ClientEnd::Ended)
+        self.events.end()
     }
 }

@@ -12,7 +12,7 @@ use crate::actor::{Attach, Attached, ClientQueue, Older};
 use crate::attachment::AttachFrom;
 use crate::error::SessionError;
 use crate::mend::Mend;
-use crate::store::{SessionLog, behind};
+use crate::store::{Page, SessionLog};
 
 /// Facts read from the log at a time.
 const PAGE: usize = 1_000;
@@ -98,18 +98,18 @@ impl LocalAttachment {
     async fn read_older(&mut self) {
         while self.page.is_empty() {
             let Some((range, newest)) = self.older.clone() else { return };
-            // So many of the newest are the client's own limit; all of them are read in pages.
-            let page = match newest {
-                Some(_) => self.log.read(range.clone(), newest).await,
-                None => self.log.first(range.clone(), PAGE).await,
-            };
-            let mut page = page.unwrap_or_else(|error| {
+            if let Some(newest) = newest {
+                // Where that can't be told, all of them are given.
+                let start = self.log.newest(range.clone(), newest).await.unwrap_or(range.start);
+                self.older = Some((start..range.end, None));
+                continue;
+            }
+            let Page { facts: mut page, next } = self.log.page(range.clone(), PAGE).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "facts can't be read");
-                vec![gap(&self.snapshot, range.start, range.end - 1)]
+                Page { facts: vec![gap(&self.snapshot, range.start, range.end - 1)], next: None }
             });
-            let next = if newest.is_some() { None } else { behind(&page, PAGE) };
             let end = next.filter(|next| *next < range.end).unwrap_or(range.end);
-            self.older = (end < range.end).then_some((end..range.end, newest));
+            self.older = (end < range.end).then_some((end..range.end, None));
             page.extend(self.summaries.extract_if(.., |summary| summary.seq < end));
             page.sort_by_key(|event| event.seq);
             // Saved meanwhile.

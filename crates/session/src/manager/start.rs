@@ -91,7 +91,7 @@ pub(super) async fn load(
     }
     make_room(manager).await?;
     let log = base.store.open(&id).await?;
-    if !log.first(found.state.last() + 1..u64::MAX, 1).await?.is_empty() {
+    if !log.page(found.state.last() + 1..u64::MAX, 1).await?.facts.is_empty() {
         // It was opened and closed meanwhile.
         found = find(&id, &*log).await?;
     }

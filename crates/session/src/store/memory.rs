@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use holdpoint_common::{Event, SessionId, SessionSummary};
 
-use super::{SavedSession, SessionLog, SessionStore, StoreError, end_draft, end_of};
+use super::{Page, SavedSession, SessionLog, SessionStore, StoreError, end_draft, end_of};
 
 /// Keeps every log in memory.
 #[derive(Default)]
@@ -31,6 +31,13 @@ struct KeptFacts {
     summary: Option<SessionSummary>,
     reserved: u64,
     deleted: bool,
+}
+
+impl KeptFacts {
+    fn within(&self, range: Range<u64>) -> impl DoubleEndedIterator<Item = &Arc<Event>> {
+        let at = |seq| self.facts.partition_point(|event| event.seq < seq);
+        self.facts.get(at(range.start)..at(range.end)).unwrap_or_default().iter()
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -91,23 +98,20 @@ impl SessionLog for MemoryLog {
         ready(Ok(())).boxed()
     }
 
-    fn read(
-        &self,
-        range: Range<u64>,
-        newest: Option<usize>,
-    ) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
         let kept = lock(&self.kept);
-        let at = |seq| kept.facts.partition_point(|event| event.seq < seq);
-        let (from, to) = (at(range.start), at(range.end));
-        let from = newest.map_or(from, |newest| from.max(to.saturating_sub(newest)));
-        ready(Ok(kept.facts.get(from..to).map(<[_]>::to_vec).unwrap_or_default())).boxed()
+        let facts: Vec<_> = kept.within(range).take(most.saturating_add(1)).cloned().collect();
+        // They are shared: it does not matter how large they are.
+        ready(Ok(Page::of(facts, most))).boxed()
     }
 
-    fn first(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+    fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>> {
         let kept = lock(&self.kept);
-        let from = kept.facts.partition_point(|event| event.seq < range.start);
-        let within = kept.facts.iter().skip(from).take_while(|event| event.seq < range.end);
-        ready(Ok(within.take(most).cloned().collect())).boxed()
+        let from = match newest.checked_sub(1) {
+            Some(skipped) => kept.within(range.clone()).nth_back(skipped).map_or(range.start, |event| event.seq),
+            None => range.end,
+        };
+        ready(Ok(from)).boxed()
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {

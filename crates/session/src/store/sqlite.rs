@@ -19,8 +19,7 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::{Event, SessionId, SessionSummary};
 use tokio::sync::oneshot;
 
-use self::rows::Part;
-use super::{SavedSession, SessionLog, SessionStore, StoreError};
+use super::{Page, SavedSession, SessionLog, SessionStore, StoreError};
 pub use salvage::Salvaged;
 
 /// The database, in the folder of the store.
@@ -208,13 +207,6 @@ struct SqliteLog {
     session: SessionId,
 }
 
-impl SqliteLog {
-    fn facts(&self, range: Range<u64>, part: Part) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        let session = self.session.clone();
-        self.store.read(move |done| reader::Job::Facts { session: session.clone(), range: range.clone(), part, done })
-    }
-}
-
 impl SessionLog for SqliteLog {
     fn append(
         &self,
@@ -226,16 +218,17 @@ impl SessionLog for SqliteLog {
         self.store.write(what).map(|done| done.map(|_| ())).boxed()
     }
 
-    fn read(
-        &self,
-        range: Range<u64>,
-        newest: Option<usize>,
-    ) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        self.facts(range, newest.map_or(Part::All, Part::Newest))
+    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
+        let session = self.session.clone();
+        self.store.read(move |done| reader::Job::Page { session: session.clone(), range: range.clone(), most, done })
     }
 
-    fn first(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        self.facts(range, Part::First(most))
+    fn newest(&self, range: Range<u64>, newest: usize) -> BoxFuture<'static, Result<u64, StoreError>> {
+        let session = self.session.clone();
+        self.store.read(move |done| {
+            let (session, range) = (session.clone(), range.clone());
+            reader::Job::Newest { session, range, newest, done }
+        })
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {

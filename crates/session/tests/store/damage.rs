@@ -24,10 +24,10 @@ async fn t_u5_garbage_in_one_row_costs_that_row_alone_and_is_a_declared_gap() {
     }
     let db = Connection::open(folder.path().join("sessions.db")).unwrap();
     db.execute("UPDATE facts SET event = '{\"garbage' WHERE session = 'bad' AND seq = 3", []).unwrap();
-    let bad = store.open(&id("bad")).await.unwrap().read(0..9, None).await.unwrap();
+    let bad = store.open(&id("bad")).await.unwrap().read(0..9).await.unwrap();
     assert_eq!(bad.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!(bad[2].delta(), Some(&Delta::Gap { from: 3, to: 3 }));
-    let good = store.open(&id("good")).await.unwrap().read(0..9, None).await.unwrap();
+    let good = store.open(&id("good")).await.unwrap().read(0..9).await.unwrap();
     assert!(good.iter().all(|event| event.fact().is_some()));
     assert_eq!(store.list().await.unwrap().len(), 2);
     // Nothing was rewritten.
@@ -51,25 +51,21 @@ async fn t_u5_a_lost_row_is_a_declared_gap_at_the_edge_of_a_page_too() {
         let mut missed = Vec::new();
         for from in (0..20).step_by(page) {
             let to = (from + page as u64).min(20);
-            for event in log.read(from..to, None).await.unwrap() {
+            for event in log.read(from..to).await.unwrap() {
                 if let Some(Delta::Gap { from, to }) = event.delta() {
                     missed.extend(*from..=*to);
                 }
             }
         }
-        let (mut next, mut first) = (0, Vec::new());
-        loop {
-            let facts = log.first(next..u64::MAX, page).await.unwrap();
-            for event in &facts {
-                next = event.seq + 1;
+        let (mut next, mut first) = (Some(0), Vec::new());
+        while let Some(from) = next {
+            let read = log.page(from..u64::MAX, page).await.unwrap();
+            for event in &read.facts {
                 if let Some(Delta::Gap { from, to }) = event.delta() {
                     first.extend(*from..=*to);
-                    next = to + 1;
                 }
             }
-            if facts.len() < page {
-                break;
-            }
+            next = read.next;
         }
         assert_eq!(first, [9, 10, 19], "pages of {page} facts");
         assert_eq!(missed.last(), Some(&19), "pages of {page}: {missed:?}");
@@ -121,7 +117,7 @@ impl Before {
         let listed = store.list().await.unwrap_or_else(|error| panic!("{name}: {error}"));
         for (session, facts) in &self.sessions {
             let read = match store.open(session).await {
-                Ok(log) => log.read(0..u64::MAX, None).await,
+                Ok(log) => log.read(0..u64::MAX).await,
                 Err(error) => Err(error),
             };
             let said = store.salvaged().iter().any(|salvaged| !salvaged.whole.contains(session));
@@ -199,7 +195,7 @@ async fn t_u3_damage_that_many_find_at_once_is_salvaged_once() {
         tokio::spawn(async move {
             let _ = store.list().await;
             if let Ok(log) = store.open(&session).await {
-                let _ = log.read(0..u64::MAX, None).await;
+                let _ = log.read(0..u64::MAX).await;
             }
         })
     });

@@ -36,7 +36,7 @@ async fn t_u10_eight_processes_write_and_not_one_write_is_lost() {
     let mut all = 0;
     for n in 0..WRITERS {
         let log = store.open(&id(&format!("w{n}"))).await.unwrap();
-        let facts = log.read(2..u64::MAX, None).await.unwrap();
+        let facts = log.read(2..u64::MAX).await.unwrap();
         let expected: Vec<_> = (2..2 + WRITES).map(|seq| prompt(seq, &format!("w{n} {seq}"))).collect();
         assert_eq!(facts, expected);
         all += facts.len();

@@ -29,17 +29,22 @@ async fn facts_come_back_as_they_were_in_ranges_and_the_newest() {
         log.append(0, facts.clone(), summary(&session, "zero")).await.unwrap();
         log.append(9, vec![prompt(10, "ten")], summary(&session, "ten")).await.unwrap();
         let log = store.open(&session).await.unwrap();
-        let all = log.read(0..u64::MAX, None).await.unwrap();
+        let all = log.read(0..u64::MAX).await.unwrap();
         assert_eq!(all[..3], facts[..]);
         assert_eq!(numbers(&all), [1, 4, 9, 10]);
-        assert_eq!(numbers(&log.read(4..10, None).await.unwrap()), [4, 9]);
-        assert_eq!(numbers(&log.read(0..u64::MAX, Some(2)).await.unwrap()), [9, 10]);
-        assert_eq!(numbers(&log.read(0..10, Some(2)).await.unwrap()), [4, 9]);
-        assert_eq!(numbers(&log.read(5..9, None).await.unwrap()), [0_u64; 0]);
-        assert_eq!(numbers(&log.first(2..u64::MAX, 2).await.unwrap()), [4, 9]);
-        assert_eq!(numbers(&log.first(9..u64::MAX, 9).await.unwrap()), [9, 10]);
-        assert_eq!(numbers(&log.first(0..9, 9).await.unwrap()), [1, 4]);
-        assert_eq!(numbers(&log.first(11..u64::MAX, 9).await.unwrap()), [0_u64; 0]);
+        assert_eq!(numbers(&log.read(4..10).await.unwrap()), [4, 9]);
+        assert_eq!(numbers(&log.read(5..9).await.unwrap()), [0_u64; 0]);
+        let page = async |range: std::ops::Range<u64>, most| {
+            let page = log.page(range, most).await.unwrap();
+            (numbers(&page.facts), page.next.is_some())
+        };
+        assert_eq!(page(2..u64::MAX, 2).await, (vec![4, 9], true));
+        assert_eq!(page(9..u64::MAX, 9).await, (vec![9, 10], false));
+        assert_eq!(page(0..9, 9).await, (vec![1, 4], false));
+        assert_eq!(page(11..u64::MAX, 9).await, (vec![], false));
+        for (range, newest, from) in [(0..99, 2, 9), (0..10, 2, 4), (0..10, 4, 0), (5..9, 1, 5), (0..99, 0, 99)] {
+            assert_eq!(log.newest(range.clone(), newest).await.unwrap(), from, "{newest} of {range:?}");
+        }
     }
 }
 
@@ -54,8 +59,28 @@ async fn two_owners_of_a_session_can_not_both_write() {
         other.append(1, vec![prompt(5, "first")], summary(&session, "first")).await.unwrap();
         let refused = log.append(1, vec![prompt(6, "second")], summary(&session, "second")).await;
         assert_eq!(refused, Err(StoreError::Conflict { after: 1, last: 5 }));
-        assert_eq!(numbers(&log.read(0..u64::MAX, None).await.unwrap()), [1, 5]);
+        assert_eq!(numbers(&log.read(0..u64::MAX).await.unwrap()), [1, 5]);
     }
+}
+
+/// Whoever reads a log and is not read itself holds a page of it.
+#[tokio::test]
+async fn t_s1_a_page_has_a_megabyte_and_one_fact_at_most() {
+    let folder = TempDir::new().unwrap();
+    let session = id("large");
+    let log = Sqlite::open(folder.path()).unwrap().create(&session).await.unwrap();
+    let text = "x".repeat(200 * 1024);
+    let facts: Vec<_> = (2..22).map(|seq| prompt(seq, &text)).collect();
+    log.append(0, std::iter::once(opened(&session, 1)).chain(facts).collect(), summary(&session, "")).await.unwrap();
+    let (mut next, mut seen) = (Some(0), Vec::new());
+    while let Some(from) = next {
+        let page = log.page(from..u64::MAX, 1_000).await.unwrap();
+        let bytes: usize = page.facts.iter().map(|fact| fact.weight()).sum();
+        assert!(bytes < (1 << 20) + text.len() + 4096, "{bytes} bytes");
+        seen.append(&mut numbers(&page.facts));
+        next = page.next;
+    }
+    assert_eq!(seen, (1..22).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -93,7 +118,7 @@ async fn sessions_are_listed_as_saved_last_and_deleted() {
         assert_eq!(store.open(&one).await.err(), Some(unknown.clone()));
         assert_eq!(log.append(2, vec![prompt(3, "late")], summary(&one, "late")).await, Err(unknown));
         assert_eq!(store.list().await.unwrap().len(), 1);
-        assert_eq!(numbers(&store.open(&two).await.unwrap().read(0..9, None).await.unwrap()), [1, 2]);
+        assert_eq!(numbers(&store.open(&two).await.unwrap().read(0..9).await.unwrap()), [1, 2]);
     }
 }
 
@@ -111,7 +136,7 @@ async fn many_sessions_write_at_once_and_each_has_its_own() {
             (session, log)
         });
         for (session, log) in futures_util::future::join_all(logs).await {
-            let facts = log.read(0..u64::MAX, None).await.unwrap();
+            let facts = log.read(0..u64::MAX).await.unwrap();
             let expected: Vec<_> = (2..20).map(|seq| prompt(seq, &format!("{session} {seq}"))).collect();
             assert_eq!(facts[1..], expected[..]);
         }
@@ -139,7 +164,7 @@ async fn a_draft_lasts_until_its_answer_or_the_end_of_its_turn_is_a_fact() {
         }
         log.append(1, vec![prompt(6, "queued")], summary(&one, "")).await.unwrap();
         assert_eq!(store.open(&one).await.unwrap().draft().await.unwrap(), pieces);
-        assert_eq!(numbers(&log.read(0..99, None).await.unwrap()), [1, 6], "it is no fact");
+        assert_eq!(numbers(&log.read(0..99).await.unwrap()), [1, 6], "it is no fact");
         let answer = event(7, Fact::AssistantMessage(AssistantMessage::default()));
         log.append(6, vec![answer], summary(&one, "")).await.unwrap();
         assert_eq!(log.draft().await.unwrap(), []);

@@ -80,7 +80,7 @@ async fn t_u14_a_store_of_an_older_version_is_brought_up_to_date_with_a_backup()
 
     let store = Sqlite::open(folder.path()).unwrap();
     let log = store.open(&session).await.unwrap();
-    assert_eq!(log.read(0..9, None).await.unwrap(), [opened(&session, 1), prompt(2, "kept")]);
+    assert_eq!(log.read(0..9).await.unwrap(), [opened(&session, 1), prompt(2, "kept")]);
     log.append(2, vec![prompt(10, "new")], summary(&session, "new")).await.unwrap();
     assert_eq!(store.list().await.unwrap().len(), 1);
     let backup = Connection::open(folder.path().join("sessions.schema-1.db")).unwrap();

@@ -9,17 +9,23 @@ use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::oneshot;
 
 use super::place::Identity;
-use super::rows::Part;
 use super::{Shared, StoreError, rows, schema};
-use crate::store::{SavedSession, summary_of};
+use crate::store::{Page, SavedSession, summary_of};
 
 /// Something to read.
 pub(super) enum Job {
-    Facts {
+    Page {
         session: SessionId,
         range: Range<u64>,
-        part: Part,
-        done: oneshot::Sender<Result<Vec<Arc<Event>>, StoreError>>,
+        most: usize,
+        done: oneshot::Sender<Result<Page, StoreError>>,
+    },
+    /// Where so many of the newest facts begin.
+    Newest {
+        session: SessionId,
+        range: Range<u64>,
+        newest: usize,
+        done: oneshot::Sender<Result<u64, StoreError>>,
     },
     Draft {
         session: SessionId,
@@ -41,10 +47,13 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
     for job in jobs {
         // What it reads with is opened anew after any failure, so a database that comes back is found.
         match job {
-            Job::Facts { session, range, part, done } => {
-                let read = with(shared, &mut db, |db| rows::read(db, &session, &range, part));
+            Job::Page { session, range, most, done } => {
+                let page = with(shared, &mut db, |db| rows::page(db, &session, &range, most));
                 // Who asked may be gone.
-                let _ = done.send(read);
+                let _ = done.send(page);
+            }
+            Job::Newest { session, range, newest, done } => {
+                let _ = done.send(with(shared, &mut db, |db| rows::newest(db, &session, &range, newest)));
             }
             Job::Draft { session, done } => {
                 let _ = done.send(with(shared, &mut db, |db| rows::draft(db, &session)));
@@ -83,6 +92,17 @@ fn find(db: &Connection, session: &SessionId) -> Result<(), StoreError> {
     found.ok_or_else(|| StoreError::Unknown { session: session.clone() })
 }
 
+/// All facts of a session.
+fn all(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, StoreError> {
+    let (mut facts, mut next) = (Vec::new(), Some(0));
+    while let Some(from) = next {
+        let mut page = rows::page(db, session, &(from..u64::MAX), usize::MAX)?;
+        facts.append(&mut page.facts);
+        next = page.next;
+    }
+    Ok(facts)
+}
+
 fn list(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
     let mut select = db.prepare_cached("SELECT id, opened, summary FROM sessions WHERE last > 0")?;
     let mut rows = select.query([])?;
@@ -96,7 +116,7 @@ fn list(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
             None => {
                 let id: String = row.get(0)?;
                 let Ok(id) = id.parse() else { continue };
-                summary_of(&rows::read(db, &id, &(0..u64::MAX), Part::All)?)
+                summary_of(&all(db, &id)?)
             }
         };
         let Some(summary) = summary else { continue };

@@ -1,5 +1,6 @@
 //! Rows of facts: written with a checksum, read one by one, around damage.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,15 +9,23 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::StoreError;
-use crate::store::end_of;
+use crate::store::{PAGE_BYTES, Page, end_of};
 
 /// A fact as it lies in the database.
-pub(super) struct Stored {
+pub(super) struct Stored<'row> {
     pub(super) seq: u64,
     /// The number of the fact before; not known of those that an older version has written.
     pub(super) after: Option<u64>,
-    pub(super) text: String,
+    pub(super) text: Cow<'row, str>,
     pub(super) check_sum: Option<i64>,
+}
+
+/// A fact as it was read.
+struct Read {
+    seq: u64,
+    after: Option<u64>,
+    /// Or why it can't be.
+    event: Result<Event, String>,
 }
 
 /// What a row must have come with to be what was written.
@@ -29,11 +38,20 @@ pub(super) fn check_sum(session: &SessionId, seq: u64, after: u64, text: &str) -
     hash.digest().cast_signed()
 }
 
-impl Stored {
-    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+impl<'row> Stored<'row> {
+    fn of(row: &'row Row<'_>) -> rusqlite::Result<Self> {
         let (seq, after) = (row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, Option<i64>>(1)?);
-        let text = String::from_utf8_lossy(row.get_ref(2)?.as_bytes()?).into_owned();
+        let bytes = row.get_ref(2)?.as_bytes()?;
+        let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
         Ok(Self { seq, after: after.map(i64::cast_unsigned), text, check_sum: row.get(3)? })
+    }
+
+    fn into_owned(self) -> Stored<'static> {
+        Stored { text: Cow::Owned(self.text.into_owned()), ..self }
+    }
+
+    fn read(&self, session: &SessionId) -> Read {
+        Read { seq: self.seq, after: self.after, event: self.event(session) }
     }
 
     /// The fact, if it is as it was written.
@@ -44,52 +62,36 @@ impl Stored {
         }
         serde_json::from_str(&self.text).map_err(|error| error.to_string())
     }
-
-    /// The numbers between which facts are missing before this one, if any are.
-    pub(super) fn missing_before(&self, before: Option<u64>) -> Option<Range<u64>> {
-        let (before, after) = (before?, self.after?);
-        (before < after && after < self.seq).then(|| before + 1..after + 1)
-    }
 }
 
-/// Which of the facts in a range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    All,
-    /// So many from its start on.
-    First(usize),
-    /// So many before its end.
-    Newest(usize),
-}
-
-impl Part {
-    /// How many facts that are, at most.
-    fn most(self) -> usize {
-        match self {
-            Self::All => usize::MAX,
-            Self::First(most) | Self::Newest(most) => most,
-        }
-    }
-
-    fn is_newest(self) -> bool {
-        matches!(self, Self::Newest(_))
-    }
+/// The numbers between which facts are missing: before one that says which was before it, behind the one that is there.
+pub(super) fn missing(before: u64, seq: u64, after: Option<u64>) -> Option<Range<u64>> {
+    let after = after?;
+    (before < after && after < seq).then(|| before + 1..after + 1)
 }
 
 const COLUMNS: &str = "seq, after, event, check_sum";
 
-/// The facts in a range, or a part of them, in order.
-fn select(db: &Connection, session: &SessionId, range: &Range<u64>, part: Part) -> Result<Vec<Stored>, StoreError> {
+/// The first facts in a range, in order: so many, or fewer that are large. And whether there may be more.
+fn select(
+    db: &Connection,
+    session: &SessionId,
+    range: &Range<u64>,
+    most: usize,
+) -> Result<(Vec<Read>, bool), StoreError> {
     let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
-    let most = i64::try_from(part.most()).unwrap_or(i64::MAX);
-    let order = if part.is_newest() { "DESC" } else { "ASC" };
-    let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} {within} {order} LIMIT ?4"))?;
-    let rows = select.query_map(params![session.as_str(), signed(range.start), signed(range.end), most], Stored::of)?;
-    let mut facts = rows.collect::<Result<Vec<_>, _>>()?;
-    if part.is_newest() {
-        facts.reverse();
+    let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} {within}"))?;
+    let mut rows = select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
+    let (mut facts, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let fact = Stored::of(row)?;
+        bytes += fact.text.len();
+        facts.push(fact.read(session));
+        if facts.len() >= most || bytes > PAGE_BYTES {
+            return Ok((facts, true));
+        }
     }
-    Ok(facts)
+    Ok((facts, false))
 }
 
 /// The facts in a range that can be read although the database is damaged: those before the damage and those after
@@ -98,7 +100,7 @@ pub(super) fn around_damage(
     db: &Connection,
     session: &SessionId,
     range: &Range<u64>,
-) -> (Vec<Stored>, Option<Range<u64>>) {
+) -> (Vec<Stored<'static>>, Option<Range<u64>>) {
     let (mut before, whole) = until_error(db, session, range, "ASC");
     if whole {
         return (before, None);
@@ -112,14 +114,14 @@ pub(super) fn around_damage(
 }
 
 /// The facts from one end of a range on, as far as they can be read; and whether that is all of them.
-fn until_error(db: &Connection, session: &SessionId, range: &Range<u64>, order: &str) -> (Vec<Stored>, bool) {
+fn until_error(db: &Connection, session: &SessionId, range: &Range<u64>, order: &str) -> (Vec<Stored<'static>>, bool) {
     let mut facts = Vec::new();
     let mut read = || -> rusqlite::Result<()> {
         let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
         let mut select = db.prepare(&format!("SELECT {COLUMNS} {within} {order}"))?;
         let mut rows = select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
         while let Some(row) = rows.next()? {
-            facts.push(Stored::of(row)?);
+            facts.push(Stored::of(row)?.into_owned());
         }
         Ok(())
     };
@@ -127,58 +129,68 @@ fn until_error(db: &Connection, session: &SessionId, range: &Range<u64>, order: 
     (facts, whole)
 }
 
-/// The facts in a range, or a part of them; what can't be read is a gap.
-pub(super) fn read(
-    db: &Connection,
-    session: &SessionId,
-    range: &Range<u64>,
-    part: Part,
-) -> Result<Vec<Arc<Event>>, StoreError> {
-    let stored = select(db, session, range, part).or_else(|error| {
+/// A page of the facts in a range; what can't be read is a gap.
+pub(super) fn page(db: &Connection, session: &SessionId, range: &Range<u64>, most: usize) -> Result<Page, StoreError> {
+    let (read, more) = select(db, session, range, most).or_else(|error| {
         let (stored, damage) = around_damage(db, session, range);
         tracing::error!(%session, %error, ?damage, "some facts can't be read");
-        if stored.is_empty() { Err(error) } else { Ok(stored) }
+        let read = || stored.iter().map(|fact| fact.read(session)).collect();
+        if stored.is_empty() { Err(error) } else { Ok((read(), false)) }
     })?;
-    let mut facts: Vec<Arc<Event>> = Vec::with_capacity(stored.len());
-    let mut before = (!part.is_newest()).then_some(range.start.saturating_sub(1));
-    // What is behind a part of so many is not looked at.
-    let mut to_the_end = !matches!(part, Part::First(most) if stored.len() >= most);
+    let mut facts: Vec<Arc<Event>> = Vec::with_capacity(read.len());
+    let mut before = range.start.saturating_sub(1);
+    // What is behind a page is not looked at.
+    let mut to_the_end = !more;
+    let next = read.last().filter(|_| more).map(|last| last.seq.saturating_add(1));
     let last = last(db, session);
-    for row in stored {
+    for Read { seq, after, event } in read {
         let at = facts.last().map_or_else(Timestamp::default, |before| before.at);
-        facts.extend(row.missing_before(before).map(|missing| Arc::new(gap(session, missing, at, "lost"))));
-        let event = match row.event(session) {
+        facts.extend(missing(before, seq, after).map(|missing| Arc::new(gap(session, missing, at, "lost"))));
+        let event = match event {
             Ok(event) => event,
             // Whatever it was, its number is none that was ever given.
-            Err(error) if last.is_some_and(|last| last < row.seq) => {
-                tracing::error!(%session, seq = row.seq, error, "a row behind the last fact can't be read");
+            Err(error) if last.is_some_and(|last| last < seq) => {
+                tracing::error!(%session, seq, error, "a row behind the last fact can't be read");
                 to_the_end = true;
                 continue;
             }
-            Err(error) => gap(session, row.seq..row.seq + 1, at, &error),
+            Err(error) => gap(session, seq..seq + 1, at, &error),
         };
-        before = Some(end_of(&event));
+        before = end_of(&event);
         facts.push(Arc::new(event));
     }
     let due = to_the_end.then(|| last_before(db, session, range.end, last)).flatten();
-    if let Some(last) = due.filter(|last| range.contains(last) && before.is_some_and(|seq| seq < *last)) {
-        let (from, at) = (before.unwrap_or_default() + 1, facts.last().map_or_else(Timestamp::default, |fact| fact.at));
-        facts.push(Arc::new(gap(session, from..last + 1, at, "lost")));
+    if let Some(last) = due.filter(|last| range.contains(last) && before < *last) {
+        let at = facts.last().map_or_else(Timestamp::default, |fact| fact.at);
+        facts.push(Arc::new(gap(session, before + 1..last + 1, at, "lost")));
     }
-    if let Part::Newest(newest) = part {
-        facts.drain(..facts.len().saturating_sub(newest));
-    }
-    Ok(facts)
+    Ok(Page { next: next.map(|next| next.max(before.saturating_add(1))), facts })
+}
+
+/// The number from which on a range has so many facts, or its start if it has fewer.
+pub(super) fn newest(
+    db: &Connection,
+    session: &SessionId,
+    range: &Range<u64>,
+    newest: usize,
+) -> Result<u64, StoreError> {
+    let Some(skipped) = newest.checked_sub(1) else { return Ok(range.end) };
+    let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
+    let mut select = db.prepare_cached(&format!("SELECT seq {within} DESC LIMIT 1 OFFSET ?4"))?;
+    let skipped = i64::try_from(skipped).unwrap_or(i64::MAX);
+    let range_of = params![session.as_str(), signed(range.start), signed(range.end), skipped];
+    let first: Option<i64> = select.query_row(range_of, |row| row.get(0)).optional()?;
+    Ok(first.map_or(range.start, i64::cast_unsigned))
 }
 
 /// The pieces of a draft, up to the first that is not as it was written: what comes behind would not go on there.
 pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, StoreError> {
     let mut select =
         db.prepare_cached("SELECT seq, 0, event, check_sum FROM drafts WHERE session = ?1 ORDER BY seq")?;
-    let rows = select.query_map([session.as_str()], Stored::of)?;
+    let mut rows = select.query([session.as_str()])?;
     let mut pieces = Vec::new();
-    for row in rows {
-        match row?.event(session) {
+    while let Some(row) = rows.next()? {
+        match Stored::of(row)?.event(session) {
             Ok(piece) => pieces.push(Arc::new(piece)),
             Err(error) => {
                 tracing::error!(%session, error, "a piece of a draft can't be read");

@@ -8,7 +8,7 @@ use holdpoint_common::SessionId;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
-use super::rows::{around_damage, check_sum, draft};
+use super::rows::{around_damage, check_sum, draft, missing};
 use super::{StoreError, place, schema};
 
 /// Numbers that are skipped behind the last one that can be read: there may have been more.
@@ -165,7 +165,7 @@ fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<bool,
     let mut insert = new.prepare_cached(schema::INSERT_FACT)?;
     let mut before = 0;
     for fact in &facts {
-        whole &= fact.event(session).is_ok() && fact.missing_before(Some(before)).is_none();
+        whole &= fact.event(session).is_ok() && missing(before, fact.seq, fact.after).is_none();
         before = fact.seq;
         let after = fact.after.map(u64::cast_signed);
         insert.execute(params![id, fact.seq.cast_signed(), after, fact.text, fact.check_sum])?;
