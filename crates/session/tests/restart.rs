@@ -229,6 +229,26 @@ async fn asked_and_crashed(harness: &Harness, store: &Path, tool: &str, input: s
     (ask, crashed(store))
 }
 
+/// What ends what was cut tells of the restart; who opens the session then has nothing to add.
+#[tokio::test]
+async fn m_b7_a_restart_under_a_standing_confirm_is_one_fact_too() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    let (ask, copy) = asked_and_crashed(&harness, folder.path(), "probe", json!({"deploy": true})).await;
+    let id = ask.id.session.clone();
+    for _ in 0..2 {
+        let again = on(copy.path());
+        again.sessions().list().await.unwrap();
+        let session = again.sessions().get(id.as_str()).await.unwrap();
+        assert_eq!(session.snapshot().asks, std::slice::from_ref(&ask));
+        // All that it says is saved.
+        drop((session, again));
+        let facts = Sqlite::open(copy.path()).unwrap().open(&id).await.unwrap().read(0..u64::MAX).await.unwrap();
+        let restored = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
+        assert_eq!(facts.iter().filter(restored).count(), 1);
+    }
+}
+
 #[tokio::test]
 async fn m_a11_a_policy_confirm_stands_again_after_a_crash_and_its_turn_goes_on() {
     for answer in [Answer::Approve { always: false }, Answer::Deny { reason: Some("not on Fridays".to_owned()) }] {

@@ -219,8 +219,9 @@ impl Watch for Pure {
             ensure!(seen.new.is_empty() && seen.before == seen.after(), "no fact, and yet it changed");
             let idle =
                 seen.outcome.is_err() || matches!(seen.outcome, Ok(Decision { effects, .. }) if effects.is_empty());
-            // What rests already has nothing to say when the runtime stops.
-            ensure!(idle || matches!(seen.input, Input::Shutdown), "no fact, and yet an effect");
+            // What rests already has nothing to say when the runtime stops, nor what stands when it has begun again.
+            let told = matches!(seen.input, Input::Shutdown | Input::Restored { .. });
+            ensure!(idle || told, "no fact, and yet an effect");
         }
         let mut state = seen.after().clone();
         let body = Body::Delta(Delta::Text { item: ItemId(1), text: "x".to_owned() });
@@ -427,15 +428,13 @@ impl Watch for NothingAfterTheCut {
                         ensure!(rule || self.approved.contains(call), "{call} began and nobody had approved");
                     }
                 }
-                Fact::SessionRestored { .. } => {
-                    self.always.clear();
-                    // A turn whose Confirm stands goes on.
-                    if let Phase::Running(turn) = seen.after().phase() {
-                        starts.push(Effect::Start { turn: turn.id });
-                    }
-                }
+                Fact::SessionRestored { .. } => self.always.clear(),
                 _ => {}
             }
+        }
+        // A turn whose Confirm stands goes on.
+        if let (Input::Restored { .. }, Phase::Running(turn)) = (seen.input, seen.after().phase()) {
+            starts.push(Effect::Start { turn: turn.id });
         }
         let of = |wanted: fn(&Effect) -> bool| decision.effects.iter().filter(move |effect| wanted(effect)).cloned();
         ensure!(of(|it| matches!(it, Effect::Cancel { .. })).eq(cancels), "wrong cancels: {:?}", decision.effects);

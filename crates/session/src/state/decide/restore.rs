@@ -14,8 +14,9 @@ use crate::state::{CallStage, Phase, Turn};
 
 impl Draft<'_> {
     pub(super) fn restored(&mut self, cause: RestoreCause, draft: &[Arc<Event>]) -> Reply {
-        // It was told of already, and nothing has come of it yet, nor does it now.
-        let told = cause == RestoreCause::Restart && self.state.restarted && self.state.turn().is_none();
+        // It was told of already, and nothing has come of it yet, nor does it now: what stands goes on standing.
+        let nothing_new = self.state.turn().is_none_or(Turn::stands);
+        let told = cause == RestoreCause::Restart && self.state.restarted && nothing_new;
         if !told {
             self.facts.push(Fact::SessionRestored { cause });
         }
