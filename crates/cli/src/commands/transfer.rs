@@ -1,7 +1,7 @@
 //! `holdpoint export` and `import`
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read};
+use std::io::{self, BufRead, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
 use holdpoint_common::SessionSettings;
@@ -15,6 +15,9 @@ use crate::runtime::runtime;
 use crate::select::SessionArg;
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
+
+/// Bytes of a text that are read at a time.
+const CHUNK: usize = 64 * 1024;
 
 /// Writes a session out as JSON lines: all that is saved of it, live or not
 #[derive(Debug, clap::Args)]
@@ -70,15 +73,15 @@ pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i3
 
 pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let unreadable = |error: io::Error| CliError::usage(format!("{}: {error}", args.file.display()));
-    let mut text = Vec::new();
-    match args.file.to_str() {
-        Some("-") => io::stdin().lock().read_to_end(&mut text).map_err(unreadable)?,
-        _ => File::open(&args.file).and_then(|mut file| file.read_to_end(&mut text)).map_err(unreadable)?,
+    let mut text: Box<dyn BufRead + Send> = match args.file.to_str() {
+        Some("-") => Box::new(BufReader::with_capacity(CHUNK, io::stdin())),
+        _ => Box::new(BufReader::with_capacity(CHUNK, File::open(&args.file).map_err(unreadable)?)),
     };
     let session = runtime()?.block_on(async {
         let sessions = sessions(folders, "import").await?;
-        let imported = sessions.import(&mut text.as_slice()).await.map_err(|error| match error {
+        let imported = sessions.import(&mut *text).await.map_err(|error| match error {
             ImportError::Session(error) => error.into(),
+            ImportError::Io(error) => unreadable(error),
             error => CliError::failed(error),
         });
         Ok::<_, CliError>(sessions.look(imported?.as_str()).await?)

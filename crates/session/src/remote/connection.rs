@@ -1,13 +1,16 @@
 //! The way to a daemon: its socket, who asks, and what it is asked with.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, ErrorBody, VERSION_HEADER};
 use holdpoint_common::{Supplies, Who};
+use hyper::body::Bytes;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
 
 use super::http::{self, HttpError, Method, Response};
 use crate::error::SessionError;
@@ -65,18 +68,37 @@ impl Connection {
         body: Option<Vec<u8>>,
     ) -> Result<Response, SessionError> {
         let version = API_VERSION.to_string();
-        let headers = [(VERSION_HEADER, version.as_str()), (CLIENT_HEADER, &self.client)];
-        let response = http::request(&self.socket, method, path, &headers, body).await.map_err(failed)?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let status = response.status();
-        let body = response.whole(ANSWER).await.map_err(failed)?;
-        Err(match serde_json::from_slice::<ErrorBody>(&body) {
-            Ok(error) if !error.code.is_empty() => error.into(),
-            _ => strange(&format!("HTTP {status}: {}", String::from_utf8_lossy(&body))),
-        })
+        let headers = self.headers(&version);
+        answered(http::request(&self.socket, method, path, &headers, body).await).await
     }
+
+    /// Sends a text, piece by piece. What is answered is no error.
+    pub(super) async fn upload(
+        &self,
+        path: &str,
+        pieces: mpsc::Receiver<io::Result<Bytes>>,
+    ) -> Result<Response, SessionError> {
+        let version = API_VERSION.to_string();
+        answered(http::upload(&self.socket, path, &self.headers(&version), pieces).await).await
+    }
+
+    fn headers<'a>(&'a self, version: &'a str) -> [(&'static str, &'a str); 2] {
+        [(VERSION_HEADER, version), (CLIENT_HEADER, &self.client)]
+    }
+}
+
+/// What was answered, which is no error.
+async fn answered(response: Result<Response, HttpError>) -> Result<Response, SessionError> {
+    let response = response.map_err(failed)?;
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let status = response.status();
+    let body = response.whole(ANSWER).await.map_err(failed)?;
+    Err(match serde_json::from_slice::<ErrorBody>(&body) {
+        Ok(error) if !error.code.is_empty() => error.into(),
+        _ => strange(&format!("HTTP {status}: {}", String::from_utf8_lossy(&body))),
+    })
 }
 
 /// A piece of a path: of whatever characters.

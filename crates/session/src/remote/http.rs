@@ -5,13 +5,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
+use futures_util::StreamExt;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
 use thiserror::Error;
 use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 
 pub use hyper::{Method, StatusCode};
 
@@ -60,20 +63,47 @@ pub async fn request(
     headers: &[(&str, &str)],
     body: Option<Vec<u8>>,
 ) -> Result<Response, HttpError> {
+    let mut parts = vec![(HOST.as_str(), "holdpoint")];
+    if body.is_some() {
+        parts.push((CONTENT_TYPE.as_str(), "application/json"));
+    }
+    parts.extend_from_slice(headers);
+    send(socket, method, path, &parts, Full::new(Bytes::from(body.unwrap_or_default()))).await
+}
+
+/// The same, with a body that comes in pieces. An error in the place of one ends it, and what came of it is not whole.
+pub(super) async fn upload(
+    socket: &Path,
+    path: &str,
+    headers: &[(&str, &str)],
+    pieces: mpsc::Receiver<io::Result<Bytes>>,
+) -> Result<Response, HttpError> {
+    let parts = [&[(HOST.as_str(), "holdpoint")], headers].concat();
+    let body = StreamBody::new(ReceiverStream::new(pieces).map(|piece| piece.map(Frame::data)));
+    send(socket, Method::POST, path, &parts, body).await
+}
+
+async fn send<B>(
+    socket: &Path,
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: B,
+) -> Result<Response, HttpError>
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let stream = UnixStream::connect(socket).await;
     let stream = stream.map_err(|source| HttpError::Unreachable { socket: socket.to_owned(), source })?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // It ends when the answer is dropped. What goes wrong with it, the request and the answer's body tell.
     tokio::spawn(connection);
-    let mut request = hyper::Request::builder().method(method).uri(path).header(HOST, "holdpoint");
-    if body.is_some() {
-        request = request.header(CONTENT_TYPE, "application/json");
-    }
+    let mut request = hyper::Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.body(Full::new(Bytes::from(body.unwrap_or_default())))?;
-    let (head, body) = sender.send_request(request).await?.into_parts();
+    let (head, body) = sender.send_request(request.body(body)?).await?.into_parts();
     Ok(Response { head, body })
 }
 

@@ -1,11 +1,13 @@
 //! All sessions of a daemon.
 
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdpoint_common::api::{Inbox, InboxAsk, OpenRequest, RenameRequest, SessionList};
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
+use hyper::body::Bytes;
+use tokio::sync::mpsc;
 
 use super::RemoteSession;
 use super::connection::{Connection, answer, failed, piece};
@@ -78,10 +80,12 @@ impl RemoteSessions {
     }
 
     pub(crate) async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
-        let mut whole = Vec::new();
-        text.read_to_end(&mut whole)?;
-        let taken = self.0.request(Method::POST, "/v1/import", Some(whole)).await?;
-        let snapshot: Arc<Snapshot> = answer(taken).await?;
+        // Whoever writes it may take its time before it begins; then the daemon waits for it.
+        text.fill_buf()?;
+        let (pieces, taken) = mpsc::channel(1);
+        let (sent, answered) = tokio::join!(send(text, pieces), self.0.upload("/v1/import", taken));
+        sent?;
+        let snapshot: Arc<Snapshot> = answer(answered?).await?;
         Ok(snapshot.settings.id.clone())
     }
 
@@ -103,5 +107,26 @@ impl RemoteSessions {
 
     pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
         Ok(self.0.get::<SessionList>("/v1/sessions").await?.sessions)
+    }
+}
+
+/// Sends a text in pieces, as far as it is taken.
+async fn send(text: &mut (dyn BufRead + Send), pieces: mpsc::Sender<io::Result<Bytes>>) -> io::Result<()> {
+    loop {
+        let piece = match text.fill_buf() {
+            Ok([]) => return Ok(()),
+            Ok(piece) => Bytes::copy_from_slice(piece),
+            Err(error) => {
+                // So that what was sent is not taken for the whole.
+                let broken = io::Error::from(error.kind());
+                let _ = pieces.send(Err(broken)).await;
+                return Err(error);
+            }
+        };
+        text.consume(piece.len());
+        if pieces.send(Ok(piece)).await.is_err() {
+            // Something was found wrong with it, and that is the answer.
+            return Ok(());
+        }
     }
 }
