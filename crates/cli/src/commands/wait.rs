@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::SessionArg;
-use crate::sessions::sessions;
+use crate::sessions::{sessions, who};
 use crate::ui::Ui;
 
 /// The time was up.
@@ -66,8 +66,9 @@ enum What {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
-        let mut last = sessions(folders, "wait").await?.look(&args.session.session).await?;
-        let waits = wait(folders, args.what, &mut last);
+        let sessions = sessions(folders, "wait").await?;
+        let mut last = sessions.look(&args.session.session).await?;
+        let waits = wait(folders, sessions, args.what, &mut last);
         let seen = match args.timeout {
             Some(timeout) => tokio::time::timeout(timeout, waits).await.ok().transpose()?.is_some(),
             None => waits.await.map(|()| true)?,
@@ -95,13 +96,17 @@ enum Watched {
 }
 
 /// Waits until it is so. `last` is what the session was when it was last looked at.
-async fn wait(folders: &Folders, what: Option<What>, last: &mut Arc<Snapshot>) -> Result<(), CliError> {
+async fn wait(
+    folders: &Folders,
+    mut all: Sessions,
+    what: Option<What>,
+    last: &mut Arc<Snapshot>,
+) -> Result<(), CliError> {
     let mut breaks = 0;
     loop {
-        let sessions = sessions(folders, "wait").await?;
-        match watch(&sessions, what, last, &mut breaks).await {
+        match watch(&all, what, last, &mut breaks).await {
             Ok(Watched::So) => return Ok(()),
-            Ok(Watched::Stopped) => next_daemon(folders).await?,
+            Ok(Watched::Stopped) => {}
             Ok(Watched::Broke) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
                 breaks += 1;
                 if breaks > BREAKS {
@@ -110,6 +115,9 @@ async fn wait(folders: &Folders, what: Option<What>, last: &mut Arc<Snapshot>) -
             }
             Err(error) => return Err(error.into()),
         }
+        // One that was stopped has taken its sockets with it, and is left so; one that has died has not.
+        let died = folders.sockets()?.iter().any(|socket| socket.exists());
+        all = if died { sessions(folders, "wait").await? } else { next_daemons(folders).await? };
     }
 }
 
@@ -158,13 +166,14 @@ fn unknown(id: SessionId) -> SessionError {
     SessionError::Unknown { what: id.to_string() }
 }
 
-/// Waits until there is another daemon. One that was stopped is left so.
-async fn next_daemon(folders: &Folders) -> Result<(), CliError> {
+/// The sessions of the next daemon, which somebody else starts.
+async fn next_daemons(folders: &Folders) -> Result<Sessions, CliError> {
     let by = Instant::now() + RESTART;
     while Instant::now() < by {
         // One that is about to begin or to end may not answer.
-        if let Ok(Some(_)) = Daemon::find(folders).await {
-            return Ok(());
+        if let Ok(Some(daemon)) = Daemon::find(folders).await {
+            daemon.check(folders)?;
+            return Ok(Sessions::remote(daemon.socket, &who("wait")));
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -71,7 +71,10 @@ impl Daemon {
 
 impl Daemon {
     /// Whether this program can speak to it, and it is the daemon of these folders.
-    fn check(&self, folders: &Folders) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// It can't, or it is that of other ones.
+    pub(crate) fn check(&self, folders: &Folders) -> Result<(), CliError> {
         let DaemonStatus { version, api, pid, data, .. } = &self.status;
         if *api != API_VERSION {
             let ours = env!("CARGO_PKG_VERSION");

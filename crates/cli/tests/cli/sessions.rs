@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::Child;
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::world::{Ran, World};
@@ -480,6 +480,40 @@ fn n6_who_waits_leaves_a_stopped_daemon_stopped() {
     world.run(&["status"]).code(3);
     let timed_out = world.json_of(124, &["wait", "one", "--for", "idle", "--timeout", "10ms", "--json"]);
     assert_eq!(timed_out["timedOut"], true);
+}
+
+/// Whether a daemon that broke off was stopped or has died, its socket tells.
+#[test]
+fn n6_who_waits_starts_a_daemon_that_died_and_none_that_was_stopped() {
+    for stopped in [false, true] {
+        let world = World::new();
+        world.open(&["--name", "one"], "shell: touch made");
+        world.ask("one");
+        let mut waits = world.follower(&["wait", "one", "--for", "idle", "--timeout", "30s"]);
+        world.wait_watched(&waits);
+        let pid = Pid::from_child(&waits.0);
+        kill_process(pid, Signal::STOP).unwrap();
+        kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
+        while world.daemon().is_some() {
+            std::thread::yield_now();
+        }
+        if stopped {
+            for folder in ["run/holdpoint", "data/holdpoint/run"] {
+                std::fs::remove_file(world.path(folder).join("holdpoint.sock")).unwrap();
+            }
+        }
+        kill_process(pid, Signal::CONT).unwrap();
+        if stopped {
+            assert_eq!(waits.0.wait().unwrap().code(), Some(1));
+            world.run(&["status"]).code(3);
+        } else {
+            while world.daemon().is_none() {
+                std::thread::yield_now();
+            }
+            world.run(&["deny", &world.ask("one")]).code(0);
+            assert_eq!(waits.0.wait().unwrap().code(), Some(0));
+        }
+    }
 }
 
 #[test]
