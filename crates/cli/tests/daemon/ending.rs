@@ -2,14 +2,14 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
-use std::time::Instant;
-
-use holdpoint_common::{Delta, Event};
+use holdpoint_common::{Delta, Event, Fact};
 use holdpoint_session::AttachFrom;
 use holdpoint_tests::model_server::{ModelServer, Reply};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
+use crate::client::Api;
 use crate::house::{House, ask};
 use crate::world::{PATIENCE, wait};
 
@@ -68,6 +68,45 @@ async fn t_n6_it_stops_with_a_provider_that_is_stuck() {
     let _asked = server.request(0);
     house.run(&["daemon", "stop"]).code(0);
     assert_eq!(house.holder(), None);
+}
+
+/// Even if its tools were given longer to end than it has itself.
+#[test]
+fn t_n6_it_is_gone_within_ten_seconds_whatever_its_sessions_do() {
+    let house = House::new();
+    house.0.config("[limits]\ngrace_ms = 60000\n");
+    house.start();
+    let api = Api::new(&house);
+    let busy = [STUBBORN, "hang", "shell: while true; do seq 1000; done"].map(|script| {
+        let session = api.open("all");
+        let mut events = api.attach(&session, "");
+        api.prompt(&session, script);
+        // What floods is not read on from here.
+        events.until_event(|event| match script {
+            "hang" => matches!(event.fact(), Some(Fact::StepStarted)),
+            _ => matches!(event.delta(), Some(Delta::Output { .. })),
+        });
+        events
+    });
+    let asking = api.open("ask");
+    api.prompt(&asking, "shell: touch made");
+    let ask = api.asks(&asking, 1);
+    let since = Instant::now();
+    house.run(&["daemon", "stop"]).code(0);
+    let took = since.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(house.holder(), None);
+    assert!(!house.socket().exists());
+    assert!(house.log().contains("something did not come back in time"), "{}", house.log());
+    drop(busy);
+    // What still has its minute.
+    for (pid, _) in house.0.census.living() {
+        // It may have ended meanwhile.
+        let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL);
+    }
+    house.start();
+    api.post(&format!("sessions/{asking}/open"), &api.supplies()).ok();
+    assert_eq!(api.asks(&asking, 1), ask);
 }
 
 #[test]
