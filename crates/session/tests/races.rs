@@ -4,6 +4,7 @@
 use std::sync::mpsc;
 
 use holdpoint_common::{Answer, AnswerError, Ask, AskId, Fact, Outcome, PauseKind, PauseResponse, SessionStatus, Who};
+use holdpoint_session::state::Refused;
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Answered, AttachFrom, Interruption, SessionError, SessionHandle};
 use holdpoint_tools::{ToolError, ToolOutcome};
@@ -252,5 +253,28 @@ async fn race_close_while_asking() {
         }
         let closings = events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
         assert_eq!(closings.count(), 1);
+    }
+}
+
+/// Whoever comes while it closes, by a handle that it knows or one from before, is told that it is closed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn race_prompts_while_the_session_closes() {
+    let harness = Harness::start();
+    let before = harness.open().await;
+    before.close().await.unwrap();
+    for round in 0..ROUNDS / 4 {
+        let session = harness.sessions().get(before.id().as_str()).await.unwrap();
+        let known = if round % 2 == 0 { session.clone() } else { before.clone() };
+        let prompts = tokio::spawn(async move {
+            loop {
+                match known.prompt("go").await {
+                    Ok(_) | Err(SessionError::Refused(Refused::QueueFull { .. })) => {}
+                    Err(error) => return error,
+                }
+            }
+        });
+        jitter();
+        session.close().await.unwrap();
+        assert_eq!(prompts.await.unwrap(), SessionError::Refused(Refused::Closed), "round {round}");
     }
 }

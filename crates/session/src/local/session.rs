@@ -125,20 +125,21 @@ impl LocalSession {
         SessionActor: Handler<M>,
         <SessionActor as Actor>::Context: ToEnvelope<SessionActor, M>,
     {
-        let Incarnation { number, actor } = self.incarnation();
-        let sent = actor.connected();
-        if sent && let Ok(reply) = actor.send(message()).await {
-            return Ok(reply);
+        loop {
+            let Incarnation { number, actor } = self.incarnation();
+            let sent = actor.connected();
+            if sent && let Ok(reply) = actor.send(message()).await {
+                return Ok(reply);
+            }
+            let supplies = (self.unloaded == Unloaded::Opens).then(|| Arc::clone(&self.caller.supplies));
+            let touch = Touch { id: self.id.clone(), seen: number, supplies };
+            // That it is closed, for one: so this ends.
+            let live = self.caller.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
+            *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = live.actor;
+            if sent && live.seen_failed {
+                return Err(SessionError::Gone { session: self.id.clone() });
+            }
         }
-        let supplies = (self.unloaded == Unloaded::Opens).then(|| Arc::clone(&self.caller.supplies));
-        let touch = Touch { id: self.id.clone(), seen: number, supplies };
-        let live = self.caller.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
-        *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = live.actor.clone();
-        let gone = || SessionError::Gone { session: self.id.clone() };
-        if sent && live.seen_failed {
-            return Err(gone());
-        }
-        live.actor.actor.send(message()).await.map_err(|_| gone())
     }
 
     fn incarnation(&self) -> Incarnation {
