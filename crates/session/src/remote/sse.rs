@@ -79,7 +79,10 @@ impl Frames {
 
 fn parse(frame: &[u8]) -> Frame<'_> {
     let mut parsed = Frame { event: "message", data: &[] };
-    for line in frame.split(|byte| *byte == b'\n') {
+    let mut rest = frame;
+    while !rest.is_empty() {
+        let (line, more) = rest.split_at(memchr::memchr(b'\n', rest).unwrap_or(rest.len()));
+        rest = more.get(1..).unwrap_or_default();
         let (field, value) = line.split_at(memchr::memchr(b':', line).unwrap_or(line.len()));
         let value = value.strip_prefix(b":").unwrap_or_default();
         let value = value.strip_prefix(b" ").unwrap_or(value);

@@ -1,6 +1,7 @@
 //! A stream of Server-Sent Events to one client: written in batches, kept alive, and ended for who does not read.
 
 use std::future::Future;
+use std::io::{self, Write};
 use std::pin::pin;
 use std::rc::Weak;
 use std::time::Duration;
@@ -79,23 +80,10 @@ impl Writer {
         number: Option<u64>,
         data: &impl Serialize,
     ) -> Result<(), Gone> {
-        if let Some(kind) = kind {
-            self.piece.extend_from_slice(b"event: ");
-            self.piece.extend_from_slice(kind.as_bytes());
-            self.piece.push(b'\n');
-        }
-        if let Some(number) = number {
-            self.piece.extend_from_slice(b"id: ");
-            self.piece.extend_from_slice(number.to_string().as_bytes());
-            self.piece.push(b'\n');
-        }
-        self.piece.extend_from_slice(b"data: ");
-        // There is no line break in it.
-        serde_json::to_writer(&mut self.piece, data).map_err(|error| {
+        frame(&mut self.piece, kind, number, data).map_err(|error| {
             tracing::error!(%error, "an event can't be written");
             Gone
         })?;
-        self.piece.extend_from_slice(b"\n\n");
         if self.piece.len() < CHUNK { Ok(()) } else { self.flush().await }
     }
 
@@ -119,6 +107,21 @@ impl Writer {
         place.map_err(|_| Gone)?.send(piece.into());
         Ok(())
     }
+}
+
+/// Writes an event as a frame.
+fn frame(piece: &mut Vec<u8>, kind: Option<&str>, number: Option<u64>, data: &impl Serialize) -> io::Result<()> {
+    if let Some(kind) = kind {
+        writeln!(piece, "event: {kind}")?;
+    }
+    if let Some(number) = number {
+        writeln!(piece, "id: {number}")?;
+    }
+    piece.extend_from_slice(b"data: ");
+    // There is no line break in it.
+    serde_json::to_writer(&mut *piece, data)?;
+    piece.extend_from_slice(b"\n\n");
+    Ok(())
 }
 
 impl Responder for Stream {
