@@ -10,6 +10,7 @@ use tokio::runtime;
 use crate::context::Tokenizer;
 use crate::model::{Catalog, Model};
 use crate::store::SessionStore;
+use crate::turn::pace::Streams;
 
 /// Makes the tools of a session.
 pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
@@ -24,6 +25,7 @@ pub(crate) struct Base {
     pub(crate) system: Arc<str>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
+    pub(crate) streams: Streams,
 }
 
 /// What one session works with.
@@ -37,6 +39,7 @@ pub(crate) struct Outfit {
     pub(crate) system: Arc<str>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
+    pub(crate) streams: Streams,
 }
 
 impl Base {
@@ -60,6 +63,7 @@ impl Base {
             system: supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from),
             tokenizer: Arc::clone(&self.tokenizer),
             runtime: self.runtime.clone(),
+            streams: self.streams.clone(),
         })
     }
 }

@@ -6,6 +6,7 @@ mod arguments;
 mod call;
 mod calls;
 mod order;
+pub(crate) mod pace;
 mod request;
 mod retry;
 mod schema;
