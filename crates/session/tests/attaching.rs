@@ -286,25 +286,6 @@ async fn t_s1_a_client_that_never_reads_keeps_nothing_that_others_do_not() {
     assert!(matches!(deaf.end(), ClientEnd::Lagged { .. }));
 }
 
-/// Of a session that was restored, all of the past is in the log and none in the buffer.
-#[tokio::test]
-async fn m_b6_who_lags_behind_the_log_alone_goes_on_after_it() {
-    let limits = Limits { buffered_events: 20, ..Limits::default() };
-    let harness = Harness::limited(limits);
-    flooding(&harness);
-    let session = harness.open().await;
-    flood(&harness, &session, 0).await;
-    session.close().await.unwrap();
-    let session = harness.sessions().get(session.id().as_str()).await.unwrap();
-    let mut slow = session.attach(AttachFrom::start()).await.unwrap();
-    flood(&harness, &session, 500).await;
-    let mut seen = Vec::new();
-    while let Some(event) = soon("an event or the end", slow.next()).await {
-        seen.push(event.seq);
-    }
-    assert_eq!(slow.end(), ClientEnd::Lagged { after: *seen.last().unwrap() });
-}
-
 #[tokio::test]
 async fn m_b4_the_connection_limit_is_a_clear_refusal() {
     let limits = Limits { max_clients: 3, ..Limits::default() };

@@ -266,6 +266,7 @@ async fn race_prompts_while_the_session_closes() {
         let session = harness.sessions().get(before.id().as_str()).await.unwrap();
         let known = if round % 2 == 0 { session.clone() } else { before.clone() };
         let prompts = tokio::spawn(async move {
+            jitter();
             loop {
                 match known.prompt("go").await {
                     Ok(_) | Err(SessionError::Refused(Refused::QueueFull { .. })) => {}

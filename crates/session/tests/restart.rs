@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use holdpoint_common::{
-    Answer, Ask, CutCause, Delta, Event, Fact, HoldCause, HoldShown, Outcome, PauseKind, PolicyMode, RestoreCause,
-    SessionStatus, ToolStatus,
+    Answer, Ask, CutCause, Delta, Event, Fact, HoldCause, HoldShown, Limits, Outcome, PauseKind, PolicyMode,
+    RestoreCause, SessionStatus, ToolStatus,
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, Recorder, reply, soon};
 use holdpoint_session::transfer::export;
-use holdpoint_session::{AttachFrom, RunRequest, SessionError};
+use holdpoint_session::{AttachFrom, ClientEnd, RunRequest, SessionError};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -227,6 +227,46 @@ async fn asked_and_crashed(harness: &Harness, store: &Path, tool: &str, input: s
     session.prompt("go").await.unwrap();
     let ask = events.asked().await;
     (ask, crashed(store))
+}
+
+/// Of a session that nothing has happened to since, all of the past is in the log, and none in the buffer.
+#[tokio::test]
+async fn m_b6_who_lags_behind_the_log_alone_goes_on_after_it() {
+    let folder = TempDir::new().unwrap();
+    let begin = |limits| {
+        let store = Sqlite::open(folder.path()).unwrap();
+        Harness::with(|engine| engine.store(store).limits(limits))
+    };
+    let harness = begin(Limits::default());
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    session.prompt("go").await.unwrap();
+    drop(harness);
+    drop(live);
+    let harness = begin(Limits { buffered_events: 20, ..Limits::default() });
+    harness.probe.does(|_, context| {
+        (0..500).for_each(|n| context.output(&format!("line {n}\n")));
+        Ok(holdpoint_tools::ToolOutcome::default())
+    });
+    let id = session.id().clone();
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    let mut slow = session.attach(AttachFrom::start()).await.unwrap();
+    harness.model.then(reply().call("probe", json!({})));
+    session.prompt("go on").await.unwrap();
+    session.settled().await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = soon("an event or the end", slow.next()).await {
+        seen.push(event);
+    }
+    let ClientEnd::Lagged { after } = slow.end() else { panic!("{:?}", slow.end()) };
+    let mut rest = session.attach(AttachFrom::after(after)).await.unwrap();
+    while seen.last().unwrap().seq < session.snapshot().seq {
+        seen.push(soon("an event", rest.next()).await.unwrap());
+    }
+    let facts: Vec<_> = seen.into_iter().filter(|event| event.fact().is_some()).collect();
+    drop((session, harness));
+    let log = Sqlite::open(folder.path()).unwrap().open(&id).await.unwrap();
+    assert_eq!(facts, log.read(0..facts.last().unwrap().seq + 1).await.unwrap(), "every fact once, in order");
 }
 
 /// What ends what was cut tells of the restart; who opens the session then has nothing to add.

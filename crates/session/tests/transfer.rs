@@ -190,9 +190,39 @@ async fn a_number_above_the_bound_is_refused_with_its_line() {
     }
 }
 
+/// Whoever changes a text can write its check sum anew.
+#[tokio::test]
+async fn what_fits_its_check_sum_and_is_no_log_is_refused_with_its_line() {
+    type Change = fn(&mut Vec<serde_json::Value>);
+    let (id, facts) = unbound().await;
+    let behind = facts.len() as u64 + 2;
+    let changes: [(Change, u64, &str); 7] = [
+        (|facts| facts[2]["seq"] = facts[1]["seq"].clone(), 4, "is not above"),
+        (|facts| drop(facts.remove(0)), 2, "is not the session's opening"),
+        (|facts| facts[0]["body"]["settings"]["id"] = "other".into(), 2, "opens another session"),
+        (|facts| add(facts, 1, &facts[0]["body"].clone()), behind, "opens another session"),
+        (|facts| add(facts, 1, &json!({"type": "text", "item": 1, "text": "x"})), behind, "is no fact"),
+        (|facts| add(facts, 9, &json!({"type": "gap", "from": 1, "to": 9_000})), behind, "is no fact"),
+        (|facts| add(facts, 9_000, &json!({"type": "gap", "from": 9_000, "to": 1})), behind, "is no fact"),
+    ];
+    for (change, line, why) in changes {
+        let mut facts = facts.clone();
+        change(&mut facts);
+        let (at, what) = refused(&written(id.as_str(), &facts), why).await;
+        assert_eq!((at, what.contains(why)), (line, true), "{why}: {what}");
+    }
+}
+
+/// Adds an event, so many numbers behind the last.
+fn add(facts: &mut Vec<serde_json::Value>, further: u64, body: &serde_json::Value) {
+    let last = facts.last().unwrap()["seq"].as_u64().unwrap();
+    facts.push(json!({"seq": last + further, "at": 0, "body": body}));
+}
+
 #[tokio::test]
 async fn an_imported_session_asks_and_its_name_stays_on_its_line() {
-    let (id, facts) = unbound().await;
+    let (id, mut facts) = unbound().await;
+    add(&mut facts, 1, &json!({"type": "debugChanged", "enabled": true, "by": {"name": "them"}}));
     let whole = serde_json::to_string(&facts).unwrap();
     assert!(whole.contains(r#""policy":"all""#), "{whole}");
     let whole =
@@ -204,6 +234,7 @@ async fn an_imported_session_asks_and_its_name_stays_on_its_line() {
     let Some(Fact::SessionOpened { settings }) = taken[0].fact() else { panic!("{taken:?}") };
     assert_eq!((settings.policy, settings.asks), (PolicyMode::Ask, holdpoint_common::AsksMode::Wait));
     assert!(settings.rules.is_empty());
+    assert!(!taken.iter().any(|event| matches!(event.fact(), Some(Fact::DebugChanged { enabled: true, .. }))));
     let folder = std::path::Path::new(&settings.workspace).file_name().unwrap();
     assert_eq!(settings.name.as_str(), folder.to_str().unwrap());
     assert_eq!(store.list().await.unwrap()[0].summary.name, id.as_str(), "as it was renamed");
