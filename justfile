@@ -43,8 +43,12 @@ deny:
     cargo deny check bans licenses sources
 
 # The figures of docs/performance.md, in one run.
-bench:
+bench: && bench-node
     cargo bench -p holdpoint --bench figures
+
+# Those of the Node.js package alone: `just bench-node [PART_OF_A_NAME…]`. What is built is the addon as it is released.
+bench-node *ARGS:
+    npm --prefix crates/napi run --silent bench -- {{ARGS}}
 
 # Take the snapshots as they are now; look at the difference before you commit it.
 snapshots:

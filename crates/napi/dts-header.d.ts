@@ -71,15 +71,18 @@ export interface HoldpointError extends Error {
 export type ErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
-  | 'modelSetup' | 'model' | 'policy'
+  | 'modelSetup' | 'policy'
   // What a session does not take.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
   | 'tooManyConnections'
   // Answers without effect.
-  | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown' | 'answer'
+  | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
   // Arguments and settings that can't be meant.
   | 'invalidArgument' | 'config' | 'alreadyStarted'
-  // Saving, daemons, faults.
-  | 'notSaving' | 'store' | 'notLive' | 'unreachable' | 'disconnected' | 'otherVersion' | 'gone' | 'stopped' | 'start'
-  | 'failed' | 'panicked'
+  // Saving, and daemons.
+  | 'notSaving' | 'store' | 'start' | 'unreachable' | 'disconnected' | 'otherVersion'
+  // A session that can't be followed any more, thrown by hooks: it is gone; or its daemon was stopped.
+  | 'ended' | 'stopped'
+  // Faults: of a session's actor, of this package, of how it was installed.
+  | 'gone' | 'failed' | 'panicked' | 'noAddon'
   | (string & {})

@@ -7,20 +7,22 @@ const SLICE = 8
 const others = () => new Promise((resolve) => setImmediate(resolve))
 
 /** What takes batches and gives a callback their events, one after the other. */
-function toCallback(callback, { onEnd, onError = warn } = {}) {
-  if (typeof callback !== 'function') throw new TypeError('the callback of sessionAttach is not a function')
+function toCallback(callback, { onEnd = () => {}, onError = warn } = {}) {
+  for (const [what, given] of Object.entries({ callback, onEnd, onError })) {
+    if (typeof given !== 'function') throw refused(`the ${what} of sessionAttach is not a function`)
+  }
+  const failed = (error) => report(onError, error)
   const call = (callee, value) => {
     try {
-      callee(value)
+      const result = callee(value)
+      // Nobody waits for a callback that is async, but what it throws is not to end the process.
+      if (typeof result?.then === 'function') result.then(undefined, failed)
     } catch (error) {
-      report(onError, error)
+      failed(error)
     }
   }
   return async (events, end) => {
-    if (end) {
-      if (onEnd) call(onEnd, JSON.parse(end))
-      return
-    }
+    if (end) return call(onEnd, JSON.parse(end))
     if (!events) throw new Error('nothing was delivered')
     let since = performance.now()
     for (const event of JSON.parse(events)) {
@@ -31,6 +33,10 @@ function toCallback(callback, { onEnd, onError = warn } = {}) {
       }
     }
   }
+}
+
+function refused(what) {
+  return Object.assign(new TypeError(what), { code: 'invalidArgument' })
 }
 
 function report(onError, error) {

@@ -72,17 +72,20 @@ export interface HoldpointError extends Error {
 export type ErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
-  | 'modelSetup' | 'model' | 'policy'
+  | 'modelSetup' | 'policy'
   // What a session does not take.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
   | 'tooManyConnections'
   // Answers without effect.
-  | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown' | 'answer'
+  | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
   // Arguments and settings that can't be meant.
   | 'invalidArgument' | 'config' | 'alreadyStarted'
-  // Saving, daemons, faults.
-  | 'notSaving' | 'store' | 'notLive' | 'unreachable' | 'disconnected' | 'otherVersion' | 'gone' | 'stopped' | 'start'
-  | 'failed' | 'panicked'
+  // Saving, and daemons.
+  | 'notSaving' | 'store' | 'start' | 'unreachable' | 'disconnected' | 'otherVersion'
+  // A session that can't be followed any more, thrown by hooks: it is gone; or its daemon was stopped.
+  | 'ended' | 'stopped'
+  // Faults: of a session's actor, of this package, of how it was installed.
+  | 'gone' | 'failed' | 'panicked' | 'noAddon'
   | (string & {})
 
 /**
@@ -99,14 +102,17 @@ export declare class Sessions {
    * Rejects with `alreadyAnswered` (`error.answer` says by whom), `askClosed`, `kindMismatch`, `unknownAsk`, or
    * `nothingShown`. Whichever it is, nothing has changed.
    */
-  sessionPauseResume(id: string, options?: AnswerOptions | undefined | null): Promise<Answered>
+  sessionPauseResume(id: string, options?: AnswerOptions): Promise<Answered>
   /**
    * Answers a Confirm.
    *
    * Rejects as `sessionPauseResume` does.
    */
-  sessionPauseConfirm(id: string, approved: boolean, options?: ConfirmOptions | undefined | null): Promise<Answered>
-  /** Answers a pause with Interrupted, as Esc does: the turn ends. Gives what the interrupt found. */
+  sessionPauseConfirm(id: string, approved: boolean, options?: ConfirmOptions): Promise<Answered>
+  /**
+   * Answers a pause with Interrupted, as Esc does: its turn ends, and no other. Gives what the interrupt found: nothing
+   * if no ask is open, or the one that was shown here last is not.
+   */
   sessionPauseInterrupt(id: string): Promise<Interrupted>
   /**
    * Answers a question: each by its id, or `null` to decline.
@@ -128,21 +134,21 @@ export declare class Sessions {
    * Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
    * more is delivered. The session goes on as before: nothing is answered or interrupted.
    */
-  sessionDetach(id: string, attachment?: number | undefined | null): Promise<undefined>
+  sessionDetach(id: string, attachment?: number): Promise<void>
   /**
-   * Gives a session another name, which is its title, too.
+   * Gives a session another name, which is its title, too. One that is only saved stays so.
    *
    * Rejects with `nameTaken` or `badName`.
    */
-  sessionRename(id: string, name: string): Promise<undefined>
+  sessionRename(id: string, name: string): Promise<void>
   /**
    * Gives a session another model, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
    *
    * Rejects with `modelSetup`.
    */
-  sessionSetModel(id: string, model: string): Promise<undefined>
+  sessionSetModel(id: string, model: string): Promise<void>
   /** Has a session logged at debug level, or not any more. Its snapshot's `isDebugEnabled` says what it is. */
-  sessionSetDebug(id: string, enabled: boolean): Promise<undefined>
+  sessionSetDebug(id: string, enabled: boolean): Promise<void>
   /** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */
   sessionHold(id: string): Promise<Hold>
   /** Lets a session go on. Gives what the hold is now. */
@@ -158,22 +164,24 @@ export declare class Sessions {
   sessionInbox(): Promise<InboxAsk[]>
   /**
    * Finds a session by its id, a unique beginning of it, or its name, and gives its id. One that is only saved is
-   * opened.
+   * opened, also if it was closed by another.
    *
-   * Rejects with `unknownSession` or `ambiguous`.
+   * Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
    */
   sessionFind(what: string): Promise<SessionId>
   /**
    * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
-   * saved, and opens when it is found again.
+   * saved, and opens when it is used again. One that is only saved is not opened for this.
+   *
+   * Rejects with `closed` if it is that already, with `notSaving` if what it has done can't be saved at present.
    */
-  sessionClose(id: string): Promise<undefined>
+  sessionClose(id: string): Promise<void>
   /**
    * Deletes a closed session, with all that was said in it.
    *
    * Rejects with `live` if it was not closed.
    */
-  sessionDelete(id: string): Promise<undefined>
+  sessionDelete(id: string): Promise<void>
   /**
    * What a session is doing. Read at once, of a session that was opened, found or attached from here, by its id.
    *
@@ -198,7 +206,7 @@ export declare class Sessions {
    *
    * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or `tooManySessions`.
    */
-  sessionOpen(options?: OpenOptions | undefined | null): Promise<SessionId>
+  sessionOpen(options?: OpenOptions): Promise<SessionId>
   /**
    * Gives a session something to do. It runs, or the prompt waits, before this resolves. Node stays until it has
    * settled; of a daemon's session, if anyone is attached to it from here.
@@ -218,7 +226,7 @@ export declare class Sessions {
    */
   sessionSettled(id: string): Promise<Snapshot>
   /** Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back. */
-  sessionInterrupt(id: string, options?: InterruptOptions | undefined | null): Promise<Interrupted>
+  sessionInterrupt(id: string, options?: InterruptOptions): Promise<Interrupted>
 
   /**
    * A session's events, to be iterated: the past as `options` say, then what happens. The session never waits; leaving the
@@ -246,7 +254,10 @@ export interface AttachOptions {
   keepAlive?: boolean
   /** Called once, when nothing more will come. */
   onEnd?: (end: StreamEnd) => void
-  /** Called with what the callback, or `onEnd`, has thrown. Without it, that is told by a warning of the process. */
+  /**
+   * Called with what the callback, or `onEnd`, has thrown, or rejected with if it is async. Without it, that is told by
+   * a warning of the process.
+   */
   onError?: (error: unknown) => void
 }
 
@@ -268,7 +279,7 @@ export interface ConfirmOptions {
  *
  * Rejects with `unreachable` if none runs, with `otherVersion` if it can't be spoken to.
  */
-export declare function connect(options?: ConnectOptions | undefined | null): Promise<Sessions>
+export declare function connect(options?: ConnectOptions): Promise<Sessions>
 
 /** Which daemon is connected to. */
 export interface ConnectOptions {
@@ -313,7 +324,7 @@ export interface OpenOptions {
    * The environment, of which an allow-list goes to its tools, and where keys of models are found; without it, that of
    * this process.
    */
-  env?: Record<string, string>
+  env?: Record<string, string | undefined>
 }
 
 /**
@@ -333,7 +344,8 @@ export interface OpenRules {
  * Says what the engine of this process is to be started with, before it is first used. Without it, it is started with
  * what is usual.
  *
- * Throws `alreadyStarted` if it has been used, and `config` if the configuration is wrong.
+ * Throws `alreadyStarted` if it has been used, `config` if the configuration is wrong, `start` if another process has
+ * the saved sessions, and `store` if they can't be opened.
  */
 export declare function start(options: StartOptions): void
 
@@ -344,6 +356,11 @@ export interface StartOptions {
    * the environment.
    */
   config?: string
+  /**
+   * A folder that sessions are saved in, so that they outlive the process; without it, they end with it. It is that of
+   * a daemon, too (`--state-dir`), but of one process at a time.
+   */
+  stateDir?: string
 }
 
 /** The version of the package. */
@@ -355,16 +372,19 @@ export declare function version(): string
  * Rejects with `alreadyAnswered` (`error.answer` says by whom), `askClosed`, `kindMismatch`, `unknownAsk`, or
  * `nothingShown`. Whichever it is, nothing has changed.
  */
-export declare function sessionPauseResume(id: string, options?: AnswerOptions | undefined | null): Promise<Answered>
+export declare function sessionPauseResume(id: string, options?: AnswerOptions): Promise<Answered>
 
 /**
  * Answers a Confirm.
  *
  * Rejects as `sessionPauseResume` does.
  */
-export declare function sessionPauseConfirm(id: string, approved: boolean, options?: ConfirmOptions | undefined | null): Promise<Answered>
+export declare function sessionPauseConfirm(id: string, approved: boolean, options?: ConfirmOptions): Promise<Answered>
 
-/** Answers a pause with Interrupted, as Esc does: the turn ends. Gives what the interrupt found. */
+/**
+ * Answers a pause with Interrupted, as Esc does: its turn ends, and no other. Gives what the interrupt found: nothing
+ * if no ask is open, or the one that was shown here last is not.
+ */
 export declare function sessionPauseInterrupt(id: string): Promise<Interrupted>
 
 /**
@@ -389,24 +409,24 @@ export declare function sessionAttach(id: string, callback: (event: Event) => vo
  * Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
  * more is delivered. The session goes on as before: nothing is answered or interrupted.
  */
-export declare function sessionDetach(id: string, attachment?: number | undefined | null): Promise<undefined>
+export declare function sessionDetach(id: string, attachment?: number): Promise<void>
 
 /**
- * Gives a session another name, which is its title, too.
+ * Gives a session another name, which is its title, too. One that is only saved stays so.
  *
  * Rejects with `nameTaken` or `badName`.
  */
-export declare function sessionRename(id: string, name: string): Promise<undefined>
+export declare function sessionRename(id: string, name: string): Promise<void>
 
 /**
  * Gives a session another model, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
  *
  * Rejects with `modelSetup`.
  */
-export declare function sessionSetModel(id: string, model: string): Promise<undefined>
+export declare function sessionSetModel(id: string, model: string): Promise<void>
 
 /** Has a session logged at debug level, or not any more. Its snapshot's `isDebugEnabled` says what it is. */
-export declare function sessionSetDebug(id: string, enabled: boolean): Promise<undefined>
+export declare function sessionSetDebug(id: string, enabled: boolean): Promise<void>
 
 /** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */
 export declare function sessionHold(id: string): Promise<Hold>
@@ -428,24 +448,26 @@ export declare function sessionInbox(): Promise<InboxAsk[]>
 
 /**
  * Finds a session by its id, a unique beginning of it, or its name, and gives its id. One that is only saved is
- * opened.
+ * opened, also if it was closed by another.
  *
- * Rejects with `unknownSession` or `ambiguous`.
+ * Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
  */
 export declare function sessionFind(what: string): Promise<SessionId>
 
 /**
  * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
- * saved, and opens when it is found again.
+ * saved, and opens when it is used again. One that is only saved is not opened for this.
+ *
+ * Rejects with `closed` if it is that already, with `notSaving` if what it has done can't be saved at present.
  */
-export declare function sessionClose(id: string): Promise<undefined>
+export declare function sessionClose(id: string): Promise<void>
 
 /**
  * Deletes a closed session, with all that was said in it.
  *
  * Rejects with `live` if it was not closed.
  */
-export declare function sessionDelete(id: string): Promise<undefined>
+export declare function sessionDelete(id: string): Promise<void>
 
 /**
  * What a session is doing. Read at once, of a session that was opened, found or attached from here, by its id.
@@ -474,7 +496,7 @@ export declare function sessionSnapshot(id: string): Snapshot
  *
  * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or `tooManySessions`.
  */
-export declare function sessionOpen(options?: OpenOptions | undefined | null): Promise<SessionId>
+export declare function sessionOpen(options?: OpenOptions): Promise<SessionId>
 
 /**
  * Gives a session something to do. It runs, or the prompt waits, before this resolves. Node stays until it has
@@ -498,7 +520,7 @@ export declare function sessionRun(id: string, run: RunRequest): Promise<RunStar
 export declare function sessionSettled(id: string): Promise<Snapshot>
 
 /** Ends the open turn now, and gives the receipt: what was stopped, ended, released and handed back. */
-export declare function sessionInterrupt(id: string, options?: InterruptOptions | undefined | null): Promise<Interrupted>
+export declare function sessionInterrupt(id: string, options?: InterruptOptions): Promise<Interrupted>
 
 /**
  * A session's events, to be iterated: the past as `options` say, then what happens. The session never waits; leaving the

@@ -1,24 +1,33 @@
 'use strict'
 // The package, for `require`: a class of all functions, and the functions, of the engine in this process.
 
-const { toCallback, iterate } = require('./events.js')
+const { iterate, toCallback } = require('./events.js')
 const { Sessions, connect, start, version } = require('./native.js')
+const { promised, thrown } = require('./refusals.js')
 
-const { sessionAttach } = Sessions.prototype
+/** What is read at once. All else gives a promise. */
+const AT_ONCE = new Set(['sessionGetStatus', 'sessionGetPauseState', 'sessionSnapshot'])
 
-Sessions.prototype.sessionAttach = async function (id, callback, options) {
+const own = Sessions.prototype
+for (const name of Object.getOwnPropertyNames(own)) {
+  if (name !== 'constructor') own[name] = AT_ONCE.has(name) ? thrown(own[name]) : promised(own[name])
+}
+
+const { sessionAttach } = own
+
+own.sessionAttach = async function (id, callback, options) {
   const { onEnd, onError, ...rest } = options ?? {}
   return sessionAttach.call(this, id, toCallback(callback, { onEnd, onError }), rest)
 }
 
-Sessions.prototype.sessionEvents = function (id, options) {
+own.sessionEvents = function (id, options) {
   const attach = (deliver, rest) => sessionAttach.call(this, id, deliver, rest, true)
   return iterate(attach, (attachment) => this.sessionDetach(id, attachment), options)
 }
 
 const here = Sessions.here()
 
-module.exports = { Sessions, connect, start, version }
-for (const name of Object.getOwnPropertyNames(Sessions.prototype)) {
+module.exports = { Sessions, connect: promised(connect), start: thrown(start), version }
+for (const name of Object.getOwnPropertyNames(own)) {
   if (name !== 'constructor') module.exports[name] = here[name].bind(here)
 }

@@ -1,5 +1,6 @@
 // Writes index.d.ts, from what napi declares: its class, and the functions of the package, which are those of one of its
-// instances; and index.mjs, which names them all. With --check, says whether they are as they would be written.
+// instances; index.mjs, which names them all, and index.d.mts. With --check, says whether they are as they would be
+// written.
 import { readFile, writeFile } from 'node:fs/promises'
 
 const root = new URL('../', import.meta.url)
@@ -38,7 +39,11 @@ export const {
 ${names.map((name) => `  ${name},\n`).join('')}} = holdpoint
 `
 
-for (const [name, text] of [['index.d.ts', types], ['index.mjs', module]]) {
+const ofModule = `// Written by scripts/declarations.mjs: the declarations, for \`import\`, which has no default.
+export * from './index.js'
+`
+
+for (const [name, text] of [['index.d.ts', types], ['index.mjs', module], ['index.d.mts', ofModule]]) {
   if (process.argv.includes('--check')) {
     if ((await read(name)) !== text) {
       console.error(`${name} is not as the addon is: run \`npm run build\` and commit it`)

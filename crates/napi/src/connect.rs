@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use holdpoint_common::api::{API_VERSION, DaemonStatus};
 use holdpoint_session::remote::http::{self, HttpError, Method};
 use napi::Env;
-use napi::bindgen_prelude::{ClassInstance, JavaScriptClassExt, PromiseRaw};
+use napi::bindgen_prelude::{ClassInstance, JavaScriptClassExt, PromiseRaw, Unknown};
 use napi_derive::napi;
+use serde::Deserialize;
 
-use crate::crossing;
+use crate::crossing::{self, read};
 use crate::engine;
 use crate::failure::Failure;
 use crate::folders::Folders;
@@ -18,7 +19,9 @@ use crate::sessions::Sessions;
 const STATUS: usize = 1024 * 1024;
 
 /// Which daemon is connected to.
-#[napi(object, object_to_js = false)]
+#[napi(object, object_from_js = false, object_to_js = false)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConnectOptions {
     /// The folder that its state lies in, as `--state-dir` names it. Without it, the user's own.
     pub state_dir: Option<String>,
@@ -31,20 +34,19 @@ pub struct ConnectOptions {
 /// Connects to the daemon that `holdpoint` has started: the same functions, with its sessions.
 ///
 /// Rejects with `unreachable` if none runs, with `otherVersion` if it can't be spoken to.
-#[napi]
+#[napi(catch_unwind, ts_args_type = "options?: ConnectOptions", ts_return_type = "Promise<Sessions>")]
 pub fn connect<'env>(
     env: &'env Env,
-    options: Option<ConnectOptions>,
+    options: Unknown<'_>,
 ) -> napi::Result<PromiseRaw<'env, ClassInstance<'env, Sessions>>> {
-    let ConnectOptions { state_dir, socket, config } =
-        options.unwrap_or(ConnectOptions { state_dir: None, socket: None, config: None });
+    let options = read::<Option<ConnectOptions>>(env, "options", options);
     let connected = crossing::settled(async move {
+        let ConnectOptions { state_dir, socket, config } = options?.unwrap_or_default();
         let folders = Folders::find(state_dir.as_deref());
         let config = match (config, &folders) {
             (Some(config), _) => config,
             (None, Ok(folders)) => folders.config()?,
-            // A socket needs no home.
-            (None, Err(_)) if socket.is_some() => String::new(),
+            // A socket needs no home; without one, that there is none is told below.
             (None, Err(_)) => String::new(),
         };
         let config = engine::read_config(&config)?;

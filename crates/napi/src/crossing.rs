@@ -80,12 +80,6 @@ pub(crate) fn read<T: DeserializeOwned>(env: &Env, what: &str, value: Unknown<'_
     serde_json::from_str(text.as_deref().unwrap_or("null")).map_err(|error| wrong(&error))
 }
 
-/// A word of a fixed few. `what` names it in the error.
-pub(crate) fn word<T: DeserializeOwned>(what: &str, word: Option<String>) -> Result<Option<T>, Failure> {
-    let Some(word) = word else { return Ok(None) };
-    serde_json::from_value(word.into()).map(Some).map_err(|error| Failure::argument(format!("{what}: {error}")))
-}
-
 fn json<'env>(env: &'env Env) -> napi::Result<Object<'env>> {
     env.get_global()?.get_named_property("JSON")
 }

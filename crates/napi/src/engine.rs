@@ -7,23 +7,24 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_common::{Config, Who};
-use holdpoint_session::model::Catalog;
 use holdpoint_session::{Engine, Sessions};
 use holdpoint_tools::Supervisor;
 use napi::Env;
-use napi::bindgen_prelude::Object;
+use napi::bindgen_prelude::{Object, Unknown};
 use napi_derive::napi;
+use serde::Deserialize;
 
-use crate::crossing::now;
+use crate::crossing::{now, read};
 use crate::failure::Failure;
+use crate::setup::Setup;
 
 /// The engine of this process.
-static PROCESS: Mutex<Process> = Mutex::new(Process { supervisor: None, config: None, engine: None, threads: 0 });
+static PROCESS: Mutex<Process> = Mutex::new(Process { supervisor: None, setup: None, engine: None, threads: 0 });
 
 struct Process {
     supervisor: Option<PathBuf>,
     /// What it starts with; nothing until it is said, or it has started.
-    config: Option<Arc<Config>>,
+    setup: Option<Setup>,
     engine: Option<Engine>,
     /// Threads of JavaScript that have loaded us.
     threads: usize,
@@ -34,40 +35,48 @@ fn process() -> MutexGuard<'static, Process> {
 }
 
 /// What the engine of the process is started with.
-#[napi(object, object_to_js = false)]
+#[napi(object, object_from_js = false, object_to_js = false)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct StartOptions {
     /// A configuration, as the program's `config.toml`: models, policy, limits. Nothing else is read from anywhere but
     /// the environment.
     pub config: Option<String>,
+    /// A folder that sessions are saved in, so that they outlive the process; without it, they end with it. It is that of
+    /// a daemon, too (`--state-dir`), but of one process at a time.
+    pub state_dir: Option<String>,
 }
 
 /// Says what the engine of this process is to be started with, before it is first used. Without it, it is started with
 /// what is usual.
 ///
-/// Throws `alreadyStarted` if it has been used, and `config` if the configuration is wrong.
-#[napi]
-pub fn start(env: &Env, options: StartOptions) -> napi::Result<()> {
+/// Throws `alreadyStarted` if it has been used, `config` if the configuration is wrong, `start` if another process has
+/// the saved sessions, and `store` if they can't be opened.
+#[napi(catch_unwind, ts_args_type = "options: StartOptions")]
+pub fn start(env: &Env, options: Unknown<'_>) -> napi::Result<()> {
     now(env, || {
-        let config = read_config(options.config.as_deref().unwrap_or_default())?;
+        let StartOptions { config, state_dir } =
+            read::<Option<StartOptions>>(env, "options", options)?.unwrap_or_default();
+        let config = read_config(config.as_deref().unwrap_or_default())?;
         let mut process = process();
-        if process.config.is_some() {
+        if process.setup.is_some() {
             return Err(Failure::new("alreadyStarted", "the engine of this process has been started")
                 .hint("call start() before anything is done with sessions"));
         }
-        process.config = Some(Arc::new(config));
+        process.setup = Some(Setup::new(config, state_dir.as_deref())?);
         Ok(())
     })
 }
 
 /// The version of the package.
-#[napi]
+#[napi(catch_unwind)]
 #[must_use]
 pub fn version() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
 }
 
 /// Says where the program is that supervises the processes of tools.
-#[napi(skip_typescript)]
+#[napi(catch_unwind, skip_typescript)]
 pub fn supervise_with(program: String) {
     process().supervisor = Some(program.into());
 }
@@ -79,27 +88,16 @@ pub(crate) fn read_config(text: &str) -> Result<Config, Failure> {
 /// The sessions of the engine of this process, which is started if it was not used before; and its configuration.
 pub(crate) fn sessions() -> Result<(Sessions, Arc<Config>), Failure> {
     let mut process = process();
-    let config = Arc::clone(process.config.get_or_insert_default());
-    let engine = match process.engine.take() {
-        Some(engine) => engine,
-        None => start_engine(&config, process.supervisor.as_ref())?,
+    let Process { supervisor, setup, engine, .. } = &mut *process;
+    let setup = match setup {
+        Some(setup) => setup,
+        None => setup.insert(Setup::new(Config::default(), None)?),
     };
-    let sessions = engine.sessions(who());
-    process.engine = Some(engine);
-    Ok((sessions, config))
-}
-
-fn start_engine(config: &Config, supervisor: Option<&PathBuf>) -> Result<Engine, Failure> {
-    let supervisor = supervisor.map_or(Supervisor::None, |program| Supervisor::Program(program.clone()));
-    let catalog = Catalog::new(config, |name| std::env::var(name).ok());
-    let engine = Engine::builder(catalog).limits(config.limits.clone()).supervisor(supervisor);
-    #[cfg(feature = "test-support")]
-    let engine = engine.tools(|_| holdpoint_session::builtin_tools().with(crate::stop::Stop::default));
-    Ok(match &config.system_prompt {
-        Some(words) => engine.system_prompt(words.as_str()),
-        None => engine,
-    }
-    .start()?)
+    let engine = match engine {
+        Some(engine) => engine,
+        None => engine.insert(setup.engine(supervisor.clone().map_or(Supervisor::None, Supervisor::Program))?),
+    };
+    Ok((engine.sessions(who()), Arc::clone(&setup.config)))
 }
 
 /// This process, as other clients see it.

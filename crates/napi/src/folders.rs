@@ -1,4 +1,4 @@
-//! Where a daemon keeps its socket and its user's configuration: as the program `holdpoint` has it.
+//! Where a daemon keeps its socket, its sessions and its user's configuration: as the program `holdpoint` has it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,12 @@ use etcetera::base_strategy::Xdg;
 
 use crate::failure::Failure;
 
-/// Where a daemon is.
+/// Where a daemon is, and what it keeps.
 pub(crate) struct Folders {
     /// Where it may listen; the first is the usual one.
     pub(crate) sockets: Vec<PathBuf>,
+    /// Where sessions are kept.
+    pub(crate) data: PathBuf,
     config: PathBuf,
 }
 
@@ -21,13 +23,20 @@ impl Folders {
         let socket = |folder: &Path| folder.join("holdpoint.sock");
         if let Some(dir) = state_dir {
             let dir = std::path::absolute(dir).map_err(|error| Failure::argument(format!("stateDir: {error}")))?;
-            return Ok(Self { sockets: vec![socket(&dir.join("run"))], config: dir.join("config") });
+            let [config, data, run] = ["config", "data", "run"].map(|name| dir.join(name));
+            return Ok(Self { sockets: vec![socket(&run)], data, config });
         }
         let no_home = |_| Failure::new("failed", "there is no home folder").hint("set HOME, or pass stateDir");
         let user = Xdg::new().map_err(no_home)?;
+        let data = user.data_dir().join("holdpoint");
         let runtime = user.runtime_dir().map(|dir| socket(&dir.join("holdpoint")));
-        let beside = socket(&user.data_dir().join("holdpoint/run"));
-        Ok(Self { sockets: runtime.into_iter().chain([beside]).collect(), config: user.config_dir().join("holdpoint") })
+        let sockets = runtime.into_iter().chain([socket(&data.join("run"))]).collect();
+        Ok(Self { sockets, data, config: user.config_dir().join("holdpoint") })
+    }
+
+    /// Where browsers have their folders, and pictures of pages are kept.
+    pub(crate) fn web(&self) -> PathBuf {
+        self.data.join("web")
     }
 
     /// The text of the user's configuration; nothing if there is none.

@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `engine` | the engine of the process, and what it is set up with |
+//! | `engine`, `setup` | the engine of the process, and what it is started with |
 //! | `sessions` | all that is done with sessions, a file a concern |
 //! | `connect`, `folders` | sessions of a daemon, and where it listens |
 //! | `stream`, `batch` | events on their way to a callback: in order, in batches, as fast as it takes them |
@@ -23,6 +23,7 @@ mod folders;
 #[cfg(feature = "test-support")]
 mod panics;
 mod sessions;
+mod setup;
 #[cfg(feature = "test-support")]
 mod stop;
 mod stream;

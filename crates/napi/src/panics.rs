@@ -7,6 +7,7 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 
 use crate::crossing::{Collected, caught, done, now};
+use crate::engine;
 use crate::failure::Failure;
 
 /// Panics wherever it is touched.
@@ -24,38 +25,53 @@ impl Drop for PanicsWhenDropped {
 #[napi]
 impl Panics {
     /// One of them.
-    #[napi(constructor)]
+    #[napi(constructor, catch_unwind)]
     #[allow(clippy::new_without_default, reason = "a constructor of JavaScript")]
     pub fn new() -> Self {
         Self(Collected(Some(PanicsWhenDropped)))
     }
 
     /// Panics at once.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn at_once(&self, env: &Env) -> napi::Result<()> {
         now(env, || panic!("at once"))
     }
 
+    /// Panics at once, behind no guard but that of every function.
+    #[napi(catch_unwind)]
+    pub fn unguarded(&self) {
+        panic!("unguarded")
+    }
+
+    /// Has a session's actor panic.
+    #[napi(catch_unwind)]
+    pub fn session<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, ()>> {
+        done(env, async move {
+            engine::sessions()?.0.get(&id).await?.panic_now().await;
+            Ok(())
+        })
+    }
+
     /// Panics when it is read.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn property(&self, env: &Env) -> napi::Result<()> {
         now(env, || panic!("in a getter"))
     }
 
     /// Panics on another thread.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn later<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
         done(env, async { panic!("later") })
     }
 
     /// Panics on a thread of Node's own.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn task(&self) -> AsyncTask<PanickingTask> {
         AsyncTask::new(PanickingTask)
     }
 
     /// Panics in what is done before a callback is called.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn callback(&self, callback: Function<'_, String, ()>) -> napi::Result<()> {
         let callback = callback
             .build_threadsafe_function::<()>()

@@ -9,16 +9,19 @@ mod list;
 mod look;
 mod open;
 mod stay;
+mod supplies;
 mod turn;
 
+use std::future::Future;
 use std::sync::Arc;
 
-use holdpoint_common::Config;
+use holdpoint_common::{Config, SessionId};
 use holdpoint_session::{SessionHandle, Sessions as Reached};
 use napi::Env;
 use napi_derive::napi;
 
 use self::known::{Known, Watched};
+use self::supplies::Environment;
 use crate::crossing::{Collected, now};
 use crate::engine;
 use crate::failure::Failure;
@@ -50,7 +53,7 @@ enum Way {
 #[napi]
 impl Sessions {
     /// Those of the engine in this process.
-    #[napi(factory, skip_typescript)]
+    #[napi(factory, catch_unwind, skip_typescript)]
     pub fn here() -> Self {
         Self(Collected(Arc::default()))
     }
@@ -69,6 +72,42 @@ impl Sessions {
     fn glance<T>(&self, env: &Env, id: &str, read: impl FnOnce(&Place, &SessionHandle) -> T) -> napi::Result<T> {
         now(env, || Ok(read(&self.0.0, &self.0.0.known.get(id)?)))
     }
+
+    /// The session of this id, beginning of an id, or name: opened, if it is only saved, with the environment of now.
+    fn session(&self, what: String) -> impl Future<Output = Result<SessionHandle, Failure>> + Send + use<> {
+        let place = self.place();
+        // It is opened with nothing if it was used before.
+        let found = place.known.get(&what).map_err(|_| Environment::or_ours(None));
+        async move {
+            match found {
+                Ok(session) => {
+                    place.watch();
+                    Ok(session)
+                }
+                Err(environment) => place.find(&what, environment).await,
+            }
+        }
+    }
+
+    /// Does something with a session. When it is done, what is read of it at once is as new.
+    fn act<T, Acting, Act>(
+        &self,
+        what: String,
+        act: Act,
+    ) -> impl Future<Output = Result<T, Failure>> + Send + use<T, Acting, Act>
+    where
+        T: Send,
+        Acting: Future<Output = Result<T, Failure>> + Send,
+        Act: FnOnce(SessionHandle) -> Acting + Send,
+    {
+        let session = self.session(what);
+        async move {
+            let session = session.await?;
+            let done = act(session.clone()).await?;
+            read_again(&session).await;
+            Ok(done)
+        }
+    }
 }
 
 impl Place {
@@ -80,25 +119,34 @@ impl Place {
         }
     }
 
+    /// The same, for a client that brings this along for what it opens.
+    fn sessions_with(&self, environment: Environment) -> Result<(Reached, Arc<Config>), Failure> {
+        let (sessions, config) = self.sessions()?;
+        Ok((sessions.with_supplies(environment.supplies(&config)), config))
+    }
+
     /// Whether its engine is that of this process.
     fn is_here(&self) -> bool {
         matches!(self.way, Way::Here)
     }
 
-    /// The session of this id, beginning of an id, or name: opened, if it is only saved.
-    pub(crate) async fn session(self: &Arc<Self>, what: &str) -> Result<SessionHandle, Failure> {
-        if let Ok(session) = self.known.get(what) {
-            self.watch();
-            return Ok(session);
+    /// Finds a session, whatever is known of it here: opened, if it is only saved.
+    async fn find(self: &Arc<Self>, what: &str, environment: Environment) -> Result<SessionHandle, Failure> {
+        Ok(self.know(self.sessions_with(environment)?.0.get(what).await?))
+    }
+
+    /// The id of a session, which stays saved if it is only that.
+    async fn id(&self, what: &str) -> Result<SessionId, Failure> {
+        match self.known.get(what) {
+            Ok(session) => Ok(session.id().clone()),
+            Err(_) => Ok(self.sessions()?.0.look(what).await?.settings.id.clone()),
         }
-        let session = self.sessions()?.0.get(what).await?;
-        Ok(self.know(session))
     }
 
     /// Notes that a session is used from here.
-    pub(crate) fn know(self: &Arc<Self>, session: SessionHandle) -> SessionHandle {
+    fn know(self: &Arc<Self>, session: SessionHandle) -> SessionHandle {
         self.watch();
-        self.known.insert(session)
+        self.known.insert(session, self.is_here())
     }
 
     /// A daemon's sessions change without our doing, and what is shown of them is to be what they are.
@@ -106,5 +154,12 @@ impl Place {
         if let Way::There { sessions, watched, .. } = &self.way {
             watched.ensure(sessions, self);
         }
+    }
+}
+
+/// Has what is read at once of a daemon's session be what it is now. What was done is done, also if it can't be read.
+async fn read_again(session: &SessionHandle) {
+    if let Err(error) = session.refresh().await {
+        tracing::debug!(session = %session.id(), %error, "a session can't be read again");
     }
 }

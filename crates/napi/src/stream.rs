@@ -131,12 +131,12 @@ impl Stream {
         }
     }
 
-    /// Begins. `ended` is called when nothing more is delivered.
+    /// Begins. `ended` is called when nothing more is delivered, but to a loop, which may itself wait for that, its end.
     pub(crate) fn start(mut self, is_loop: bool, ended: impl FnOnce() + Send + 'static) -> Attached {
         let (stop, stopped) = oneshot::channel();
         let delivered = self.delivered.subscribe();
         let task = tokio::spawn(async move {
-            let reason = match AssertUnwindSafe(self.run(stopped)).catch_unwind().await {
+            let reason = match AssertUnwindSafe(self.run(stopped, is_loop)).catch_unwind().await {
                 Ok(Ok(reason)) => Some(reason),
                 Ok(Err(Untaken::Gone)) => None,
                 Ok(Err(Untaken::Failed)) | Err(_) => Some(Reason::Failed),
@@ -144,9 +144,13 @@ impl Stream {
             let Self { attachment, deliver, delivered, .. } = self;
             attachment.detach().await;
             if let Some(reason) = reason {
-                let end = StreamEnd { reason, after: *delivered.borrow() };
-                // If nobody is there any more, nobody misses it.
-                let _ = deliver(Delivery::End(end)).await;
+                let taken = deliver(Delivery::End(StreamEnd { reason, after: *delivered.borrow() }));
+                if is_loop {
+                    tokio::spawn(taken);
+                } else {
+                    // If nobody is there any more, nobody misses it.
+                    let _ = taken.await;
+                }
             }
             ended();
         });
@@ -154,7 +158,7 @@ impl Stream {
     }
 
     /// Delivers until it is over, and says why it is.
-    async fn run(&mut self, stopped: oneshot::Receiver<()>) -> Result<Reason, Untaken> {
+    async fn run(&mut self, stopped: oneshot::Receiver<()>, is_loop: bool) -> Result<Reason, Untaken> {
         // Whoever is forgotten does not detach by that.
         let stopped = async {
             if stopped.await.is_err() {
@@ -186,7 +190,8 @@ impl Stream {
             tokio::select! {
                 biased;
                 () = &mut stopped => {
-                    if crosses && let Some(crossed) = crossing.await {
+                    // A loop takes it when it goes on, and that may wait for this.
+                    if crosses && !is_loop && let Some(crossed) = crossing.await {
                         self.delivered.send_replace(crossed?);
                     }
                     return Ok(Reason::Detached);

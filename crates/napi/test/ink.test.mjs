@@ -26,6 +26,13 @@ async function shownPart(place, Part, { columns, script, props, ...options } = {
   return { sessions, id, seen, screen }
 }
 
+/** A promise, and how it is kept. */
+function deferred() {
+  let resolve
+  const promise = new Promise((kept) => (resolve = kept))
+  return { promise, resolve }
+}
+
 everywhere('the parts', (place, { remote }) => {
   test('m_f3_input_while_idle_thinking_while_running', async () => {
     const { screen, seen, sessions, id } = await shownPart(place, InputTransition, { props: { placeholder: 'What next?' } })
@@ -101,9 +108,9 @@ everywhere('the parts', (place, { remote }) => {
   }
 
   test('m_f3_a_continue_goes_on_with_enter', { skip: remote && 'no built-in tool stops without a browser' }, async () => {
-    const { screen, seen } = await shownPart(place, PauseIndicator, { script: 'call stop' })
+    const { screen, seen } = await shownPart(place, PauseIndicator, { script: 'call probe', policy: 'all' })
     const text = await screen.shows(/⏸/)
-    assert.equal(text.trim(), '⏸ stop: Look at the page (Press Enter to continue)')
+    assert.equal(text.trim(), '⏸ probe: Look at the page (Press Enter to continue)')
     await screen.press(keys.enter)
     await screen.guard()
     await screen.press('y', 'n', ' ')
@@ -291,6 +298,65 @@ everywhere('the parts', (place, { remote }) => {
     assert.match(await screen.shows(/32/), /> one/)
     await sessions.sessionInterrupt(id)
   })
+
+  test('m_c5_what_is_handed_back_is_typed_again', async () => {
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition, { script: 'say on it\nhang' })
+    await screen.shows(/Thinking/)
+    await sessions.sessionPrompt(id, 'say one')
+    await sessions.sessionPrompt(id, 'say two')
+    await seen.event('promptAccepted', 2)
+    await screen.press(keys.esc)
+    await seen.event('promptReturned', 1)
+    await screen.shows(/> say one\nsay two/)
+    // It is as if it had been typed: sent with what is added.
+    await screen.press('!', keys.enter)
+    assert.equal((await seen.event('promptAccepted', 3)).body.text, 'say one\nsay two!')
+    await seen.event('turnFinished', 1)
+  })
+
+  test('m_c5_what_is_handed_back_does_not_take_the_place_of_a_draft', async () => {
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition)
+    await screen.shows(/>/)
+    await screen.press('m', 'i', 'n', 'e')
+    await sessions.sessionPrompt(id, 'hang')
+    await sessions.sessionPrompt(id, 'say later')
+    await screen.shows(/Thinking/)
+    await screen.press(keys.esc)
+    await seen.event('promptReturned')
+    await seen.event('turnFinished')
+    await screen.shows(/> mine\s/)
+  })
+
+  for (const [Part, script] of [[InputTransition, 'hang'], [PauseIndicator, CONFIRM], [QuestionPrompt, WORDS]]) {
+    test(`m_c5_esc_ends_the_turn_that_${Part.name}_shows_and_no_later_one`, async () => {
+      const sessions = await place()
+      const id = await opened(sessions)
+      const seen = await record(sessions, id)
+      await sessions.sessionPrompt(id, script)
+      // Before the interrupt arrives, the turn is over and another one has begun.
+      const { promise: late, resolve: sent } = deferred()
+      const slow = new Proxy(sessions, {
+        get: (_, name) => {
+          const value = sessions[name]
+          if (name !== 'sessionInterrupt') return typeof value === 'function' ? value.bind(sessions) : value
+          return async (...args) => {
+            await sessions.sessionInterrupt(id)
+            await sessions.sessionPrompt(id, 'hang')
+            const { found } = await sessions.sessionInterrupt(...args)
+            sent(found)
+            return { found }
+          }
+        },
+      })
+      const screen = show(h(Part, { sessionId: id }), { sessions: slow })
+      await screen.shows(/Esc/)
+      await screen.press(keys.esc)
+      assert.equal(await late, 'nothing')
+      assert.equal(sessions.sessionGetStatus(id), 'running')
+      await sessions.sessionInterrupt(id)
+      await seen.event('turnFinished', 1)
+    })
+  }
 
   test('m_f3_a_part_that_is_not_active_takes_no_key', async () => {
     const { screen, sessions, id } = await shownPart(place, PauseIndicator, { script: CONFIRM, props: { isActive: false } })

@@ -1,6 +1,6 @@
 // The package itself: its two entries, its declarations, and a project that has it installed.
 import assert from 'node:assert/strict'
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { test } from 'node:test'
@@ -63,28 +63,44 @@ test('m_f4_a_fresh_project_uses_the_package', async () => {
   }
   assert.equal(await readFile(path.join(project, 'greeting'), 'utf8'), 'hello\n')
 
-  // And in TypeScript, from both kinds of modules.
-  const types = path.join(project, 'node_modules/@types')
-  await mkdir(types, { recursive: true })
-  await cp(path.join(root, 'node_modules/@types/node'), path.join(types, 'node'), { recursive: true })
-  await cp(path.join(root, 'node_modules/undici-types'), path.join(project, 'node_modules/undici-types'), { recursive: true })
+  // And in TypeScript, as strict as it gets, from both kinds of modules.
+  const modules = path.join(project, 'node_modules')
+  await mkdir(path.join(modules, '@types'), { recursive: true })
+  for (const name of ['@types/node', '@types/react', 'undici-types', 'csstype', 'react', 'ink', 'type-fest', 'cli-boxes']) {
+    await symlink(path.join(root, 'node_modules', name), path.join(modules, name))
+  }
   const typed = `import ${NAMES} from 'holdpoint'
+import { SessionsProvider, useRustSessionState, type SessionState } from 'holdpoint/react'
 import type { Event, HoldpointError, PauseState, Sessions, Snapshot } from 'holdpoint'
 export const seen = (event: Event): string => event.body.type === 'text' ? event.body.text : ''
 export const codeOf = (error: HoldpointError): string => error.code
 export const asked = (sessions: Sessions, id: string): PauseState | null => sessions.sessionGetPauseState(id)
+export const shown = (id: string): SessionState['pauseInfo'] => useRustSessionState(id).pauseInfo
+export const provider: typeof SessionsProvider = SessionsProvider
 export async function main(): Promise<Snapshot> {
-  const id = await sessionOpen({ policy: 'edits' })
+  const id = await sessionOpen({ policy: 'edits', env: { ...process.env, ONE: 'more' } })
   await sessionAttach(id, (event) => console.log(seen(event)), { after: 3, onEnd: ({ reason }) => console.log(reason) })
   await sessionPauseConfirm(id, true, { always: true })
   await sessionPrompt(id, 'say hello')
   // @ts-expect-error There is no such policy.
   await sessionOpen({ policy: 'everything' })
+  // @ts-expect-error There is no such option.
+  await sessionOpen({ polcy: 'edits' })
   return sessionSettled(id)
 }
 `
-  for (const file of ['typed.mts', 'typed.cts']) await writeFile(path.join(project, file), typed)
+  const ofModules = `import * as parts from 'holdpoint/ink'
+// @ts-expect-error There is none.
+import holdpoint from 'holdpoint'
+export const shown: string = parts.shown('text')
+export { holdpoint }
+`
+  for (const [file, text] of [['typed.mts', typed], ['typed.cts', typed], ['module.mts', ofModules]]) {
+    await writeFile(path.join(project, file), text)
+  }
   const tsc = path.join(root, 'node_modules/typescript/bin/tsc')
-  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', 'typed.mts', 'typed.cts']
-  await run(process.execPath, [tsc, ...options], { cwd: project }).catch(({ stdout }) => assert.fail(stdout))
+  const strict = ['--strict', '--skipLibCheck', 'false', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess']
+  const options = ['--noEmit', ...strict, '--module', 'nodenext', '--target', 'es2023', '--types', 'node']
+  const checked = run(process.execPath, [tsc, ...options, 'typed.mts', 'typed.cts', 'module.mts'], { cwd: project })
+  await checked.catch(({ stdout }) => assert.fail(stdout))
 })

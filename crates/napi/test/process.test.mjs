@@ -25,6 +25,7 @@ test('t_j1_no_panic_ends_node', async () => {
     console.log(await thrown(() => panics.atOnce()))
     console.log(await thrown(() => panics.later()))
     console.log(await thrown(() => panics.property))
+    console.log(await thrown(() => panics.unguarded()))
     console.log(await thrown(() => panics.task()))
     console.log(await thrown(() => new Promise((_, reject) => panics.callback(reject))))
     ;(() => { for (let n = 0; n < 100; n++) new Panics() })()
@@ -35,8 +36,21 @@ test('t_j1_no_panic_ends_node', async () => {
   const where = ['at once', 'later', 'in a getter', 'in a task']
   const told = where.map((where) => `panicked: this is a fault of holdpoint: ${where}`)
   // Where there is nobody to throw at, it is told by napi's own error.
+  const unguarded = 'GenericFailure: unguarded'
   const callback = 'GenericFailure: Error: this is a fault of holdpoint: in a callback'
-  assert.deepEqual(stdout.trim().split('\n'), [...told, callback, 'string'])
+  assert.deepEqual(stdout.trim().split('\n'), [...told.slice(0, 3), unguarded, told[3], callback, 'string'])
+})
+
+test('t_j1_every_function_of_the_addon_has_a_guard', () => {
+  const sources = readdirSync(path.join(root, 'src'), { recursive: true }).filter((name) => name.endsWith('.rs'))
+  const functions = sources.flatMap((name) => {
+    const text = readFileSync(path.join(root, 'src', name), 'utf8')
+    return [...text.matchAll(/#\[napi(\([^\]]*\))?\]\n(?:\s*#\[[^\]]*\]\n)*\s*pub fn (\w+)/g)]
+  })
+  assert.ok(functions.length > 30)
+  // What is called while the addon is loaded is no function.
+  const bare = functions.filter(([, how]) => !/catch_unwind|module_exports/.test(how ?? ''))
+  assert.deepEqual(bare.map(([, , name]) => name), [])
 })
 
 test('m_f1_node_exits_though_a_callback_is_attached', async () => {

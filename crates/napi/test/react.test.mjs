@@ -7,11 +7,11 @@ import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import { Text } from 'ink'
 import { Component, createElement as h, StrictMode } from 'react'
 
-import { useRustSessionState, useSessionSnapshot } from 'holdpoint/react'
+import { useRustSessionState, useSessionEvents, useSessionSnapshot } from 'holdpoint/react'
 import * as react from 'holdpoint/react'
 
 import { counting, opened, show, waiters } from './rendered.mjs'
-import { everywhere, holdpoint, record } from './support.mjs'
+import { everywhere, holdpoint, program, record, run, startDaemon } from './support.mjs'
 
 const CONFIRM = 'shell: echo confirmed > made'
 const QUESTION = `call ask_user {"questions": [{"id": "colour", "header": "Colour", "question": "Which?"}]}`
@@ -30,6 +30,25 @@ function follower(hook = useRustSessionState) {
     return h(Text, null, state?.status)
   }
   return { Follower, states, until: (found) => until(() => states.length > 0 && found(states.at(-1)) && states.at(-1)) }
+}
+
+/** An error boundary that shows the code of what it catches. */
+function boundary() {
+  let caught
+  const found = new Promise((resolve) => (caught = resolve))
+  class Boundary extends Component {
+    state = { error: null }
+    static getDerivedStateFromError(error) {
+      return { error }
+    }
+    componentDidCatch(error) {
+      caught(error)
+    }
+    render() {
+      return this.state.error ? h(Text, null, this.state.error.code) : this.props.children
+    }
+  }
+  return { Boundary, found }
 }
 
 everywhere('the hook', (place, { remote }) => {
@@ -108,6 +127,44 @@ everywhere('the hook', (place, { remote }) => {
     await sessions.sessionInterrupt(id)
   })
 
+  test('m_f2_debugging_is_seen_on_and_off', async () => {
+    const sessions = await place()
+    const id = await opened(sessions)
+    const { Follower, states, until } = follower()
+    show(h(Follower, { id }), { sessions })
+    await until(({ model }) => model !== '')
+    assert.equal(states.at(-1).isDebugEnabled, false)
+    await sessions.sessionSetDebug(id, true)
+    const debugged = await until(({ isDebugEnabled }) => isDebugEnabled)
+    await sessions.sessionSetDebug(id, false)
+    const { version } = await until(({ isDebugEnabled }) => !isDebugEnabled)
+    assert.ok(version > debugged.version)
+  })
+
+  test('m_f2_events_are_taken_by_the_same_attachment', async () => {
+    const { sessions, calls } = counting(await place())
+    const id = await opened(sessions)
+    const { Follower, until } = follower()
+    const taken = []
+    function Taker() {
+      useSessionEvents(id, ({ body }) => taken.push(body.type))
+      return h(Follower, { id })
+    }
+    const screen = show(h(Taker), { sessions })
+    await until(({ model }) => model !== '')
+    await sessions.sessionPrompt(id, 'say one')
+    await sessions.sessionSettled(id)
+    assert.equal(calls.sessionAttach, 1)
+    assert.equal(taken[0], 'promptAccepted', 'nothing of the past')
+    assert.ok(taken.includes('text') && taken.includes('turnFinished'))
+    screen.unmount()
+    const before = taken.length
+    const seen = await record(sessions, id, { limit: 0 })
+    await sessions.sessionPrompt(id, 'say two')
+    await seen.event('turnFinished')
+    assert.equal(taken.length, before)
+  })
+
   test('m_f2_fresh_on_subscribe', async () => {
     const sessions = await place()
     const id = await opened(sessions)
@@ -184,20 +241,7 @@ everywhere('the hook', (place, { remote }) => {
   test('m_f2_what_can_not_be_followed_is_for_an_error_boundary', async () => {
     const sessions = await place()
     const { Follower } = follower()
-    let caught
-    const found = new Promise((resolve) => (caught = resolve))
-    class Boundary extends Component {
-      state = { error: null }
-      static getDerivedStateFromError(error) {
-        return { error }
-      }
-      componentDidCatch(error) {
-        caught(error)
-      }
-      render() {
-        return this.state.error ? h(Text, null, 'lost') : this.props.children
-      }
-    }
+    const { Boundary, found } = boundary()
     show(h(Boundary, null, h(Follower, { id: 'nowhere' })), { sessions })
     assert.equal((await found).code, 'unknownSession')
   })
@@ -217,4 +261,19 @@ test('m_f4_both_kinds_of_modules_share_it', () => {
   assert.equal(required.useRustSessionState, useRustSessionState)
   assert.deepEqual(Object.keys(react).sort(), Object.keys(required).filter((name) => name !== '__esModule').sort())
   assert.equal(typeof holdpoint.sessionOpen, 'function')
+})
+
+test('m_f2_a_daemon_that_is_stopped_is_for_an_error_boundary', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  const { stateDir, sessions } = await startDaemon()()
+  const id = await opened(sessions)
+  const { Follower, until } = follower()
+  const { Boundary, found } = boundary()
+  const screen = show(h(Boundary, null, h(Follower, { id })), { sessions })
+  await until(({ model }) => model !== '')
+  await run(program, ['--state-dir', stateDir, 'daemon', 'stop'])
+  const { code, message } = await found
+  // A daemon that stops does not wait for long until everybody has read that it does.
+  assert.match(code, /^(stopped|disconnected)$/)
+  assert.match(message, /after event \d+/)
+  await screen.shows(new RegExp(code))
 })

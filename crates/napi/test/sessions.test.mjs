@@ -1,8 +1,34 @@
-// Sessions as a whole: opened, listed, found, named, prompted, held, run, closed, deleted; and every way to be refused.
+// Sessions as a whole: opened, listed, found, named, prompted, held, run, closed, deleted.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import path from 'node:path'
+import { after, test } from 'node:test'
 
-import { everywhere, failure, folder, open, record, script, startDaemon } from './support.mjs'
+import { connect } from '../index.mjs'
+import { everywhere, failure, folder, open, program, record, script, startDaemon } from './support.mjs'
+
+/** A server that answers as a model does, and keeps what it was asked. */
+async function modelServer() {
+  const requests = []
+  const server = createServer((request, answer) => {
+    let body = ''
+    request.on('data', (data) => (body += data))
+    request.on('end', () => {
+      requests.push({ authorization: request.headers.authorization, ...JSON.parse(body) })
+      const choices = [{ delta: { role: 'assistant', content: 'It.' } }, { delta: {}, finish_reason: 'stop' }]
+      answer.setHeader('content-type', 'text/event-stream')
+      for (const choice of choices) {
+        const chunk = { id: '1', object: 'chat.completion.chunk', created: 1, model: 'some', choices: [{ index: 0, ...choice }] }
+        answer.write(`data: ${JSON.stringify(chunk)}\n\n`)
+      }
+      answer.end('data: [DONE]\n\n')
+    })
+  })
+  await new Promise((listening) => server.listen(0, '127.0.0.1', listening))
+  after(() => server.close())
+  return { url: `http://127.0.0.1:${server.address().port}/v1`, requests }
+}
 
 everywhere('sessions', (place) => {
   test('m_f1_open_list_find_rename_close_delete', async () => {
@@ -82,60 +108,55 @@ everywhere('sessions', (place) => {
     await sessions.sessionClose(id)
   })
 
-  test('m_f1_every_refusal_has_its_code', async () => {
+  test('m_e6_a_model_is_reached_with_what_the_session_was_opened_with', async () => {
     const sessions = await place()
-    const cwd = await folder()
-    const id = await sessions.sessionOpen({ cwd, name: 'taken', model: 'rehearsal' })
-    const refusals = {
-      workspace: () => sessions.sessionOpen({ cwd: '/no/such/folder' }),
-      nameTaken: () => sessions.sessionOpen({ cwd, name: 'taken', model: 'rehearsal' }),
-      badName: () => sessions.sessionOpen({ cwd, name: ' ', model: 'rehearsal' }),
-      modelSetup: () => sessions.sessionOpen({ cwd, model: 'openai', env: {} }),
-      policy: () => sessions.sessionOpen({ cwd, model: 'rehearsal', rules: { deny: ['shell('] } }),
-      invalidArgument: () => sessions.sessionOpen({ cwd, policy: 'whatever' }),
-      unknownSession: () => sessions.sessionPrompt('nothing-is-called-so', 'say hello'),
-      emptyPrompt: () => sessions.sessionPrompt(id, ' '),
-      promptTooLong: () => sessions.sessionPrompt(id, 'x'.repeat(1024 * 1024 + 1)),
-      nothingShown: () => sessions.sessionPauseResume(id),
-      emptyGoal: () => sessions.sessionRun(id, { goal: ' ' }),
-      badTask: () => sessions.sessionRun(id, { goal: 'to do', tasks: [' '] }),
-    }
-    for (const [code, refusal] of Object.entries(refusals)) {
-      const error = await failure(refusal())
-      assert.equal(error.code, code, `${code}: ${error.message}`)
-      assert.ok(error instanceof Error && error.message.length > 0)
-    }
-    assert.match((await failure(refusals.modelSetup())).hint, /OPENAI_API_KEY|key/)
-    await sessions.sessionPrompt(id, 'hang')
-    assert.equal((await failure(sessions.sessionRun(id, { goal: 'to do' }))).code, 'turnOpen')
-    for (let waiting = 0; waiting < 32; waiting++) await sessions.sessionPrompt(id, 'say hello')
-    assert.equal((await failure(sessions.sessionPrompt(id, 'say hello'))).code, 'queueFull')
-    const { receipt } = await sessions.sessionInterrupt(id)
-    assert.equal(receipt.prompts.length, 32)
-    for (const read of ['sessionGetStatus', 'sessionGetPauseState', 'sessionSnapshot']) {
-      const error = await failure(() => sessions[read]('never-seen'))
-      assert.equal(error.code, 'unknownSession')
-      assert.match(error.hint, /opened, found or attached/)
-    }
+    const model = await modelServer()
+    const env = { PATH: process.env.PATH, OPENAI_BASE_URL: model.url, OPENAI_API_KEY: 'key of one session', NOT: undefined }
+    const id = await open(sessions, { model: 'openai/some', env })
+    await sessions.sessionPrompt(id, 'Say it.')
+    assert.equal((await sessions.sessionSettled(id)).lastTurn.outcome, 'done')
+    const [{ authorization, messages }] = model.requests
+    assert.equal(authorization, 'Bearer key of one session')
+    assert.match(JSON.stringify(messages.at(-1)), /Say it\./)
     await sessions.sessionClose(id)
   })
 
-  test('m_b1_one_more_busy_session_than_may_be_is_refused', async () => {
+  test('m_b9_what_is_closed_opens_again_with_what_is_brought', async () => {
     const sessions = await place()
+    process.env.LANG = 'C.UTF-8'
+    const id = await open(sessions, { name: 'again', policy: 'all' })
+    await sessions.sessionPrompt(id, 'say before')
+    await sessions.sessionSettled(id)
+    await sessions.sessionClose(id)
+    assert.equal((await failure(() => sessions.sessionGetStatus(id))).code, 'unknownSession')
+    assert.equal(await sessions.sessionFind('again'), id)
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, 'shell: echo "at $LANG by $PATH"')
+    const { output } = (await seen.event('toolFinished')).body
+    assert.equal(output.head.trim(), `at C.UTF-8 by ${process.env.PATH}`)
+    assert.ok(seen.events.some(({ body }) => body.type === 'promptAccepted' && body.text === 'say before'))
+    await sessions.sessionClose(id)
+  })
+
+  test('m_b9_what_is_only_saved_is_renamed_and_closed_as_it_is', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    await sessions.sessionClose(id)
     const busy = []
-    let refused
-    while (!refused && busy.length < 12) {
-      try {
-        const id = await open(sessions)
-        busy.push(id)
-        await sessions.sessionPrompt(id, 'hang')
-      } catch (error) {
-        refused = error
+    const fill = async () => {
+      for (;;) {
+        const another = await open(sessions)
+        busy.push(another)
+        await sessions.sessionPrompt(another, 'hang')
       }
     }
-    assert.equal(refused?.code, 'tooManySessions')
-    assert.match(refused.message, /10/)
+    assert.equal((await failure(fill)).code, 'tooManySessions', 'there is room for no other')
+    await sessions.sessionRename(id, 'renamed')
+    assert.equal((await failure(sessions.sessionClose('renamed'))).code, 'closed')
+    const line = (await sessions.sessionList()).find((session) => session.id === id)
+    assert.deepEqual({ name: line.name, live: line.live }, { name: 'renamed', live: false })
     await Promise.all(busy.map((id) => sessions.sessionClose(id)))
+    await sessions.sessionDelete(id)
   })
 })
 
@@ -153,16 +174,52 @@ test('m_f1_the_engine_is_set_up_once_and_before_it_is_used', async () => {
   assert.equal(stdout, 'config\n["rehearsal","edits",["shell(curl)","shell(wget)"]]\nalreadyStarted\n')
 })
 
-test('m_f1_without_a_daemon_connecting_says_so', async () => {
-  const { connect } = await import('../index.mjs')
-  const error = await failure(connect({ stateDir: await folder() }))
-  assert.equal(error.code, 'unreachable')
-  assert.match(error.hint, /holdpoint daemon/)
+test('m_f1_the_configuration_says_who_models_are_told_to_be_and_how_many_sessions_there_are', async () => {
+  const { url, requests } = await modelServer()
+  const config = `system_prompt = "You are an oak."\n[limits]\nmax_sessions = 1\n[providers.openai]\napi_key = "k"\nbase_url = "${url}"`
+  const { stdout } = await script(`
+    import { start, sessionOpen, sessionPrompt, sessionSettled } from './index.mjs'
+    start({ config: ${JSON.stringify(config)} })
+    const id = await sessionOpen({ cwd: '/tmp', model: 'openai/some' })
+    await sessionPrompt(id, 'Who are you?')
+    console.log((await sessionSettled(id)).lastTurn.outcome)
+    const busy = await sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
+    await sessionPrompt(busy, 'hang')
+    console.log(await sessionOpen({ cwd: '/tmp', model: 'rehearsal' }).catch(({ code, message }) => code + ' ' + message))
+    process.exit()
+  `)
+  assert.match(stdout, /^done\ntooManySessions 1 session/)
+  assert.match(JSON.stringify(requests[0].messages[0]), /You are an oak\./)
 })
 
-test('m_f1_what_others_do_with_a_daemons_session_is_seen_at_once', { skip: !process.env.HOLDPOINT_PROGRAM }, async () => {
+test('m_f1_a_daemon_is_found_by_its_folder_or_its_socket', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
   const { stateDir, sessions } = await startDaemon()()
-  const { connect } = await import('../index.mjs')
+  const socket = path.join(stateDir, 'run/holdpoint.sock')
+  const policy = async (sessions) => sessions.sessionSnapshot(await open(sessions)).settings.policy
+  assert.equal(await policy(sessions), 'ask')
+  assert.equal(await policy(await connect({ socket, stateDir: '/nowhere' })), 'ask')
+  assert.equal(await policy(await connect({ socket, config: 'policy = "readonly"' })), 'readonly')
+  // What the user has configured is for what they open here.
+  await mkdir(path.join(stateDir, 'config'), { recursive: true })
+  await writeFile(path.join(stateDir, 'config/config.toml'), 'policy = "edits"')
+  assert.equal(await policy(await connect({ stateDir })), 'edits')
+  assert.equal(await policy(await connect({ stateDir, config: '' })), 'ask')
+  const found = await script(`
+    import { connect } from './index.mjs'
+    console.log((await (await connect()).sessionList()).length)
+  `, { env: { ...process.env, HOME: stateDir, XDG_RUNTIME_DIR: await linked(stateDir) } })
+  assert.equal(found.stdout, '5\n')
+})
+
+/** A folder for sockets, with the daemon's in its usual place. */
+async function linked(stateDir) {
+  const runtime = await folder()
+  await symlink(path.join(stateDir, 'run'), path.join(runtime, 'holdpoint'))
+  return runtime
+}
+
+test('m_f1_what_others_do_with_a_daemons_session_is_seen_at_once', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  const { stateDir, sessions } = await startDaemon()()
   const other = await connect({ stateDir })
   const id = await open(sessions)
   await other.sessionPrompt(id, 'shell: echo asked')
@@ -173,4 +230,37 @@ test('m_f1_what_others_do_with_a_daemons_session_is_seen_at_once', { skip: !proc
   const error = await failure(sessions.sessionPauseConfirm(id, true))
   assert.equal(error.code, 'alreadyAnswered')
   await sessions.sessionSettled(id)
+})
+
+test('m_b9_what_another_has_closed_is_found_again', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  const { stateDir, sessions } = await startDaemon()()
+  const other = await connect({ stateDir })
+  const id = await open(sessions, { policy: 'all' })
+  await other.sessionClose(id)
+  assert.equal((await failure(sessions.sessionPrompt(id, 'say hello'))).code, 'closed', 'nobody has asked for it')
+  assert.equal(await sessions.sessionFind(id), id)
+  const seen = await record(sessions, id)
+  await sessions.sessionPrompt(id, 'shell: echo "by $PATH"')
+  assert.equal((await seen.event('toolFinished')).body.output.head.trim(), `by ${process.env.PATH}`)
+  assert.equal((await sessions.sessionSettled(id)).status, 'idle')
+  await other.sessionClose(id)
+  await sessions.sessionDelete(id)
+  assert.equal((await failure(() => sessions.sessionGetStatus(id))).code, 'unknownSession')
+})
+
+test('m_d2_a_run_is_held_where_the_configuration_says', async () => {
+  const { stdout } = await script(`
+    import { start, sessionOpen, sessionRun, sessionAttach, sessionHold, sessionInterrupt } from './index.mjs'
+    start({ config: 'hold_at = "step"' })
+    for (const holdAt of [undefined, 'iteration']) {
+      const id = await sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
+      const said = new Promise((resolve) => sessionAttach(id, ({ body }) => {
+        if (body.type === 'runStarted') resolve(body.run.holdAt)
+      }))
+      await sessionRun(id, { goal: '\`\`\`rehearsal\\nhang\\n\`\`\`', tasks: ['a'], holdAt })
+      console.log(await said)
+      await sessionInterrupt(id)
+    }
+  `)
+  assert.equal(stdout, 'step\niteration\n')
 })

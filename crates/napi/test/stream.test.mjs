@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 
-import { attach, everywhere, failure, full, holdpoint, open, record, startDaemon } from './support.mjs'
+import { attach, everywhere, failure, full, open, program, record, run, script, startDaemon } from './support.mjs'
 
 const MANY = full ? 100_000 : 20_000
 
@@ -152,6 +152,19 @@ everywhere('events', (place, { remote }) => {
     assert.equal(last.value.reason, 'closed')
   })
 
+  test('m_b5_a_loop_is_detached_from_within', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    await sessions.sessionPrompt(id, 'think a\nsay b\n'.repeat(2_000))
+    await sessions.sessionSettled(id)
+    const events = sessions.sessionEvents(id)
+    let count = 0
+    let last = await events.next()
+    for (; !last.done; last = await events.next()) if (++count === 10) await sessions.sessionDetach(id)
+    assert.equal(last.value.reason, 'detached')
+    assert.ok(count <= 512, `${count} events: more than it had in hand`)
+  })
+
   test('m_b8_the_stream_ends_with_its_session', async () => {
     const sessions = await place()
     const id = await open(sessions)
@@ -185,17 +198,60 @@ everywhere('events', (place, { remote }) => {
     await sessions.sessionClose(id)
   })
 
-  test('m_b4_a_session_has_room_for_so_many_clients', async () => {
+  test('m_f1_a_callback_that_is_async_and_throws_is_reported', async () => {
     const sessions = await place()
     const id = await open(sessions)
-    let attached = 0
-    let refused
-    while (!refused) await sessions.sessionAttach(id, () => {}, { limit: 0 }).then(() => attached++, (error) => (refused = error))
-    assert.equal(refused.code, remote ? 'tooManyConnections' : 'tooManyClients')
-    assert.match(refused.message, /256/)
-    await sessions.sessionDetach(id)
-    await sessions.sessionAttach(id, () => {}, { limit: 0 })
+    const [errors, told] = [[], []]
+    let over
+    const seen = new Promise((resolve) => (over = resolve))
+    const onError = (error) => errors.push(error.message) && error.message.includes('turnFinished') && over()
+    const callback = async ({ body }) => {
+      told.push(body.type)
+      throw new Error(`rejected at ${body.type}`)
+    }
+    await attach(sessions, id, callback, { onError })
+    await sessions.sessionPrompt(id, 'say one')
+    await seen
+    assert.deepEqual(errors, told.map((type) => `rejected at ${type}`))
+    const warned = once(process, 'warning')
+    await attach(sessions, id, callback, { limit: 1 })
+    assert.match((await warned)[0].message, /rejected at/)
     await sessions.sessionClose(id)
+  })
+
+  test('m_b5_what_a_closed_session_still_delivers_is_over_when_detached', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    let go
+    const gone = new Promise((resolve) => (go = resolve))
+    const events = []
+    const { attachment } = await sessions.sessionAttach(id, (event) => {
+      events.push(event.seq)
+      if (event.body.type === 'thought') {
+        busyFor(0.2)
+        go()
+      }
+    })
+    await sessions.sessionPrompt(id, 'think a\nsay b\n'.repeat(2_000))
+    await gone
+    await sessions.sessionClose(id)
+    await sessions.sessionDetach(id, attachment)
+    const delivered = events.length
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    assert.equal(events.length, delivered, 'nothing comes when it is detached')
+  })
+
+  test('m_f1_who_attaches_while_a_session_closes_is_told_of_the_end', async () => {
+    const sessions = await place()
+    for (let round = 0; round < (full ? 100 : 20); round++) {
+      const id = await open(sessions)
+      const ended = new Promise((resolve) => {
+        const attached = sessions.sessionAttach(id, () => {}, { onEnd: ({ reason }) => resolve(reason), keepAlive: true })
+        attached.catch(({ code }) => resolve(code))
+      })
+      await sessions.sessionClose(id)
+      assert.equal(await ended, 'closed')
+    }
   })
 })
 
@@ -205,7 +261,6 @@ test('m_b6_a_daemon_whose_connection_breaks_says_where_to_go_on', { skip: !proce
   const seen = await record(sessions, id)
   await sessions.sessionPrompt(id, 'say one')
   await seen.event('turnFinished')
-  const { run, program } = await import('./support.mjs')
   await run(program, ['--state-dir', stateDir, 'daemon', 'restart'])
   const { reason, after } = await seen.end()
   assert.equal(reason, 'stopped')
@@ -216,7 +271,40 @@ test('m_b6_a_daemon_whose_connection_breaks_says_where_to_go_on', { skip: !proce
   await sessions.sessionDetach(id)
 })
 
-test('m_f1_a_callback_is_a_function', async () => {
-  const id = await open(holdpoint)
-  assert.ok((await failure(holdpoint.sessionAttach(id))) instanceof TypeError)
+test('m_f1_what_waits_for_a_slow_loop_is_bounded', async () => {
+  // Tools write 16 MiB each, of which nobody takes more than the first event until the turn is over.
+  const steps = full ? 32 : 12
+  const { stdout } = await script(`
+    import { sessionOpen, sessionPrompt, sessionEvents, sessionGetStatus } from './index.mjs'
+    const id = await sessionOpen({ cwd: '/tmp', model: 'rehearsal', policy: 'all' })
+    const events = sessionEvents(id)
+    const facts = [(await events.next()).value.body.type]
+    const before = process.memoryUsage.rss()
+    let most = 0
+    const watch = setInterval(() => (most = Math.max(most, process.memoryUsage.rss() - before)), 5)
+    const step = (at) => 'say words of step ' + at + '\\nshell: yes | head -c 16777216'
+    await sessionPrompt(id, Array.from({ length: ${steps} }, (_, at) => step(at)).join('\\n---\\n'))
+    while (sessionGetStatus(id) !== 'idle') await new Promise((resolve) => setTimeout(resolve, 5))
+    clearInterval(watch)
+    const items = new Map()
+    let [last, whole, soFar] = [0, 0, 0]
+    for await (const { seq, body } of events) {
+      if (seq <= last) throw new Error('out of order')
+      last = seq
+      if (body.type === 'text') items.set(body.item, (items.get(body.item) ?? '') + body.text)
+      else if (body.type === 'itemSoFar') soFar += items.set(body.item, body.soFar.head ?? '') ? 1 : 0
+      else if (body.type !== 'output') facts.push(body.type)
+      if (body.type === 'assistantMessage') whole += body.blocks.filter(({ item, text }) => text && items.get(item) === text).length
+      if (body.type === 'turnFinished') break
+    }
+    console.log(JSON.stringify({ most, whole, soFar, facts }))
+  `)
+  const { most, whole, soFar, facts } = JSON.parse(stdout)
+  console.log(`${Math.round(most / 1048576)} MiB more while ${steps * 16} MiB were written`)
+  // 64 MiB wait here; the ring and what is on its way besides.
+  assert.ok(most < 160 * 1048576, `${most} bytes more`)
+  assert.ok(soFar > 0, 'the loop was too slow')
+  for (const [type, count] of Object.entries({ stepFinished: steps + 1, toolStarted: steps, toolFinished: steps, gap: 0 })) {
+    assert.equal(facts.filter((fact) => fact === type).length, count, type)
+  }
 })

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe } from 'node:test'
@@ -41,8 +41,8 @@ export function startDaemon() {
   let started
   after(async () => {
     if (!started) return
-    const { stateDir } = await started
-    await run(program, ['--state-dir', stateDir, 'daemon', 'stop'])
+    const { stateDir, pid } = await started
+    if (isAlive(pid)) await run(program, ['--state-dir', stateDir, 'daemon', 'stop'])
     await rm(stateDir, { recursive: true, force: true })
   })
   return () => (started ??= start())
@@ -51,7 +51,16 @@ export function startDaemon() {
 async function start() {
   const stateDir = await mkdtemp(path.join(tmpdir(), 'hpd-'))
   await run(program, ['--state-dir', stateDir, 'daemon', 'start'])
-  return { stateDir, sessions: await connect({ stateDir }) }
+  const pid = Number(await readFile(path.join(stateDir, 'data/daemon.lock'), 'utf8'))
+  return { stateDir, pid, sessions: await connect({ stateDir }) }
+}
+
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
 }
 
 /** What is attached, and would keep the process. */

@@ -1,6 +1,6 @@
 // How an ask is answered: by keys that count only when there was time to read it, and once.
 
-import type { HoldpointError } from '../../index.js'
+import type { HoldpointError, InterruptOptions, Snapshot } from '../../index.js'
 import { useEffect, useRef, useState } from 'react'
 
 import { shownLine } from './shown.js'
@@ -44,6 +44,12 @@ export function useAnswering(): Answering {
       })
     },
   }
+}
+
+/** How an interrupt is sent that ends the turn that is shown, and no later one; or a run that is between two. */
+export function theTurn(snapshot: Snapshot | null): InterruptOptions {
+  const turn = snapshot?.turn
+  return turn == null ? { wait: false } : { turn, wait: false }
 }
 
 /** An error in a line. */

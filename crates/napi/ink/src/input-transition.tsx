@@ -4,12 +4,14 @@ import { useRustSessionState, useSessions, useSessionSnapshot } from '../../reac
 import { Box, Text, useApp } from 'ink'
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 
-import { said } from './answering.js'
+import { said, theTurn } from './answering.js'
 import { DraftText } from './draft-text.js'
 import { draftOf, edit, EMPTY } from './draft.js'
+import { useHandedBack } from './handed-back.js'
 import { KeysOf, useKeys, type Press, type Presses } from './keys.js'
 import { PauseIndicator } from './pause-indicator.js'
 import { QuestionPrompt } from './question-prompt.js'
+import { useLatest } from './latest.js'
 import { shownLine } from './shown.js'
 
 /** Milliseconds in which a second Ctrl+C leaves. */
@@ -33,7 +35,8 @@ export interface InputTransitionProps {
 
 /**
  * The input while the session is idle or held, dimmed words while it works, a `PauseIndicator` or a `QuestionPrompt` while it
- * asks. Whatever stands there, what is being typed is kept and `ctrl+x p` holds and releases.
+ * asks. Whatever stands there, what is being typed is kept and `ctrl+x p` holds and releases. Prompts of this process that an
+ * interrupt hands back are typed again, unless something else is.
  */
 export function InputTransition(props: InputTransitionProps): ReactElement {
   const { sessionId, placeholder, thinking = 'Thinking...', isActive = true } = props
@@ -54,7 +57,7 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
       setTrouble(said(error))
     })
   }
-  const interrupt = () => attempt(sessions.sessionInterrupt(sessionId, { wait: false }))
+  const interrupt = () => attempt(sessions.sessionInterrupt(sessionId, theTurn(snapshot)))
   const submit = (text: string) => {
     setDraft(EMPTY)
     const { onSubmit = (prompt: string) => sessions.sessionPrompt(sessionId, prompt) } = props
@@ -65,6 +68,8 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
     const { onLeave = () => exit() } = props
     onLeave()
   }
+
+  useHandedBack(sessionId, draft, setDraft)
 
   const write = (press: Press) => {
     const { text } = draft.current
@@ -121,17 +126,6 @@ function hint(awaitsKey: boolean, isHeld: boolean): string {
 /** Whether something of it has begun and not ended. */
 function isOpen(snapshot: { turn?: unknown; run?: unknown } | null): boolean {
   return snapshot?.turn != null || snapshot?.run != null
-}
-
-/** A state that keys can read at once, also when several come before it is rendered. */
-function useLatest<T>(initial: T): [{ readonly current: T }, (value: T) => void] {
-  const [, setRendered] = useState(initial)
-  const latest = useRef(initial)
-  const set = (value: T) => {
-    latest.current = value
-    setRendered(value)
-  }
-  return [latest, set]
 }
 
 /** What holds for a while, and shows that it does. */

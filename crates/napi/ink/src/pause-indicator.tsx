@@ -5,7 +5,7 @@ import { useRustSessionState, useSessions, useSessionSnapshot } from '../../reac
 import { Box, Text } from 'ink'
 import type { ReactElement } from 'react'
 
-import { useAnswering } from './answering.js'
+import { theTurn, useAnswering } from './answering.js'
 import { useKeys } from './keys.js'
 import { shown, shownLine } from './shown.js'
 
@@ -29,11 +29,12 @@ export function PauseIndicator({ sessionId, isActive = true }: PauseIndicatorPro
 function Pause({ sessionId, pause, isActive }: { sessionId: string; pause: PauseState; isActive: boolean }): ReactElement {
   const sessions = useSessions()
   const { counts, send, trouble } = useAnswering()
-  const waiting = (useSessionSnapshot(sessionId)?.asks.length ?? 1) - 1
+  const snapshot = useSessionSnapshot(sessionId)
+  const waiting = (snapshot?.asks.length ?? 1) - 1
   const isConfirm = pause.kind === 'confirm'
   const askId = pause.id
   useKeys(({ name }) => {
-    if (name === 'esc' || name === 'ctrl+c') send(() => sessions.sessionPauseInterrupt(sessionId))
+    if (name === 'esc' || name === 'ctrl+c') send(() => sessions.sessionInterrupt(sessionId, theTurn(snapshot)))
     else if (!counts()) return
     else if (!isConfirm && name === 'enter') send(() => sessions.sessionPauseResume(sessionId, { askId }))
     else if (isConfirm && /^[yn]$/i.test(name)) {

@@ -1,11 +1,11 @@
 // A tool that wants to know something: its questions, one after the other, by choice or in words.
 
 import type { Question, QuestionReply } from '../../index.js'
-import { useRustSessionState, useSessions, type QuestionState } from '../../react/index.mjs'
+import { useRustSessionState, useSessions, useSessionSnapshot, type QuestionState } from '../../react/index.mjs'
 import { Box, Text } from 'ink'
 import { useRef, useState, type ReactElement } from 'react'
 
-import { useAnswering } from './answering.js'
+import { theTurn, useAnswering } from './answering.js'
 import { DraftText } from './draft-text.js'
 import { edit, EMPTY, type Draft } from './draft.js'
 import { useKeys, type Press } from './keys.js'
@@ -38,6 +38,7 @@ interface Progress {
 
 function Questions({ sessionId, ask, isActive }: { sessionId: string; ask: QuestionState; isActive: boolean }): ReactElement {
   const sessions = useSessions()
+  const snapshot = useSessionSnapshot(sessionId)
   const { counts, isSent, send, trouble } = useAnswering()
   const { questions, id: askId } = ask
   const [progress, setProgress] = useState<Progress>(() => begin([], questions[0]))
@@ -74,7 +75,7 @@ function Questions({ sessionId, ask, isActive }: { sessionId: string; ask: Quest
     const question = questions[replies.length]
     const hasChosen = words !== null && hasOptions(question)
     if (press.name === 'esc' && hasChosen && !isSent()) go({ replies, words: null })
-    else if (press.name === 'esc' || press.name === 'ctrl+c') send(() => sessions.sessionInterrupt(sessionId, { wait: false }))
+    else if (press.name === 'esc' || press.name === 'ctrl+c') send(() => sessions.sessionInterrupt(sessionId, theTurn(snapshot)))
     else if (isSent() || !question) return
     // Who has chosen to type is not to lose the first letters.
     else if (!hasChosen && !counts()) return

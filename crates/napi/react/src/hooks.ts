@@ -1,7 +1,7 @@
 // Hooks that follow a session: driven by its events, with nothing asked for in between.
 
-import type { Snapshot } from 'holdpoint'
-import { useMemo, useSyncExternalStore } from 'react'
+import type { Event, Snapshot } from 'holdpoint'
+import { useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from 'react'
 
 import { useSessions } from './sessions'
 import type { SessionState } from './state'
@@ -27,6 +27,22 @@ export function useRustSessionState(sessionId: string): SessionState {
 export function useSessionSnapshot(sessionId: string): Snapshot | null {
   const store = useStore(sessionId)
   return useSyncExternalStore(store.subscribe, store.getSnapshot, store.getSnapshot)
+}
+
+/**
+ * Calls `take` with every event of a session that comes from now on, in order. Shares the attachment of
+ * {@link useRustSessionState}; what was before, and what is missed while nobody looks, `sessionAttach` gives.
+ */
+export function useSessionEvents(sessionId: string, take: (event: Event) => void): void {
+  const store = useStore(sessionId)
+  const latest = useRef(take)
+  useLayoutEffect(() => {
+    latest.current = take
+  })
+  useEffect(() => {
+    const undo = [store.follow((event) => latest.current(event)), store.subscribe(() => {})]
+    return () => undo.forEach((each) => each())
+  }, [store])
 }
 
 function useStore(sessionId: string): SessionStore {

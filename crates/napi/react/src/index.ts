@@ -1,5 +1,5 @@
 // Sessions in React: a hook that follows one, and where the sessions are found that it follows.
 
 export { SessionsProvider, useSessions, type SessionsProviderProps } from './sessions'
-export { useRustSessionState, useSessionSnapshot } from './hooks'
+export { useRustSessionState, useSessionEvents, useSessionSnapshot } from './hooks'
 export type { QuestionState, SessionState } from './state'

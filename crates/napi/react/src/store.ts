@@ -24,6 +24,7 @@ export class SessionStore {
   /** What it was called, until its id is known. */
   #id: string
   readonly #listeners = new Set<() => void>()
+  readonly #followers = new Set<(event: Event) => void>()
   #link: Link | null = null
   /** What was read may be old. */
   #stale = true
@@ -49,6 +50,15 @@ export class SessionStore {
       queueMicrotask(() => {
         if (this.#listeners.size === 0) this.#detach()
       })
+    }
+  }
+
+  /** Calls back with every event that comes while anyone looks. */
+  readonly follow = (follower: (event: Event) => void): (() => void) => {
+    const own = (event: Event) => follower(event)
+    this.#followers.add(own)
+    return () => {
+      this.#followers.delete(own)
     }
   }
 
@@ -93,9 +103,13 @@ export class SessionStore {
     const current = (what: () => void) => () => {
       if (this.#link === link) what()
     }
-    const onEvent = ({ body }: Event) => {
-      link.closed ||= body.type === 'sessionClosed'
-      if (!PASSING.has(body.type)) current(() => this.#changed())()
+    const onEvent = (event: Event) => {
+      const { type } = event.body
+      link.closed ||= type === 'sessionClosed'
+      current(() => {
+        if (!PASSING.has(type)) this.#changed()
+        for (const follower of [...this.#followers]) follower(event)
+      })()
     }
     const onEnd = (end: StreamEnd) => current(() => this.#ended(end))()
     const link: Link = {

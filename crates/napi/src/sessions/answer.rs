@@ -1,37 +1,38 @@
 //! Answering asks.
 
-use std::sync::Arc;
-
 use holdpoint_common::api::Answered;
 use holdpoint_common::{Answer, AnswerError, AskId, QuestionReply};
 use holdpoint_session::SessionError;
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
+use serde::Deserialize;
 
-use super::turn::{InterruptOptions, interrupt};
-use super::{Place, Sessions};
+use super::Sessions;
+use super::turn::{InterruptOptions, Interrupted, interrupt};
 use crate::crossing::{promise, read};
 use crate::failure::Failure;
 
 /// Which ask is answered.
-#[napi(object, object_to_js = false)]
-#[derive(Default)]
+#[napi(object, object_from_js = false, object_to_js = false)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct AnswerOptions {
     /// This one. Without it: the ask that was shown here last, by an event or by being looked at; never whichever is
     /// first now.
     #[napi(ts_type = "AskId")]
-    pub ask_id: Option<String>,
+    pub ask_id: Option<AskId>,
 }
 
 /// How a Confirm is answered.
-#[napi(object, object_to_js = false)]
-#[derive(Default)]
+#[napi(object, object_from_js = false, object_to_js = false)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConfirmOptions {
     /// This one. Without it: the ask that was shown here last, by an event or by being looked at; never whichever is
     /// first now.
     #[napi(ts_type = "AskId")]
-    pub ask_id: Option<String>,
+    pub ask_id: Option<AskId>,
     /// Approves what it is about from now on, for as long as the session lives.
     pub always: Option<bool>,
     /// Why it is denied, for the model to read.
@@ -44,52 +45,69 @@ impl Sessions {
     ///
     /// Rejects with `alreadyAnswered` (`error.answer` says by whom), `askClosed`, `kindMismatch`, `unknownAsk`, or
     /// `nothingShown`. Whichever it is, nothing has changed.
-    #[napi(ts_return_type = "Promise<Answered>")]
+    #[napi(catch_unwind, ts_args_type = "id: string, options?: AnswerOptions", ts_return_type = "Promise<Answered>")]
     pub fn session_pause_resume<'env>(
         &self,
         env: &'env Env,
         id: String,
-        options: Option<AnswerOptions>,
+        options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let ask = options.unwrap_or_default().ask_id;
-        let shown = Shown::at(self.place(), id);
-        promise(env, async move { shown.answer(ask, Answer::Resume).await })
+        let options = read::<Option<AnswerOptions>>(env, "options", options);
+        self.answer(env, id, options.map(|options| (options.unwrap_or_default().ask_id, Answer::Resume)))
     }
 
     /// Answers a Confirm.
     ///
     /// Rejects as `sessionPauseResume` does.
-    #[napi(ts_return_type = "Promise<Answered>")]
+    #[napi(
+        catch_unwind,
+        ts_args_type = "id: string, approved: boolean, options?: ConfirmOptions",
+        ts_return_type = "Promise<Answered>"
+    )]
     pub fn session_pause_confirm<'env>(
         &self,
         env: &'env Env,
         id: String,
         approved: bool,
-        options: Option<ConfirmOptions>,
+        options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let ConfirmOptions { ask_id, always, reason } = options.unwrap_or_default();
-        let answer = match approved {
-            true => Answer::Approve { always: always.unwrap_or(false) },
-            false => Answer::Deny { reason },
-        };
-        let shown = Shown::at(self.place(), id);
-        promise(env, async move { shown.answer(ask_id, answer).await })
+        let options = read::<Option<ConfirmOptions>>(env, "options", options);
+        let answer = options.map(|options| {
+            let ConfirmOptions { ask_id, always, reason } = options.unwrap_or_default();
+            let answer = match approved {
+                true => Answer::Approve { always: always.unwrap_or(false) },
+                false => Answer::Deny { reason },
+            };
+            (ask_id, answer)
+        });
+        self.answer(env, id, answer)
     }
 
-    /// Answers a pause with Interrupted, as Esc does: the turn ends. Gives what the interrupt found.
-    #[napi(ts_return_type = "Promise<Interrupted>")]
+    /// Answers a pause with Interrupted, as Esc does: its turn ends, and no other. Gives what the interrupt found: nothing
+    /// if no ask is open, or the one that was shown here last is not.
+    #[napi(catch_unwind, ts_return_type = "Promise<Interrupted>")]
     pub fn session_pause_interrupt<'env>(
         &self,
         env: &'env Env,
         id: String,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        promise(env, interrupt(self.place(), id, InterruptOptions::default()))
+        let shown = self.shown(&id);
+        let work = self.act(id, |session| async move {
+            session.refresh().await?;
+            let snapshot = session.snapshot();
+            match snapshot.asks.iter().any(|ask| shown.as_ref().is_none_or(|shown| *shown == ask.id)) {
+                true => interrupt(&session, InterruptOptions { turn: snapshot.turn, wait: None }).await,
+                false => Ok(Interrupted::nothing()),
+            }
+        });
+        promise(env, work)
     }
 
     /// Answers a question: each by its id, or `null` to decline.
     ///
     /// Rejects as `sessionPauseResume` does, and with `incompleteAnswer` if a reply is missing, empty, or one too many.
     #[napi(
+        catch_unwind,
         ts_args_type = "id: string, answers: QuestionReply[] | null, options?: AnswerOptions",
         ts_return_type = "Promise<Answered>"
     )]
@@ -98,40 +116,37 @@ impl Sessions {
         env: &'env Env,
         id: String,
         answers: Unknown<'_>,
-        options: Option<AnswerOptions>,
+        options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let answers: Result<Option<Vec<QuestionReply>>, Failure> = read(env, "answers", answers);
-        let ask = options.unwrap_or_default().ask_id;
-        let shown = Shown::at(self.place(), id);
-        promise(env, async move {
-            let answer = answers?.map_or(Answer::Cancel, |answers| Answer::Reply { answers });
-            shown.answer(ask, answer).await
+        let answers = read::<Option<Vec<QuestionReply>>>(env, "answers", answers);
+        let options = read::<Option<AnswerOptions>>(env, "options", options);
+        let answer = answers.and_then(|answers| {
+            let answer = answers.map_or(Answer::Cancel, |answers| Answer::Reply { answers });
+            Ok((options?.unwrap_or_default().ask_id, answer))
+        });
+        self.answer(env, id, answer)
+    }
+}
+
+impl Sessions {
+    /// The ask that is shown of a session. What is shown later was not seen by who answers now.
+    fn shown(&self, id: &str) -> Option<AskId> {
+        let known = &self.place().known;
+        known.shown(known.get(id).ok()?.id())
+    }
+
+    /// A promise that an ask is answered: this one, or the one that is shown now.
+    fn answer<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        answer: Result<(Option<AskId>, Answer), Failure>,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+        let shown = self.shown(&id);
+        self.act_and_stay(env, id, |session| async move {
+            let (ask, answer) = answer?;
+            let ask = ask.or(shown).ok_or(SessionError::Answer(AnswerError::NothingShown))?;
+            Ok::<Answered, Failure>(session.answer(&ask, answer).await?)
         })
-    }
-}
-
-/// A session, and the ask that was shown of it when it was answered.
-struct Shown {
-    place: Arc<Place>,
-    id: String,
-    ask: Option<AskId>,
-}
-
-impl Shown {
-    /// What is shown now: what is shown later was not seen by who answers now.
-    fn at(place: Arc<Place>, id: String) -> Self {
-        let ask = place.known.get(&id).ok().and_then(|session| place.known.shown(session.id()));
-        Self { place, id, ask }
-    }
-
-    async fn answer(self, ask: Option<String>, answer: Answer) -> Result<Answered, Failure> {
-        let session = self.place.session(&self.id).await?;
-        let ask = match ask {
-            Some(ask) => ask.parse().map_err(|error| Failure::argument(format!("askId: {error}")))?,
-            None => self.ask.ok_or(SessionError::Answer(AnswerError::NothingShown))?,
-        };
-        let answered = session.answer(&ask, answer).await?;
-        session.refresh().await?;
-        Ok(answered)
     }
 }

@@ -10,28 +10,34 @@ use napi::bindgen_prelude::{FnArgs, Function, Promise, PromiseRaw, Unknown};
 use napi::threadsafe_function::{ThreadsafeCallContext, ThreadsafeFunction};
 use napi::{Env, Status};
 use napi_derive::napi;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Place, Sessions};
-use crate::crossing::{Collected, caught, done, write};
+use crate::crossing::{Collected, caught, done, now, read, write};
 use crate::stream::{Deliver, Delivery, Stream, Untaken};
 
 /// What is received.
-#[napi(object, object_to_js = false)]
-#[derive(Default)]
+#[napi(object, object_from_js = false, object_to_js = false)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct AttachOptions {
     /// Only what comes after this number: the last event you have.
-    pub after: Option<i64>,
+    #[napi(ts_type = "number")]
+    pub after: Option<u64>,
     /// Of the past, at most so many facts: the newest.
-    pub limit: Option<u32>,
+    #[napi(ts_type = "number")]
+    pub limit: Option<usize>,
     /// Whether Node stays for as long as this is attached, also while nothing happens: `false`.
     pub keep_alive: Option<bool>,
     /// Called once, when nothing more will come.
     #[napi(ts_type = "(end: StreamEnd) => void")]
-    pub on_end: Option<Unknown<'static>>,
-    /// Called with what the callback, or `onEnd`, has thrown. Without it, that is told by a warning of the process.
+    #[serde(skip)]
+    pub on_end: Option<()>,
+    /// Called with what the callback, or `onEnd`, has thrown, or rejected with if it is async. Without it, that is told by
+    /// a warning of the process.
     #[napi(ts_type = "(error: unknown) => void")]
-    pub on_error: Option<Unknown<'static>>,
+    #[serde(skip)]
+    pub on_error: Option<()>,
 }
 
 /// What crosses: a list of events, or the end, as JSON.
@@ -57,6 +63,7 @@ impl Sessions {
     ///
     /// Rejects with `unknownSession`, `tooManyClients`, or what keeps a saved session from being opened.
     #[napi(
+        catch_unwind,
         ts_args_type = "id: string, callback: (event: Event) => void, options?: AttachOptions",
         ts_return_type = "Promise<Attached>"
     )]
@@ -65,28 +72,25 @@ impl Sessions {
         env: &'env Env,
         id: String,
         deliver: Function<'_, Crossing, Promise<()>>,
-        options: Option<AttachOptions>,
+        options: Unknown<'_>,
         is_loop: Option<bool>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let options = options.unwrap_or_default();
-        let from = AttachFrom {
-            after: options.after.map_or(0, i64::unsigned_abs),
-            limit: options.limit.map(|limit| limit as usize),
-        };
+        let options = now(env, || read::<Option<AttachOptions>>(env, "options", options))?.unwrap_or_default();
+        let from = AttachFrom { after: options.after.unwrap_or(0), limit: options.limit };
         let place = self.place();
         let deliver = match options.keep_alive {
             Some(true) => across(callback::<false>(&deliver, Arc::clone(&place))?),
             _ => across(callback::<true>(&deliver, Arc::clone(&place))?),
         };
+        let session = self.session(id);
         self.place().promise_and_stay(env, async move {
-            let session = place.session(&id).await?;
+            let session = session.await?;
             let attachment = session.attach(from).await?;
             let snapshot = Arc::clone(attachment.snapshot());
             place.known.show(session.id(), snapshot.asks.first().map(|ask| ask.id.clone()));
-            let id = session.id().clone();
             let stream = Stream::new(session.clone(), attachment, from, deliver);
-            let number = place.known.attach(&id.clone(), |number| {
-                let place = Arc::downgrade(&place);
+            let number = place.known.attach(&session, |number| {
+                let (place, id) = (Arc::downgrade(&place), session.id().clone());
                 stream.start(is_loop.unwrap_or(false), move || {
                     if let Some(place) = place.upgrade() {
                         place.known.detach(id.as_str(), Some(number));
@@ -99,7 +103,7 @@ impl Sessions {
 
     /// Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
     /// more is delivered. The session goes on as before: nothing is answered or interrupted.
-    #[napi]
+    #[napi(catch_unwind, ts_args_type = "id: string, attachment?: number", ts_return_type = "Promise<void>")]
     pub fn session_detach<'env>(
         &self,
         env: &'env Env,

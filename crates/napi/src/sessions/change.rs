@@ -4,55 +4,48 @@ use napi::Env;
 use napi::bindgen_prelude::PromiseRaw;
 use napi_derive::napi;
 
-use super::Sessions;
+use super::{Sessions, read_again};
 use crate::crossing::done;
 
 #[napi]
 impl Sessions {
-    /// Gives a session another name, which is its title, too.
+    /// Gives a session another name, which is its title, too. One that is only saved stays so.
     ///
     /// Rejects with `nameTaken` or `badName`.
-    #[napi]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_rename<'env>(&self, env: &'env Env, id: String, name: String) -> napi::Result<PromiseRaw<'env, ()>> {
         let place = self.place();
         done(env, async move {
-            let session = place.session(&id).await?;
-            session.rename(name).await?;
-            Ok(session.refresh().await?)
+            let id = place.id(&id).await?;
+            place.sessions()?.0.rename(&id, name).await?;
+            if let Ok(session) = place.known.get(id.as_str()) {
+                read_again(&session).await;
+            }
+            Ok(())
         })
     }
 
     /// Gives a session another model, as `PROVIDER/NAME` or `PROVIDER`, from its next turn on.
     ///
     /// Rejects with `modelSetup`.
-    #[napi]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_set_model<'env>(
         &self,
         env: &'env Env,
         id: String,
         model: String,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        let place = self.place();
-        done(env, async move {
-            let session = place.session(&id).await?;
-            session.change_model(model).await?;
-            Ok(session.refresh().await?)
-        })
+        done(env, self.act(id, |session| async move { Ok(session.change_model(model).await?) }))
     }
 
     /// Has a session logged at debug level, or not any more. Its snapshot's `isDebugEnabled` says what it is.
-    #[napi]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_set_debug<'env>(
         &self,
         env: &'env Env,
         id: String,
         enabled: bool,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        let place = self.place();
-        done(env, async move {
-            let session = place.session(&id).await?;
-            session.change_debug(enabled).await?;
-            Ok(session.refresh().await?)
-        })
+        done(env, self.act(id, move |session| async move { Ok(session.change_debug(enabled).await?) }))
     }
 }

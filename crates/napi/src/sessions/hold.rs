@@ -6,50 +6,35 @@ use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
 
 use super::Sessions;
-use crate::crossing::{promise, word};
+use crate::crossing::{promise, read};
 
 #[napi]
 impl Sessions {
     /// Stops a session at its next boundary; an idle one at once. Gives what the hold is now.
-    #[napi(ts_return_type = "Promise<Hold>")]
+    #[napi(catch_unwind, ts_return_type = "Promise<Hold>")]
     pub fn session_hold<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.place();
-        promise(env, async move {
-            let session = place.session(&id).await?;
-            let hold = session.hold().await?;
-            session.refresh().await?;
-            Ok(hold)
-        })
+        promise(env, self.act(id, |session| async move { Ok(session.hold().await?) }))
     }
 
     /// Lets a session go on. Gives what the hold is now.
-    #[napi(ts_return_type = "Promise<Hold>")]
+    #[napi(catch_unwind, ts_return_type = "Promise<Hold>")]
     pub fn session_release<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.place();
-        self.place().promise_and_stay(env, async move {
-            let session = place.session(&id).await?;
-            let hold = session.release().await?;
-            session.refresh().await?;
-            Ok((session, hold))
-        })
+        self.act_and_stay(env, id, |session| async move { Ok(session.release().await?) })
     }
 
     /// Holds or releases: the other of what the client was showing, which without `shown` is what the session has last
     /// published. If that is no longer so, nothing changes. Gives what the hold is now.
-    #[napi(ts_args_type = "id: string, shown?: HoldShown", ts_return_type = "Promise<Hold>")]
+    #[napi(catch_unwind, ts_args_type = "id: string, shown?: HoldShown", ts_return_type = "Promise<Hold>")]
     pub fn session_toggle_hold<'env>(
         &self,
         env: &'env Env,
         id: String,
-        shown: Option<String>,
+        shown: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.place();
-        self.place().promise_and_stay(env, async move {
-            let shown: Option<HoldShown> = word("shown", shown)?;
-            let session = place.session(&id).await?;
-            let hold = session.toggle_hold(shown.unwrap_or_else(|| session.snapshot().hold.shown())).await?;
-            session.refresh().await?;
-            Ok((session, hold))
+        let shown = read::<Option<HoldShown>>(env, "shown", shown);
+        self.act_and_stay(env, id, |session| async move {
+            let shown = shown?.unwrap_or_else(|| session.snapshot().hold.shown());
+            Ok(session.toggle_hold(shown).await?)
         })
     }
 }

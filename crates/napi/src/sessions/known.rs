@@ -25,6 +25,8 @@ struct All {
 
 struct Used {
     handle: SessionHandle,
+    /// It was closed from here, and waits for those who are attached until they have the end of it.
+    closed: bool,
     /// The ask that was shown last, by an event or by being looked at.
     shown: Option<AskId>,
     /// Who is attached, by number.
@@ -38,23 +40,33 @@ impl Known {
 
     /// The session of this id, if it has been used from here.
     pub(crate) fn get(&self, id: &str) -> Result<SessionHandle, Failure> {
-        let found = id.parse().ok().and_then(|id: SessionId| Some(self.all().sessions.get(&id)?.handle.clone()));
-        found.ok_or_else(|| {
+        let used =
+            |id: SessionId| self.all().sessions.get(&id).filter(|used| !used.closed).map(|used| used.handle.clone());
+        id.parse().ok().and_then(used).ok_or_else(|| {
             Failure::from(SessionError::Unknown { what: id.to_owned() })
                 .hint("what is read at once is of sessions that were opened, found or attached from here, by their id")
         })
     }
 
-    /// Notes that a session is used. What is known of it already is kept.
-    pub(super) fn insert(&self, handle: SessionHandle) -> SessionHandle {
-        let fresh = || Used { handle: handle.clone(), shown: None, attached: HashMap::new() };
-        self.all().sessions.entry(handle.id().clone()).or_insert_with(fresh).handle.clone()
+    /// Notes that a session is used, by this handle; by the one it had, unless it is `newest`: what is attached by that
+    /// tells it what comes. Gives the one that it has now.
+    pub(super) fn insert(&self, handle: SessionHandle, newest: bool) -> SessionHandle {
+        let mut all = self.all();
+        let used = all.used(&handle);
+        if newest || used.closed {
+            used.handle = handle;
+        }
+        used.closed = false;
+        used.handle.clone()
     }
 
-    /// Notes that a session is closed.
-    pub(super) fn remove(&self, id: &SessionId) {
-        // What it held is dropped when the lock is free again.
-        let _used = self.all().sessions.remove(id);
+    /// Notes that a session is closed. Who is attached to it can be detached until they have its end.
+    pub(super) fn forget(&self, id: &SessionId) {
+        let mut all = self.all();
+        if let Some(used) = all.sessions.get_mut(id) {
+            (used.closed, used.shown) = (true, None);
+            all.tidy(id);
+        }
     }
 
     /// Notes which ask is shown now.
@@ -70,13 +82,12 @@ impl Known {
     }
 
     /// Notes that a callback is attached, and gives it a number.
-    pub(super) fn attach(&self, id: &SessionId, attached: impl FnOnce(u32) -> Attached) -> u32 {
+    pub(super) fn attach(&self, session: &SessionHandle, attached: impl FnOnce(u32) -> Attached) -> u32 {
         let mut all = self.all();
         all.attachments += 1;
         let number = all.attachments;
-        if let Some(used) = all.sessions.get_mut(id) {
-            used.attached.insert(number, attached(number));
-        }
+        // It may have been closed just now.
+        all.used(session).attached.insert(number, attached(number));
         number
     }
 
@@ -97,10 +108,28 @@ impl Known {
     /// Those who are attached to a session, or one of them: noted no longer.
     pub(crate) fn detach(&self, id: &str, number: Option<u32>) -> Vec<Attached> {
         let mut all = self.all();
-        let Some(used) = id.parse().ok().and_then(|id: SessionId| all.sessions.get_mut(&id)) else { return Vec::new() };
-        match number {
+        let Ok(id) = id.parse() else { return Vec::new() };
+        let Some(used) = all.sessions.get_mut(&id) else { return Vec::new() };
+        let detached = match number {
             Some(number) => used.attached.remove(&number).into_iter().collect(),
             None => used.attached.drain().map(|(_, attached)| attached).collect(),
+        };
+        all.tidy(&id);
+        detached
+    }
+}
+
+impl All {
+    /// A session that is used: if it was not, as one that is closed.
+    fn used(&mut self, handle: &SessionHandle) -> &mut Used {
+        let fresh = || Used { handle: handle.clone(), closed: true, shown: None, attached: HashMap::new() };
+        self.sessions.entry(handle.id().clone()).or_insert_with(fresh)
+    }
+
+    /// Forgets a session that is closed when nobody is attached any more.
+    fn tidy(&mut self, id: &SessionId) {
+        if self.sessions.get(id).is_some_and(|used| used.closed && used.attached.is_empty()) {
+            self.sessions.remove(id);
         }
     }
 }

@@ -4,44 +4,52 @@ use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
 
-use super::Sessions;
+use super::supplies::Environment;
+use super::{Sessions, read_again};
 use crate::crossing::{done, promise};
 
 #[napi]
 impl Sessions {
     /// Every session: live ones first, the newest first.
-    #[napi(ts_return_type = "Promise<SessionSummary[]>")]
+    #[napi(catch_unwind, ts_return_type = "Promise<SessionSummary[]>")]
     pub fn session_list<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.place();
         promise(env, async move { Ok(place.sessions()?.0.list().await?) })
     }
 
     /// The open asks of all sessions, live and saved: the oldest first.
-    #[napi(ts_return_type = "Promise<InboxAsk[]>")]
+    #[napi(catch_unwind, ts_return_type = "Promise<InboxAsk[]>")]
     pub fn session_inbox<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.place();
         promise(env, async move { Ok(place.sessions()?.0.inbox().await?) })
     }
 
     /// Finds a session by its id, a unique beginning of it, or its name, and gives its id. One that is only saved is
-    /// opened.
+    /// opened, also if it was closed by another.
     ///
-    /// Rejects with `unknownSession` or `ambiguous`.
-    #[napi(ts_return_type = "Promise<SessionId>")]
+    /// Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
+    #[napi(catch_unwind, ts_return_type = "Promise<SessionId>")]
     pub fn session_find<'env>(&self, env: &'env Env, what: String) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let place = self.place();
-        promise(env, async move { Ok(place.session(&what).await?.id().clone()) })
+        let environment = Environment::or_ours(None);
+        promise(env, async move {
+            let session = place.find(&what, environment).await?;
+            read_again(&session).await;
+            Ok(session.id().clone())
+        })
     }
 
     /// Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
-    /// saved, and opens when it is found again.
-    #[napi]
+    /// saved, and opens when it is used again. One that is only saved is not opened for this.
+    ///
+    /// Rejects with `closed` if it is that already, with `notSaving` if what it has done can't be saved at present.
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_close<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, ()>> {
         let place = self.place();
         done(env, async move {
-            let session = place.session(&id).await?;
-            session.close().await?;
-            place.known.remove(session.id());
+            let id = place.id(&id).await?;
+            place.sessions()?.0.close(&id).await?;
+            place.known.forget(&id);
             Ok(())
         })
     }
@@ -49,9 +57,16 @@ impl Sessions {
     /// Deletes a closed session, with all that was said in it.
     ///
     /// Rejects with `live` if it was not closed.
-    #[napi]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_delete<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, ()>> {
         let place = self.place();
-        done(env, async move { Ok(place.sessions()?.0.delete(&id).await?) })
+        done(env, async move {
+            place.sessions()?.0.delete(&id).await?;
+            // It may have been closed by another.
+            if let Ok(session) = place.known.get(&id) {
+                place.known.forget(session.id());
+            }
+            Ok(())
+        })
     }
 }

@@ -13,7 +13,7 @@ impl Sessions {
     /// What a session is doing. Read at once, of a session that was opened, found or attached from here, by its id.
     ///
     /// Throws `unknownSession`.
-    #[napi(ts_return_type = "SessionStatus")]
+    #[napi(catch_unwind, ts_return_type = "SessionStatus")]
     pub fn session_get_status(&self, env: &Env, id: String) -> napi::Result<&'static str> {
         self.glance(env, &id, |_, session| session.snapshot().status.as_str())
     }
@@ -21,12 +21,16 @@ impl Sessions {
     /// The open pause that is to be shown, or `null`: a question may be before it, or nothing waits. Read at once.
     ///
     /// What it gives counts as shown: an answer without an id goes to it.
-    #[napi(ts_return_type = "PauseState | null")]
+    #[napi(catch_unwind, ts_return_type = "PauseState | null")]
     pub fn session_get_pause_state<'env>(&self, env: &'env Env, id: String) -> napi::Result<Unknown<'env>> {
         let pause = self.glance(env, &id, |place, session| {
             let snapshot = session.snapshot();
-            let pause = snapshot.asks.first().and_then(Ask::pause);
-            place.known.show(session.id(), pause.as_ref().map(|pause| pause.id.clone()));
+            let first = snapshot.asks.first();
+            let pause = first.and_then(Ask::pause);
+            // Of a question that is before it, nothing was said by this.
+            if first.is_none() || pause.is_some() {
+                place.known.show(session.id(), pause.as_ref().map(|pause| pause.id.clone()));
+            }
             pause
         })?;
         parse(env, &now(env, || write(&pause))?)
@@ -36,7 +40,7 @@ impl Sessions {
     /// Read at once, and a new object each time: ask for it when an event says that something has changed.
     ///
     /// Its first ask counts as shown: an answer without an id goes to it.
-    #[napi(ts_return_type = "Snapshot")]
+    #[napi(catch_unwind, ts_return_type = "Snapshot")]
     pub fn session_snapshot<'env>(&self, env: &'env Env, id: String) -> napi::Result<Unknown<'env>> {
         let snapshot = self.glance(env, &id, |place, session| {
             let snapshot = session.snapshot();

@@ -10,9 +10,26 @@ use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use serde::Serialize;
 
-use super::Place;
+use super::{Place, Sessions};
 use crate::crossing::{parse, settled, write};
 use crate::failure::Failure;
+
+impl Sessions {
+    /// A promise of what is done with a session; from then on, Node stays until the session has settled.
+    pub(super) fn act_and_stay<'env, T, Acting>(
+        &self,
+        env: &'env Env,
+        what: String,
+        act: impl FnOnce(SessionHandle) -> Acting + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>>
+    where
+        T: Serialize + Send + 'static,
+        Acting: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let act = |session: SessionHandle| async move { Ok((session.clone(), act(session).await?)) };
+        self.place().promise_and_stay(env, self.act(what, act))
+    }
+}
 
 impl Place {
     /// A promise of what `work` comes to; from then on, Node stays until its session has settled.

@@ -1,0 +1,273 @@
+// What goes wrong: every code that the declarations name, thrown by the real thing, with its shape.
+import assert from 'node:assert/strict'
+import { readFile, rename } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { after, test } from 'node:test'
+
+import { connect } from '../index.mjs'
+import { everywhere, failure, folder, holdpoint, open, program, record, root, script, startDaemon } from './support.mjs'
+
+const require = createRequire(import.meta.url)
+const declarations = await readFile(path.join(root, 'index.d.ts'), 'utf8')
+
+/** The codes that were thrown. */
+const thrown = new Set()
+
+/** What fails with this code, as all errors of the package do. */
+async function fails(code, what) {
+  const error = await failure(what)
+  assert.equal(error.code, code, `${code}: ${error.stack}`)
+  assert.ok(error instanceof Error)
+  assert.ok(error.message.length > 0)
+  assert.ok(error.hint === undefined || error.hint.length > 0)
+  thrown.add(code)
+  return error
+}
+
+everywhere('errors', (place, { remote }) => {
+  test('m_f1_what_is_refused_has_its_code', async () => {
+    const sessions = await place()
+    const cwd = await folder()
+    const id = await sessions.sessionOpen({ cwd, name: 'taken', model: 'rehearsal' })
+    const opening = (options) => () => sessions.sessionOpen({ cwd, model: 'rehearsal', ...options })
+    await fails('workspace', opening({ cwd: '/no/such/folder' }))
+    await fails('nameTaken', opening({ name: 'taken' }))
+    await fails('badName', opening({ name: ' ' }))
+    await fails('policy', opening({ rules: { deny: ['shell('] } }))
+    assert.match((await fails('modelSetup', opening({ model: 'openai', env: {} }))).hint, /OPENAI_API_KEY|key/)
+    await fails('unknownSession', () => sessions.sessionPrompt('nothing-is-called-so', 'say hello'))
+    await fails('emptyPrompt', () => sessions.sessionPrompt(id, ' '))
+    await fails('promptTooLong', () => sessions.sessionPrompt(id, 'x'.repeat(1024 * 1024 + 1)))
+    await fails('emptyGoal', () => sessions.sessionRun(id, { goal: ' ' }))
+    await fails('badTask', () => sessions.sessionRun(id, { goal: 'to do', tasks: [' '] }))
+    await fails('live', () => sessions.sessionDelete(id))
+    for (const read of ['sessionGetStatus', 'sessionGetPauseState', 'sessionSnapshot']) {
+      assert.match((await fails('unknownSession', () => sessions[read]('never-seen'))).hint, /opened, found or attached/)
+    }
+    await sessions.sessionClose(id)
+    await fails('closed', () => sessions.sessionClose(id))
+  })
+
+  test('m_f1_what_is_busy_says_so', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    await sessions.sessionPrompt(id, 'hang')
+    await fails('turnOpen', () => sessions.sessionRun(id, { goal: 'to do' }))
+    for (let waiting = 0; waiting < 32; waiting++) await sessions.sessionPrompt(id, 'say hello')
+    assert.match((await fails('queueFull', () => sessions.sessionPrompt(id, 'say hello'))).message, /32/)
+    const { receipt } = await sessions.sessionInterrupt(id)
+    assert.equal(receipt.prompts.length, 32)
+    // Between its iterations no turn is open, but the run is.
+    await sessions.sessionHold(id)
+    await sessions.sessionRun(id, { goal: 'to do', tasks: ['a'] })
+    await fails('runOpen', () => sessions.sessionRun(id, { goal: 'to do' }))
+    assert.equal((await sessions.sessionInterrupt(id)).found, 'run')
+    await sessions.sessionClose(id)
+  })
+
+  test('m_f1_what_may_be_meant_is_told', async () => {
+    const sessions = await place()
+    const beginnings = new Map()
+    let meant
+    while (!meant) {
+      const id = await open(sessions)
+      await sessions.sessionClose(id)
+      meant = beginnings.has(id[0]) && [beginnings.get(id[0]), id]
+      beginnings.set(id[0], id)
+    }
+    const { ids } = await fails('ambiguous', () => sessions.sessionFind(meant[0][0]))
+    for (const id of meant) assert.ok(ids.includes(id))
+  })
+
+  test('m_f1_one_more_busy_session_than_may_be_is_refused', async () => {
+    const sessions = await place()
+    const busy = []
+    const fill = async () => {
+      for (let tried = 0; tried < 12; tried++) {
+        const id = await open(sessions)
+        busy.push(id)
+        await sessions.sessionPrompt(id, 'hang')
+      }
+    }
+    assert.match((await fails('tooManySessions', fill)).message, /10/)
+    await Promise.all(busy.map((id) => sessions.sessionClose(id)))
+  })
+
+  test('m_a5_answers_without_effect_say_why', async () => {
+    const sessions = await place()
+    const [id, other] = [await open(sessions), await open(sessions)]
+    const seen = await record(sessions, id)
+    await fails('nothingShown', () => sessions.sessionPauseConfirm(id, true))
+    await sessions.sessionPrompt(id, 'shell: echo asked\n---\nshell: echo again')
+    const askId = (await seen.event('askRaised')).body.ask.id
+    await fails('kindMismatch', () => sessions.sessionPauseResume(id, { askId }))
+    await fails('unknownAsk', () => sessions.sessionPauseConfirm(id, true, { askId: `${id}.999999` }))
+    // An ask of another session, whose turn it is not.
+    await fails('unknownAsk', () => sessions.sessionPauseConfirm(other, true, { askId }))
+    assert.equal(sessions.sessionGetPauseState(id).id, askId)
+    await sessions.sessionPauseConfirm(id, false, { askId })
+    const { answer } = await fails('alreadyAnswered', () => sessions.sessionPauseConfirm(id, true, { askId }))
+    assert.deepEqual(answer.by, { type: 'client', name: 'node', pid: process.pid })
+    const next = (await seen.event('askRaised', 1)).body.ask.id
+    await sessions.sessionInterrupt(id)
+    assert.equal((await fails('askClosed', () => sessions.sessionPauseConfirm(id, true, { askId: next }))).answer.cause, 'interrupted')
+    await sessions.sessionPrompt(id, 'ask: What?')
+    await seen.event('askRaised', 2)
+    await fails('incompleteAnswer', () => sessions.sessionAnswerQuestion(id, []))
+    await sessions.sessionInterrupt(id)
+  })
+
+  test('m_f1_what_can_not_be_meant_is_refused_by_a_promise', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const wrong = {
+      'a word': () => sessions.sessionOpen({ policy: 'whatever' }),
+      'an option': () => sessions.sessionOpen({ polcy: 'readonly' }),
+      'a rule of another kind': () => sessions.sessionOpen({ rules: { alow: [] } }),
+      'a fraction': () => sessions.sessionOpen({ maxSteps: 1.5 }),
+      'less than nothing': () => sessions.sessionAttach(id, () => {}, { after: -1 }),
+      'a limit': () => sessions.sessionAttach(id, () => {}, { limit: -1 }),
+      'no callback': () => sessions.sessionAttach(id),
+      'no callback for the end': () => sessions.sessionAttach(id, () => {}, { onEnd: 'later' }),
+      'no id': () => sessions.sessionPrompt(undefined, 'say hello'),
+      'no words': () => sessions.sessionPrompt(id, 5),
+      'no approval': () => sessions.sessionPauseConfirm(id, 'yes'),
+      'an ask': () => sessions.sessionPauseConfirm(id, true, { askId: 'none' }),
+      'another name for an ask': () => sessions.sessionPauseConfirm(id, true, { askID: `${id}.1` }),
+      'answers': () => sessions.sessionAnswerQuestion(id, [{ id: 1 }]),
+      'a run': () => sessions.sessionRun(id, { task: 1 }),
+      'a run of nothing': () => sessions.sessionRun(id),
+      'a turn': () => sessions.sessionInterrupt(id, { turn: -1 }),
+      'what is shown': () => sessions.sessionToggleHold(id, 'maybe'),
+      'a loop': () => sessions.sessionEvents(id, { after: 'now' }).next(),
+    }
+    for (const [what, refuse] of Object.entries(wrong)) {
+      const refused = refuse()
+      assert.ok(refused instanceof Promise, what)
+      await fails('invalidArgument', refused)
+    }
+    assert.match((await failure(sessions.sessionOpen({ polcy: 'readonly' }))).message, /polcy.*policy/)
+    await fails('invalidArgument', () => sessions.sessionGetStatus(5))
+    assert.equal(sessions.sessionSnapshot(id).hold.state, 'off', 'nothing has changed')
+  })
+
+  test('m_b4_a_session_has_room_for_so_many_clients', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const attachAll = async () => {
+      for (;;) await sessions.sessionAttach(id, () => {}, { limit: 0 })
+    }
+    const { message } = await fails(remote ? 'tooManyConnections' : 'tooManyClients', attachAll)
+    assert.match(message, /256/)
+    await sessions.sessionDetach(id)
+    await sessions.sessionAttach(id, () => {}, { limit: 0 })
+    await sessions.sessionClose(id)
+  })
+})
+
+test('m_f1_a_configuration_that_is_wrong_or_too_late', async () => {
+  await fails('alreadyStarted', () => holdpoint.start({}))
+  await fails('config', () => holdpoint.start({ config: 'modle = 1' }))
+  const { stdout } = await script(`
+    import { start } from './index.mjs'
+    try { start({ config: '[web]\\nallow = ["no host"]' }) } catch ({ code }) { console.log(code) }
+    start({ config: '' })
+  `)
+  assert.equal(stdout, 'config\n', 'what was refused was no start')
+  await fails('config', connect({ socket: '/none', config: 'modle = 1' }))
+  await fails('invalidArgument', connect({ statedir: '/none' }))
+})
+
+test('m_f1_a_daemon_that_is_not_there_or_is_another', async () => {
+  const { hint } = await fails('unreachable', connect({ stateDir: await folder() }))
+  assert.match(hint, /holdpoint daemon/)
+  // What another version says of itself.
+  const socket = path.join(await folder(), 'sock')
+  const another = createServer((_, answer) => answer.end(JSON.stringify({ api: 99, version: '9.9.9', pid: 4711 })))
+  await new Promise((listening) => another.listen(socket, listening))
+  after(() => another.close())
+  const error = await fails('otherVersion', connect({ socket }))
+  assert.match(error.message, /9\.9\.9.*|4711/)
+  assert.match(error.hint, /restart/)
+})
+
+test('m_f1_a_daemon_that_dies_at_work', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  const { sessions, pid } = await startDaemon()()
+  const id = await open(sessions, { policy: 'all' })
+  const seen = await record(sessions, id)
+  // It takes its grace to end, and the daemon is killed meanwhile.
+  await sessions.sessionPrompt(id, `shell: trap "" TERM; echo up; while :; do sleep 1; done`)
+  await seen.event('output')
+  const closing = failure(sessions.sessionClose(id))
+  while (sessions.sessionGetStatus(id) !== 'interrupted') await new Promise((resolve) => setImmediate(resolve))
+  process.kill(pid, 'SIGKILL')
+  await fails('disconnected', () => closing.then((error) => Promise.reject(error)))
+  assert.equal((await seen.end()).reason, 'disconnected')
+  await fails('unreachable', () => sessions.sessionList())
+})
+
+test('m_b8_what_can_not_be_saved_says_so', async () => {
+  const stateDir = await folder()
+  const { stdout } = await script(`
+    import { start, sessionOpen, sessionPrompt, sessionSettled, sessionClose } from './index.mjs'
+    import { renameSync } from 'node:fs'
+    const code = (promise) => promise.then(() => 'done', ({ code }) => code)
+    start({ stateDir: ${JSON.stringify(stateDir)} })
+    const id = await sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
+    const [there, away] = ['sessions.db', 'away.db'].map((name) => ${JSON.stringify(stateDir)} + '/data/' + name)
+    renameSync(there, away)
+    console.log((await sessionPrompt(id, 'say kept')).saved)
+    console.log(await code(sessionClose(id)))
+    console.log(await code(sessionOpen({ cwd: '/tmp', model: 'rehearsal' })))
+    renameSync(away, there)
+  `)
+  assert.deepEqual(stdout.trim().split('\n'), ['false', 'notSaving', 'store'])
+  thrown.add('notSaving').add('store')
+})
+
+test('m_b8_an_actor_that_fails_at_work', async () => {
+  const { Panics } = require('../native.js')
+  const id = await open(holdpoint, { policy: 'all' })
+  const seen = await record(holdpoint, id)
+  await holdpoint.sessionPrompt(id, `shell: trap "" TERM; echo up; while :; do sleep 1; done`)
+  await seen.event('output')
+  const interrupting = failure(holdpoint.sessionInterrupt(id))
+  while (holdpoint.sessionGetStatus(id) !== 'interrupted') await new Promise((resolve) => setImmediate(resolve))
+  await new Panics().session(id)
+  await fails('gone', () => interrupting.then((error) => Promise.reject(error)))
+  // It is rebuilt, and whoever is attached goes on with it.
+  await holdpoint.sessionPrompt(id, 'say again')
+  await seen.event('turnFinished', 1)
+  await holdpoint.sessionClose(id)
+})
+
+test('m_f1_faults_of_ours', async () => {
+  const { promised, thrown: throwing } = require('../refusals.js')
+  const { Panics } = require('../native.js')
+  const panics = new Panics()
+  await fails('panicked', () => panics.atOnce())
+  await fails('failed', promised(() => panics.unguarded())())
+  await fails('failed', () => throwing(() => panics.unguarded())())
+})
+
+test('m_f4_a_machine_that_has_no_addon', async () => {
+  const { stdout } = await script(`
+    import { createRequire } from 'node:module'
+    Object.defineProperty(process, 'arch', { value: 'abacus' })
+    try { createRequire(import.meta.url)('./index.js') } catch ({ code, hint }) { console.log(code, hint) }
+  `)
+  assert.match(stdout, /^noAddon .*@holdpoint\/\w+-abacus/)
+  thrown.add('noAddon')
+})
+
+test('m_f1_every_code_that_is_named_is_thrown', () => {
+  const [, union] = declarations.match(/export type ErrorCode =([^]*?)\(string & \{\}\)/)
+  const named = [...union.matchAll(/'(\w+)'/g)].map(([, code]) => code)
+  assert.ok(named.length > 30)
+  // Those of streams and of other processes are thrown in the tests of these.
+  const elsewhere = ['start', 'stopped', 'ended']
+  const left = named.filter((code) => !thrown.has(code) && !elsewhere.includes(code))
+  assert.deepEqual(left, program ? [] : ['tooManyConnections', 'disconnected'])
+})

@@ -1,0 +1,81 @@
+// Sessions of this process that outlive it: saved in a folder, and opened again from there.
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { chmod, mkdir } from 'node:fs/promises'
+import path from 'node:path'
+import { test } from 'node:test'
+
+import { folder, program, run, script } from './support.mjs'
+
+/** A script that begins with sessions that are saved there. */
+const using = (stateDir, text) => `
+  import * as holdpoint from './index.mjs'
+  const { sessionOpen, sessionFind, sessionList, sessionInbox, sessionAttach, sessionPrompt, sessionSettled } = holdpoint
+  const code = (work) => { try { return work() ?? 'done' } catch ({ code, hint }) { return \`\${code}: \${hint}\` } }
+  console.log(code(() => holdpoint.start({ stateDir: ${JSON.stringify(stateDir)} })))
+  ${text}`
+
+test('m_b7_a_saved_session_is_found_by_the_next_process', async () => {
+  const [stateDir, cwd] = [await folder(), await folder()]
+  await script(using(stateDir, `
+    const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, name: 'kept', model: 'rehearsal' })
+    console.log((await sessionPrompt(id, 'say one')).saved)
+    await sessionSettled(id)
+    process.kill(process.pid, 'SIGKILL')`)).catch(({ signal }) => assert.equal(signal, 'SIGKILL'))
+  const { stdout } = await script(using(stateDir, `
+    const [{ name, live, lastTurn }] = await sessionList()
+    console.log(name, live, lastTurn.outcome)
+    const id = await sessionFind('kept')
+    const said = []
+    await sessionAttach(id, ({ body }) => body.type === 'assistantMessage' && said.push(body.blocks[0].text))
+    await sessionPrompt(id, 'say two')
+    console.log((await sessionSettled(id)).lastTurn.turn, said.join(' '))`))
+  assert.equal(stdout, 'done\nkept false done\n2 one two\n')
+})
+
+test('m_a11_a_confirm_stands_again_and_its_turn_goes_on', async () => {
+  const [stateDir, cwd] = [await folder(), await folder()]
+  await script(using(stateDir, `
+    const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, model: 'rehearsal' })
+    await sessionAttach(id, ({ body }) => body.type === 'askRaised' && process.kill(process.pid, 'SIGKILL'))
+    await sessionPrompt(id, 'shell: sleep 0.2; echo late > made')`)).catch(({ signal }) => assert.equal(signal, 'SIGKILL'))
+  // Node stays for the turn, though it was begun by another process and nobody is attached.
+  const { stdout } = await script(using(stateDir, `
+    const [{ session, ask }] = await sessionInbox()
+    await holdpoint.sessionPauseConfirm(session, true, { askId: ask.id })
+    console.log(holdpoint.sessionGetStatus(session))`))
+  assert.equal(stdout, 'done\nrunning\n')
+  assert.ok(existsSync(path.join(cwd, 'made')))
+})
+
+test('m_e2_one_process_at_a_time_has_saved_sessions', async () => {
+  const stateDir = await folder()
+  const { stdout } = await script(using(stateDir, `
+    import { execFileSync } from 'node:child_process'
+    const another = "import { start } from './index.mjs'; try { start({ stateDir: process.argv[1] }) } catch ({ code, message, hint }) { console.log(code, message, hint) }"
+    process.stdout.write(execFileSync(process.execPath, ['--input-type=module', '-e', another, ${JSON.stringify(stateDir)}]))
+    console.log(process.pid)`))
+  const [, refused, pid] = stdout.trim().split('\n')
+  assert.match(refused, new RegExp(`^start another process has the sessions in .*/data \\(pid ${pid}\\) .*stateDir`))
+  assert.equal((await script(using(stateDir, ''))).stdout, 'done\n', 'when that is over, it is another one')
+})
+
+test('m_e2_the_daemon_and_a_process_have_the_same_sessions_one_after_the_other', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  const [stateDir, cwd] = [await folder(), await folder()]
+  const holdpoint = (...args) => run(program, ['--state-dir', stateDir, ...args])
+  await script(using(stateDir, `await sessionOpen({ cwd: ${JSON.stringify(cwd)}, name: 'shared', model: 'rehearsal' })`))
+  const { stdout } = await holdpoint('list')
+  assert.match(stdout, /shared/)
+  const refused = await script(using(stateDir, ''))
+  assert.match(refused.stdout, /^start: connect\(\{ stateDir \}\)/)
+  await holdpoint('daemon', 'stop')
+})
+
+test('t_h4_saved_sessions_that_others_get_at_are_refused', async () => {
+  const stateDir = await folder()
+  await mkdir(path.join(stateDir, 'data'))
+  await chmod(path.join(stateDir, 'data'), 0o777)
+  assert.match((await script(using(stateDir, ''))).stdout, /^store: they are left as they are/)
+  await chmod(path.join(stateDir, 'data'), 0o700)
+  assert.equal((await script(using(stateDir, ''))).stdout, 'done\n')
+})
