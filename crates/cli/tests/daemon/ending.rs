@@ -115,7 +115,9 @@ fn t_n7_a_hang_up_means_nothing_to_it() {
     let pid = house.start();
     house.signal(Signal::HUP);
     house.signal(Signal::HUP);
+    let by = Instant::now() + PATIENCE;
     while !house.log().contains("hang-up") {
+        assert!(house.holder().is_some() && Instant::now() < by, "{}", house.log());
         std::thread::yield_now();
     }
     assert_eq!(house.pid(), pid);
