@@ -91,7 +91,8 @@ export type AsksMode = 'wait' | 'deny' | 'approve'
 /**
  * Why an ask closed without an answer.
  */
-export type AskCloseCause = 'interrupted' | 'sessionClosed' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
+export type AskCloseCause =
+  'interrupted' | 'sessionClosed' | 'callEnded' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
 /**
  * News of all sessions: a stream's frame, by its SSE `event` field.
  */

@@ -126,7 +126,9 @@ pub enum AskCloseCause {
     Interrupted,
     /// The session was closed.
     SessionClosed,
-    /// The turn or the call ended without waiting for it.
+    /// The call ended without waiting for it: what it was about is gone.
+    CallEnded,
+    /// The turn ended without waiting for it.
     TurnEnded,
     /// The runtime was stopped.
     Shutdown,
@@ -141,6 +143,7 @@ impl fmt::Display for AskCloseCause {
         f.write_str(match self {
             Self::Interrupted => "the turn was interrupted",
             Self::SessionClosed => "the session was closed",
+            Self::CallEnded => "its call ended",
             Self::TurnEnded => "its turn ended",
             Self::Shutdown => "the runtime was stopped",
             Self::Restart => "the runtime was restarted",

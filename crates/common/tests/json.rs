@@ -168,6 +168,7 @@ fn facts() -> Vec<Fact> {
             by: AnsweredBy::Setting { asks: AsksMode::Approve },
         },
         Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::Interrupted },
+        Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::CallEnded },
         Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::Shutdown },
         Fact::HoldChanged { hold: Hold::Off },
         Fact::HoldChanged { hold: Hold::Requested { by: who(), since: NOW } },

@@ -167,6 +167,7 @@ impl SessionActor {
             self.state.apply(&event);
             match event.fact() {
                 Some(Fact::AssistantMessage(_)) => self.end_draft(ctx),
+                Some(Fact::AskClosed { ask, .. }) => self.asks.close(ask),
                 Some(Fact::TurnFinished { outcome, receipt, .. }) => {
                     self.end_draft(ctx);
                     self.end_runner(ctx);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
 use holdpoint_common::limits::OUTPUT_DELTA;
-use holdpoint_common::{CallId, Delta, Kept};
+use holdpoint_common::{AskRequest, CallId, Delta, Kept};
 use holdpoint_tools::{Sink, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,7 +33,10 @@ pub(crate) enum Passage {
     /// Begin the step. With the conversation as it stands.
     Step(Conversation),
     /// Begin the call.
-    Call,
+    Call {
+        /// What the user was shown of it and has approved, if they were asked.
+        approved: Option<AskRequest>,
+    },
     /// The user said no to the call; the reason is for the model.
     Denied(String),
     /// The turn has taken what it may, and ends; what that is.

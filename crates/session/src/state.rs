@@ -256,6 +256,15 @@ impl State {
         &self.asks
     }
 
+    /// What the user was shown of a call that has not begun, and has approved.
+    #[must_use]
+    pub fn approved(&self, call: CallId) -> Option<&AskRequest> {
+        match self.turn()?.call(call)? {
+            (_, CallStage::Approved { shown }) => Some(shown),
+            _ => None,
+        }
+    }
+
     /// Whether the session is held.
     #[must_use]
     pub fn hold(&self) -> &Hold {

@@ -193,7 +193,7 @@ impl Runner {
             let history = match self.gate(Gate::Step).await {
                 Passage::Step(history) => history,
                 Passage::Limit(reason) => return End { error: Some(reason), ..End::of(Outcome::Limit) },
-                Passage::Call | Passage::Denied(_) | Passage::Cut => return End::of(Outcome::Interrupted),
+                Passage::Call { .. } | Passage::Denied(_) | Passage::Cut => return End::of(Outcome::Interrupted),
             };
             step += 1;
             let span = tracing::info_span!("step", step);

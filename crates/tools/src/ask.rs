@@ -3,9 +3,11 @@
 //!
 //! The one place of the workspace where a thread blocks on a channel.
 
+use std::convert::Infallible;
+
 use actix::WeakRecipient;
 use actix::prelude::Message;
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 use holdpoint_common::{
     AskRequest, CallId, JobEnd, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TaskError, TaskRequest,
     Tasks, TurnId,
@@ -86,6 +88,26 @@ pub enum AskReply {
 /// The tasks and notes as they are now, or why nothing was done.
 pub type TasksReply = Result<Tasks, TaskError>;
 
+/// What a pause is about, where that can end by itself: an open page, say. For
+/// [`ToolContext::pause_about`](crate::ToolContext::pause_about).
+#[derive(Debug, Clone)]
+pub struct Subject(Receiver<Infallible>);
+
+/// Keeps a [`Subject`]: whoever has it drops it when the subject is gone.
+#[derive(Debug)]
+pub struct SubjectKept {
+    _lives: Sender<Infallible>,
+}
+
+impl Subject {
+    /// One that is there until what keeps it is dropped.
+    #[must_use]
+    pub fn new() -> (SubjectKept, Self) {
+        let (lives, gone) = bounded(0);
+        (SubjectKept { _lives: lives }, Self(gone))
+    }
+}
+
 /// The way from one tool call to its session's actor.
 ///
 /// Weak: a tool that waits never keeps a dead session alive.
@@ -120,9 +142,17 @@ impl Asker {
     }
 
     pub(crate) fn pause(&self, request: PauseRequest, after: u64) -> PauseResponse {
-        match self.ask(AskRequest::Pause(request), after) {
-            AskReply::Pause(response) => response,
-            AskReply::Question(_) | AskReply::Interrupted => PauseResponse::Interrupted,
+        pause_response(self.ask(AskRequest::Pause(request), after))
+    }
+
+    /// `None`: what it is about was gone first. The session closes the ask with its call.
+    pub(crate) fn pause_about(&self, subject: &Subject, request: PauseRequest, after: u64) -> Option<PauseResponse> {
+        let Some(answer) = self.send(|answering| self.asking(AskRequest::Pause(request), after, answering)) else {
+            return Some(PauseResponse::Interrupted);
+        };
+        select_biased! {
+            recv(answer) -> reply => Some(pause_response(reply.unwrap_or(AskReply::Interrupted))),
+            recv(subject.0) -> _ => None,
         }
     }
 
@@ -134,9 +164,11 @@ impl Asker {
     }
 
     fn ask(&self, request: AskRequest, after: u64) -> AskReply {
-        let (turn, call) = (self.turn, self.call);
-        self.wait(|answering| ToolRequest::Ask { turn, call, request, after, answering })
-            .unwrap_or(AskReply::Interrupted)
+        self.wait(|answering| self.asking(request, after, answering)).unwrap_or(AskReply::Interrupted)
+    }
+
+    fn asking(&self, request: AskRequest, after: u64, answering: Answering) -> ToolRequest {
+        ToolRequest::Ask { turn: self.turn, call: self.call, request, after, answering }
     }
 
     /// `None`: the turn was cut, or the session closed.
@@ -147,12 +179,23 @@ impl Asker {
 
     /// Sends a request and waits for its answer; `None` if it gets none.
     fn wait<Reply>(&self, request: impl FnOnce(Answering<Reply>) -> ToolRequest) -> Option<Reply> {
-        let (answering, answer): (_, Receiver<Reply>) = bounded(1);
+        self.send(request)?.recv().ok()
+    }
+
+    /// Sends a request, and says where its answer comes; `None` if the session is gone.
+    fn send<Reply>(&self, request: impl FnOnce(Answering<Reply>) -> ToolRequest) -> Option<Receiver<Reply>> {
+        let (answering, answer) = bounded(1);
+        // Dropped before anybody waits: a strong recipient would keep a dead session's actor alive.
         let session = self.session.upgrade()?;
-        // Bounded by construction: a call has one thread, and that thread waits here.
+        // Bounded by construction: a call has one thread, and that thread waits for the answer.
         session.do_send(request(Answering(answering)));
-        // Before waiting: a strong recipient here would keep a dead session's actor alive.
-        drop(session);
-        answer.recv().ok()
+        Some(answer)
+    }
+}
+
+fn pause_response(reply: AskReply) -> PauseResponse {
+    match reply {
+        AskReply::Pause(response) => response,
+        AskReply::Question(_) | AskReply::Interrupted => PauseResponse::Interrupted,
     }
 }

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TaskError, TaskRequest, Tasks,
+    AskRequest, PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse, TaskError, TaskRequest,
+    Tasks,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::Asker;
+use crate::ask::{Asker, Subject};
 use crate::background::Background;
 use crate::process::Processes;
 use crate::workspace::Workspace;
@@ -44,6 +45,7 @@ pub struct ToolContext {
     pub(crate) processes: Processes,
     pub(crate) background: Background,
     pub(crate) cancel: CancellationToken,
+    pub(crate) approved: Option<AskRequest>,
 }
 
 impl ToolContext {
@@ -57,7 +59,14 @@ impl ToolContext {
         background: Background,
         cancel: CancellationToken,
     ) -> Self {
-        Self { tool_name: tool_name.into(), workspace, asker, sink, processes, background, cancel }
+        let tool_name = tool_name.into();
+        Self { tool_name, workspace, asker, sink, processes, background, cancel, approved: None }
+    }
+
+    /// The same for a call that the user has approved before it began, by this Confirm of the policy's.
+    #[must_use]
+    pub fn with_approved(self, approved: Option<AskRequest>) -> Self {
+        Self { approved, ..self }
     }
 
     /// Where the session works, and what holds there.
@@ -102,6 +111,17 @@ impl ToolContext {
         &self.cancel
     }
 
+    /// Whether the user was shown these very words before the call began, and has approved it: what they say need not
+    /// be asked again.
+    #[must_use]
+    pub fn is_approved(&self, words: &str) -> bool {
+        let details = match &self.approved {
+            Some(AskRequest::Pause(pause)) => pause.details.as_deref(),
+            Some(AskRequest::Question(_)) | None => None,
+        };
+        details.is_some_and(|details| details.contains(words))
+    }
+
     /// Stops until the user goes on, or approves or denies, however long that takes.
     ///
     /// `details` that come from a model or a file go through [`shown`](crate::shown) first, so that what is approved
@@ -109,9 +129,23 @@ impl ToolContext {
     ///
     /// On [`PauseResponse::Interrupted`] the tool ends at once.
     pub fn pause(&self, kind: PauseKind, message: impl Into<String>, details: Option<String>) -> PauseResponse {
-        let tool_name = self.tool_name.clone();
-        let request = PauseRequest { kind, tool_name, message: message.into(), details };
-        self.asker.pause(request, self.sink.pieces())
+        self.asker.pause(self.pause_request(kind, message.into(), details), self.sink.pieces())
+    }
+
+    /// The same about something that may end before the user has answered. `None` if it has: then the tool ends with an
+    /// error that says so, which closes the ask.
+    pub fn pause_about(
+        &self,
+        subject: &Subject,
+        kind: PauseKind,
+        message: impl Into<String>,
+        details: Option<String>,
+    ) -> Option<PauseResponse> {
+        self.asker.pause_about(subject, self.pause_request(kind, message.into(), details), self.sink.pieces())
+    }
+
+    fn pause_request(&self, kind: PauseKind, message: String, details: Option<String>) -> PauseRequest {
+        PauseRequest { kind, tool_name: self.tool_name.clone(), message, details }
     }
 
     /// Changes the session's tasks and notes, or looks at them. What was changed is saved by then.

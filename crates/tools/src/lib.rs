@@ -97,7 +97,7 @@ pub use workspace::Workspace;
 pub use policy::{Judgement, Part, Policy, PolicyError};
 
 // Asking.
-pub use ask::{Answering, AskReply, Asker, TasksReply, ToolRequest};
+pub use ask::{Answering, AskReply, Asker, Subject, SubjectKept, TasksReply, ToolRequest};
 
 // Processes.
 pub use background::{Background, JobOutput, JobState, MAX_JOBS};

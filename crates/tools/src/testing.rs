@@ -57,6 +57,7 @@ pub struct Bench {
     supervisor: Supervisor,
     grace: Duration,
     answers: Vec<AskReply>,
+    approved: Option<AskRequest>,
     background: Background,
     /// The next call's number.
     calls: AtomicU64,
@@ -118,6 +119,7 @@ impl Bench {
             supervisor: Supervisor::ThisProgram,
             grace: Duration::from_millis(500),
             answers: Vec::new(),
+            approved: None,
             background: Background::new(Arc::new(())),
             calls: AtomicU64::new(1),
         }
@@ -127,6 +129,13 @@ impl Bench {
     #[must_use]
     pub fn answer(mut self, reply: AskReply) -> Self {
         self.answers.push(reply);
+        self
+    }
+
+    /// Has calls run as if the user had approved this before they began.
+    #[must_use]
+    pub fn approved(mut self, confirm: AskRequest) -> Self {
+        self.approved = Some(confirm);
         self
     }
 
@@ -209,7 +218,8 @@ impl Bench {
             processes.clone(),
             self.background.clone(),
             cancel.clone(),
-        );
+        )
+        .with_approved(self.approved.clone());
         let thread = thread::spawn(move || tool.call(input, &context));
         Calling { thread, session, record, processes, cancel }
     }

@@ -6,6 +6,7 @@ mod error;
 mod find;
 pub mod guard;
 mod page;
+mod private;
 mod profile;
 mod read;
 mod running;

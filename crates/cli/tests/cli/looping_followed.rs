@@ -184,6 +184,41 @@ fn m_b10_an_interrupt_ends_the_run_and_is_130() {
     assert_eq!(wait(&mut child, PATIENCE).code(), Some(130));
 }
 
+/// All that is in the log is there, from the first fact to the last, and nothing else.
+#[test]
+fn m_d5_as_json_every_event_of_a_run_is_a_line() {
+    let world = World::new();
+    std::fs::write(world.work("tasks.md"), "- one\n- two\n").unwrap();
+    let goal = plays("call tasks {\"action\": \"start\"}\ncall tasks {\"action\": \"finish\"}\nsay Well.");
+    let ran = world.run(&["loop", "--json", "--goal", &goal, "--tasks", "tasks.md"]).code(0);
+    let events = ran.events();
+    assert!(events.is_sorted_by(|one, next| one.seq < next.seq), "in order, each once");
+    assert!(events.iter().any(|event| event.delta().is_some()), "text comes as it is said");
+    let session = ran.err.lines().next().unwrap().rsplit_once('(').unwrap().1.trim_end_matches(')');
+    let logged = world.run(&["logs", "--json", session]).code(0).events();
+    let facts = |events: &[Event]| events.iter().filter(|event| event.fact().is_some()).cloned().collect::<Vec<_>>();
+    assert_eq!(facts(&events), facts(&logged));
+    let facts: Vec<_> = events.iter().filter_map(Event::fact).collect();
+    assert!(matches!(facts[0], Fact::SessionOpened { .. }) && matches!(facts.last(), Some(Fact::SessionClosed { .. })));
+    assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::IterationStarted { .. })).count(), 2);
+}
+
+/// Who reads lines answers by other means: no key does, and nothing is shown between them.
+#[test]
+fn m_d5_as_json_asks_are_lines_too_also_on_a_terminal() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["loop", "--json", "--goal", &plays("shell: touch made")]);
+    terminal.wait_for("\"askRaised\"");
+    terminal.press("y");
+    let inbox: Inbox = serde_json::from_str(&world.run(&["inbox", "--json"]).code(0).out).unwrap();
+    world.run(&["deny", &inbox.asks[0].ask.id.to_string()]).code(0);
+    terminal.end(0);
+    assert!(!terminal.text().contains("[Y]") && !terminal.text().contains("Iteration #"), "{}", terminal.text());
+    assert!(!world.work("made").exists());
+    let both = world.run(&["loop", "--json", "--detach", "--goal", "x"]).code(2);
+    assert!(both.err.contains("--detach"), "{}", both.err);
+}
+
 #[test]
 fn m_d5_on_a_terminal_a_hold_is_told_and_stays_in_sight() {
     let world = World::new();

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Answer, Event, Fact};
+use holdpoint_common::{Answer, AskCloseCause, AskRequest, Event, Fact, Outcome, PolicyMode};
 use holdpoint_session::{AttachFrom, Attachment, SessionHandle};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::house::House;
 
@@ -83,6 +83,49 @@ async fn m_a9_a_page_is_paused_in_the_daemon_and_its_debugging_port_is_shown() {
         assert!(Instant::now() < by, "the browser ends with its session");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Nobody can answer for a browser that is gone: the ask closes, everybody is told, and so is the model.
+#[tokio::test]
+async fn m_a9_a_browser_that_dies_in_a_pause_closes_the_ask() {
+    let house = house();
+    let (session, mut events) = paused(&house).await;
+    let browser = house.status()["browsers"][0]["pid"].as_i64().unwrap();
+    kill_process(Pid::from_raw(browser.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+    let closed = until(&mut events, |fact| matches!(fact, Fact::AskClosed { .. })).await;
+    let Some(Fact::AskClosed { ask, cause }) = closed.fact() else { panic!("{closed:?}") };
+    assert_eq!(*cause, AskCloseCause::CallEnded);
+    let finished = until(&mut events, |fact| matches!(fact, Fact::ToolFinished { .. })).await;
+    assert!(format!("{finished:?}").contains("the browser has ended"), "{finished:?}");
+    let late = session.answer(ask, Answer::Resume).await.unwrap_err();
+    assert!(late.to_string().contains("is closed: its call ended"), "{late}");
+    let over = until(&mut events, |fact| matches!(fact, Fact::TurnFinished { .. })).await;
+    assert!(
+        matches!(over.fact(), Some(Fact::TurnFinished { outcome: Outcome::Done, .. })),
+        "the turn goes on: {over:?}"
+    );
+    session.close().await.unwrap();
+}
+
+/// The policy asks about the page, and says in the same breath that it is private: one yes is for both.
+#[tokio::test]
+async fn m_e7_web_a_private_page_is_confirmed_once() {
+    let house = House::new();
+    house.start();
+    let open = house.session().policy(PolicyMode::Ask);
+    let session = house.sessions().open(open).await.unwrap();
+    let mut events = session.attach(AttachFrom::start()).await.unwrap();
+    let url = server();
+    session.prompt(format!("call web {{\"action\": \"open_page\", \"url\": \"{url}\"}}")).await.unwrap();
+    let raised = until(&mut events, |fact| matches!(fact, Fact::AskRaised { .. })).await;
+    let Some(Fact::AskRaised { ask }) = raised.fact() else { panic!("{raised:?}") };
+    let AskRequest::Pause(pause) = &ask.request else { panic!("{ask:?}") };
+    let details = pause.details.as_deref().unwrap();
+    assert!(details.starts_with(&url) && details.contains("127.0.0.1 is on this machine"), "{details}");
+    events.answer(Answer::Approve { always: false }).await.unwrap();
+    let next = until(&mut events, |fact| matches!(fact, Fact::AskRaised { .. } | Fact::ToolFinished { .. })).await;
+    assert!(format!("{next:?}").contains("its text"), "it is not asked again: {next:?}");
+    session.close().await.unwrap();
 }
 
 #[tokio::test]

@@ -50,6 +50,13 @@ pub(super) struct ToolAsks {
     early: Vec<ToolRequest>,
 }
 
+impl ToolAsks {
+    /// An ask is over without an answer: if its tool waits still, it wakes as interrupted.
+    pub(super) fn close(&mut self, ask: &AskId) {
+        self.answering.remove(ask);
+    }
+}
+
 impl Handler<ToolRequest> for SessionActor {
     type Result = ();
 

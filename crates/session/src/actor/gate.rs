@@ -60,7 +60,7 @@ impl SessionActor {
                 key,
                 match waiting.gate {
                     Gate::Step => Passage::Step(self.state.history()),
-                    Gate::Tool { .. } => Passage::Call,
+                    Gate::Tool { call, .. } => Passage::Call { approved: self.state.approved(call).cloned() },
                 },
             )),
             GateReply::Denied { reason } => Some(Action::Pass(key, Passage::Denied(reason))),

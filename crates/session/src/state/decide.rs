@@ -109,7 +109,7 @@ impl Draft<'_> {
                     return Reply::Stale;
                 }
                 for ask in self.state.asks.iter().filter(|ask| ask.call == result.call) {
-                    let cause = AskCloseCause::TurnEnded;
+                    let cause = AskCloseCause::CallEnded;
                     self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause });
                 }
                 self.facts.push(Fact::ToolFinished(result));

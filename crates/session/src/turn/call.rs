@@ -4,7 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use holdpoint_common::limits::LEAVE_AFTER;
-use holdpoint_common::{CallId, EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict};
+use holdpoint_common::{
+    AskRequest, CallId, EndedProcesses, Kept, StopHow, StoppedTool, ToolCall, ToolResult, ToolStatus, Verdict,
+};
 use holdpoint_tools::{Asker, Intent, Judgement, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome};
 use tokio::sync::oneshot;
 
@@ -61,7 +63,7 @@ impl Runner {
             }
         };
         match self.gate_in(order, Gate::Tool { call: call.id, clearance }).await {
-            Passage::Call => self.run_tool(call, tool).await,
+            Passage::Call { approved } => self.run_tool(call, tool, approved).await,
             Passage::Denied(why) => CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) },
             Passage::Step(_) | Passage::Limit(_) | Passage::Cut => {
                 let why = "not run: the turn was interrupted".to_owned();
@@ -92,7 +94,7 @@ impl Runner {
         }
     }
 
-    async fn run_tool(&self, call: ToolCall, mut tool: Box<dyn Tool>) -> CallEnd {
+    async fn run_tool(&self, call: ToolCall, mut tool: Box<dyn Tool>, approved: Option<AskRequest>) -> CallEnd {
         let limits = &self.outfit.limits;
         let processes = Processes::new(self.outfit.supervisor.clone(), limits.grace());
         let sink = Arc::new(LaneSink::new(call.id, self.lane.clone()));
@@ -104,7 +106,8 @@ impl Runner {
             processes.clone(),
             self.background.clone(),
             self.cancel.child_token(),
-        );
+        )
+        .with_approved(approved);
         let (back, mut returned) = oneshot::channel();
         let (input, alive) = (call.input.clone(), self.alive.clone());
         let span = tracing::Span::current();

@@ -560,7 +560,7 @@ impl Model {
                 self.calls.retain(|(call, _)| *call != result.call.0);
                 let (over, open) = self.asks.drain(..).partition(|ask| ask.call == result.call.0);
                 self.asks = over;
-                self.over_all("refused: ask closed, its turn ended");
+                self.over_all("refused: ask closed, its call ended");
                 self.asks = open;
             }
             Report::Finished { outcome, .. } => {

@@ -470,7 +470,8 @@ impl Watch for Receipts {
         for (_, fact) in seen.facts() {
             match fact {
                 Fact::TurnCut { cause } => drop(self.cut.get_or_insert_with(|| cause.clone())),
-                Fact::AskClosed { ask, cause } if *cause != AskCloseCause::TurnEnded => self.asks.push(ask.clone()),
+                Fact::AskClosed { cause: AskCloseCause::CallEnded | AskCloseCause::TurnEnded, .. } => {}
+                Fact::AskClosed { ask, .. } => self.asks.push(ask.clone()),
                 Fact::PromptReturned { prompt, .. } => self.prompts.push(*prompt),
                 Fact::TurnFinished { outcome, cause, receipt, .. } => {
                     let (cut, asks, prompts) =

@@ -19,6 +19,7 @@ pub(super) use place::find_program;
 use super::error::WebError;
 use super::guard::Guard;
 use super::running::Roll;
+use crate::ask::Subject;
 use crate::background::Background;
 use crate::process::Processes;
 
@@ -38,6 +39,8 @@ pub(super) struct Plan {
     pub(super) folders: PathBuf,
     /// After how long without use it is ended.
     pub(super) idle: Duration,
+    /// How long a page may take to load.
+    pub(super) load: Duration,
     /// Its processes: none has been started.
     pub(super) processes: Processes,
     /// Held until nothing of it is left.
@@ -53,6 +56,8 @@ pub(super) struct Browser {
     processes: Processes,
     /// It is of no use any more.
     ended: CancellationToken,
+    /// What is asked before there is a page is about it.
+    subject: Subject,
     state: watch::Receiver<State>,
     uses: watch::Sender<usize>,
 }
@@ -92,9 +97,10 @@ impl Browser {
         let (tell_state, state) = watch::channel(State::Starting);
         let (uses, used) = watch::channel(0);
         let ended = CancellationToken::new();
-        let browser =
-            Self { visible: plan.visible, processes: plan.processes.clone(), ended: ended.clone(), state, uses };
-        let life = launch::Life { plan, ended, used, state: tell_state };
+        let (kept, subject) = Subject::new();
+        let (visible, processes) = (plan.visible, plan.processes.clone());
+        let browser = Self { visible, processes, ended: ended.clone(), subject, state, uses };
+        let life = launch::Life { plan, ended, kept, used, state: tell_state };
         let thread = thread::Builder::new().name("browser".to_owned()).spawn(move || life.run());
         thread.map_err(|error| WebError::failed(format!("no thread for the browser: {error}")))?;
         Ok(Arc::new(browser))
@@ -128,6 +134,11 @@ impl Lease {
     /// Cancelled once the browser is of no use any more.
     pub(super) fn ended(&self) -> &CancellationToken {
         &self.0.ended
+    }
+
+    /// What an ask is about that has no page yet.
+    pub(super) fn subject(&self) -> &Subject {
+        &self.0.subject
     }
 
     /// Waits until it answers.

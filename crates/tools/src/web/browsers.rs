@@ -86,6 +86,16 @@ impl SessionBrowser {
         &self.shared.settings
     }
 
+    /// How long a page may take to load.
+    pub(super) fn load(&self) -> Duration {
+        Duration::from_secs(self.settings().load_s.into())
+    }
+
+    /// By what it is judged where the browser may go.
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Where screenshots are kept.
     pub(super) fn screenshots(&self) -> PathBuf {
         self.shared.folder.join("screenshots")
@@ -139,6 +149,7 @@ impl SessionBrowser {
             guard,
             folders: folder.clone(),
             idle: Duration::from_secs(u64::from(settings.idle_minutes) * 60),
+            load: self.load(),
             processes: context.processes().like(),
             keep: context.background().clone(),
             roll: running.roll(self.session.clone()),

@@ -7,15 +7,24 @@ use thiserror::Error;
 
 use crate::tool::ToolError;
 
+/// How a browser says that a page is not there any more.
+const NO_SESSION: i64 = -32001;
+
 /// Why a page could not be had.
 #[derive(Debug, Error)]
 pub(super) enum WebError {
     /// The turn was cut.
     #[error("interrupted")]
     Interrupted,
-    /// The browser has ended, or does not answer any more.
+    /// The browser, or the connection to its page, has ended.
     #[error("the browser has ended; the next call starts another one")]
     Ended,
+    /// The page is not there any more, though its browser is.
+    #[error("the page {how} before it was read")]
+    Gone {
+        /// What became of it.
+        how: &'static str,
+    },
     /// It took too long.
     #[error("{what} took more than {} s", limit.as_secs())]
     Late {
@@ -43,6 +52,7 @@ impl From<CdpError> for WebError {
         match error {
             // Its connection is gone.
             CdpError::ChannelSendError(_) | CdpError::NoResponse | CdpError::Ws(_) => Self::Ended,
+            CdpError::Chrome(error) if error.code == NO_SESSION => Self::Ended,
             error => Self::Browser(error),
         }
     }

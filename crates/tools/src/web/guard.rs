@@ -9,6 +9,7 @@
 mod address;
 mod host;
 mod judge;
+mod ledger;
 mod proxy;
 mod resolve;
 mod rules;
@@ -24,6 +25,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use judge::Judge;
+pub use ledger::Ledger;
 pub(super) use proxy::GUARD;
 pub use resolve::{Resolve, SystemResolver};
 pub use rules::{RuleError, Rules};
@@ -31,6 +33,10 @@ pub use verdict::{Ask, Refusal, Refusals, Verdict, Why};
 
 /// How many names are looked up at once; further ones wait.
 const MAX_LOOKUPS: usize = 16;
+
+/// What Chromium would ask its makers for, a tab in sight or not.
+const OWN_TRAFFIC: [&str; 5] =
+    ["OptimizationHints", "NetworkTimeServiceQuerying", "PreconnectToSearch", "SearchEnginePreconnect2", "AimEnabled"];
 
 /// The way of one browser to the network: a proxy on 127.0.0.1, through which it dials everything.
 ///
@@ -107,10 +113,11 @@ impl Guard {
             // A proxy of http takes no UDP: neither QUIC nor WebRTC may have any.
             "--disable-quic".to_owned(),
             "--webrtc-ip-handling-policy=disable_non_proxied_udp".to_owned(),
-            // It asks nobody on its own: no updates, no hints, no time, nothing about its maker's search, and no accounts
-            // (a port that it never dials).
+            // It asks nobody on its own: no updates, no hints, no time, no search engine that might be needed or may be
+            // asked in other ways, and no accounts and messages (a port that it never dials).
             "--component-updater=url-source=data:,".to_owned(),
-            "--disable-features=OptimizationHints,NetworkTimeServiceQuerying,AimEnabled".to_owned(),
+            format!("--disable-features={}", OWN_TRAFFIC.join(",")),
+            "--gcm-checkin-url=http://127.0.0.1:1/".to_owned(),
             "--gaia-url=http://127.0.0.1:1/".to_owned(),
         ]
     }
@@ -135,11 +142,17 @@ impl Guard {
         self.judge.forbid(port);
     }
 
-    /// Takes what was not let through, or did not answer, since this was last called.
+    /// Begins to write down what is not let through, or does not answer.
     #[must_use]
-    pub fn refused(&self) -> Refusals {
-        self.judge.take_refused()
+    pub fn ledger(&self) -> Ledger {
+        self.judge.ledgers().open()
     }
+}
+
+/// Whether a page may be opened, as far as its address tells: none where a name would have to be looked up, which says
+/// the name to others.
+pub(super) fn at_sight(rules: &Rules, url: &str) -> Option<Verdict> {
+    Judge::new(rules.clone(), Arc::new(SystemResolver)).at_sight(url)
 }
 
 fn run(runtime: Runtime, listener: tokio::net::TcpListener, judge: Arc<Judge>, ended: &CancellationToken) {

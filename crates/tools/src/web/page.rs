@@ -106,7 +106,7 @@ fn is_of_guard(response: &Response) -> bool {
 
 /// Why a page could not be loaded: what was not let through says more than the browser does.
 fn not_loaded(tab: &Tab, url: &str, error: &str) -> WebError {
-    let refused = tab.up.guard.refused().hosts;
+    let refused = tab.ledger.refused().hosts;
     let whys: Vec<_> = refused.iter().map(|refusal| format!("{}: {}", refusal.host, refusal.why)).collect();
     let why = if whys.is_empty() { error.to_owned() } else { whys.join("; ") };
     WebError::failed(format!("{url} could not be loaded: {why}"))

@@ -156,6 +156,14 @@ mod tests {
         assert_eq!(depth(&"<b>".repeat(100_000)), 100_000);
     }
 
+    #[tokio::test]
+    async fn m_e7_web_what_lies_deeper_than_any_parser_takes_it_is_not_walked() {
+        let page = |deep| format!("<p>begin {}deep{}</p>", "<div>".repeat(deep - 1), "</div>".repeat(deep - 1));
+        let text = |deep| markdown(page(deep), "http://x/".to_owned());
+        assert!(text(DEEPEST).await.is_some_and(|text| text.contains("deep")));
+        assert_eq!(text(DEEPEST + 1).await, None);
+    }
+
     /// What parses, walks and writes HTML calls itself for each level: in a thread that is not made for that, this
     /// ends the whole program.
     #[test]

@@ -1,58 +1,33 @@
-//! One tab of a browser, and what is done about what its page does unasked: dialogs, downloads, further windows.
+//! One tab of a browser: opened empty, closed when dropped, gone with its browser or its window.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod watch;
+
+use std::sync::Arc;
 
 use chromiumoxide::Page;
-use chromiumoxide::cdp::browser_protocol::browser::EventDownloadWillBegin;
-use chromiumoxide::cdp::browser_protocol::page::{
-    DialogType, EventJavascriptDialogClosed, EventJavascriptDialogOpening, HandleJavaScriptDialogParams,
-};
-use chromiumoxide::cdp::browser_protocol::target::{
-    CloseTargetParams, CreateTargetParams, EventTargetCreated, TargetId, TargetInfo,
-};
-use chromiumoxide::listeners::EventStream;
-use futures_util::StreamExt;
-use tokio::sync::{oneshot, watch};
+use chromiumoxide::cdp::browser_protocol::page::HandleJavaScriptDialogParams;
+use chromiumoxide::cdp::browser_protocol::target::{CloseTargetParams, CreateTargetParams};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::browser::Up;
 use super::error::WebError;
-
-/// What is told of one kind of incident at most.
-const TOLD: usize = 5;
+use super::guard::Ledger;
+use crate::ask::Subject;
+use watch::{Doings, Watch};
 
 /// A tab. Closed when dropped, with all that its page has opened.
 #[derive(Debug)]
 pub(super) struct Tab {
     pub(super) page: Page,
     pub(super) up: Arc<Up>,
+    /// What of its page's was not let through.
+    pub(super) ledger: Arc<Ledger>,
+    /// What a pause with it is about.
+    pub(super) subject: Subject,
     doings: Arc<Doings>,
-}
-
-/// What a page has done unasked.
-#[derive(Debug, Default)]
-struct Doings {
-    state: Mutex<State>,
-    /// The first thing that it wanted to be downloaded.
-    download: watch::Sender<Option<String>>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// A person has the page: dialogs and windows are theirs.
-    paused: bool,
-    dialog: bool,
-    /// The tab itself and all that was opened from it.
-    family: HashSet<TargetId>,
-    told: Vec<String>,
-    untold: usize,
-}
-
-/// What is listened to.
-struct Watch {
-    page: Page,
-    up: Arc<Up>,
-    doings: Arc<Doings>,
+    /// Cancelled when it is gone, as its subject is.
+    gone: CancellationToken,
 }
 
 impl Tab {
@@ -71,47 +46,61 @@ impl Tab {
         // Where there is no window yet, a tab alone can't be opened.
         blank.new_window = Some(true);
         blank.background = Some(!seen);
-        let targets = up.chrome.event_listener::<EventTargetCreated>().await?;
-        let downloads = up.chrome.event_listener::<EventDownloadWillBegin>().await?;
+        let ledger = Arc::new(up.guard.ledger());
+        let events = watch::of_browser(&up.chrome).await?;
         let page = up.chrome.new_page(blank).await?;
-        let doings = Arc::<Doings>::default();
-        doings.state().family.insert(page.target_id().clone());
-        let tab = Self { page, up, doings };
-        let watch = Watch { page: tab.page.clone(), up: Arc::clone(&tab.up), doings: Arc::clone(&tab.doings) };
-        let opening = tab.page.event_listener::<EventJavascriptDialogOpening>().await?;
-        let closed = tab.page.event_listener::<EventJavascriptDialogClosed>().await?;
-        tab.up.runtime.spawn(watch.run(opening, closed, downloads, targets));
+        let doings = Doings::of(page.target_id().clone());
+        let (kept, subject) = Subject::new();
+        let gone = CancellationToken::new();
+        let tab = Self { page, up, ledger, subject, doings, gone };
+        let watch = Watch {
+            page: tab.page.clone(),
+            up: Arc::clone(&tab.up),
+            ledger: Arc::clone(&tab.ledger),
+            doings: Arc::clone(&tab.doings),
+            _kept: kept,
+            _gone: tab.gone.clone().drop_guard(),
+        };
+        let of_page = watch::of_page(&tab.page).await?;
+        tab.up.runtime.spawn(watch.run(events, of_page));
         Ok(tab)
+    }
+
+    /// Does something with the page, until that is gone.
+    pub(super) async fn with<T>(&self, work: impl Future<Output = Result<T, WebError>>) -> Result<T, WebError> {
+        tokio::select! {
+            biased;
+            done = work => match done {
+                // The end of its connection is noticed here first.
+                Err(WebError::Ended) => self.gone.cancelled().await,
+                done => return done,
+            },
+            () = self.gone.cancelled() => {}
+        }
+        Err(self.why_gone())
+    }
+
+    /// Why it is gone, if not with its browser.
+    pub(super) fn why_gone(&self) -> WebError {
+        WebError::Gone { how: if self.doings.has_crashed() { "crashed" } else { "was closed" } }
     }
 
     /// Waits until the page wants something to be downloaded, and says what.
     pub(super) async fn download(&self) -> String {
-        let mut download = self.doings.download.subscribe();
-        let name = download.wait_for(Option::is_some).await.ok().and_then(|name| name.clone());
-        match name {
-            Some(name) => name,
-            None => std::future::pending().await,
-        }
+        self.doings.download().await
     }
 
     /// From now on a person has the page, or no longer.
     pub(super) async fn set_paused(&self, paused: bool) {
-        let dialog = {
-            let mut state = self.doings.state();
-            state.paused = paused;
-            state.dialog
-        };
         // Until it is gone, nothing of the page can be read.
-        if dialog && !paused {
+        if self.doings.set_paused(paused) && !paused {
             let _ = self.page.execute(HandleJavaScriptDialogParams::new(false)).await;
         }
     }
 
     /// What the page has done unasked, in words.
     pub(super) fn told(&self) -> Vec<String> {
-        let state = self.doings.state();
-        let more = (state.untold > 0).then(|| format!("it did {} more things of this kind", state.untold));
-        state.told.iter().cloned().chain(more).collect()
+        self.doings.told()
     }
 
     /// Where its page is debugged by a browser of the user's.
@@ -123,7 +112,7 @@ impl Tab {
 
 impl Drop for Tab {
     fn drop(&mut self) {
-        let family: Vec<_> = self.doings.state().family.drain().collect();
+        let family = self.doings.disband();
         let up = Arc::clone(&self.up);
         self.up.runtime.spawn(async move {
             for target in family {
@@ -132,100 +121,4 @@ impl Drop for Tab {
             }
         });
     }
-}
-
-impl Doings {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn tell(&mut self, what: String) {
-        match self.told.len() < TOLD {
-            true => self.told.push(what),
-            false => self.untold += 1,
-        }
-    }
-}
-
-impl Watch {
-    /// Until the tab is closed: then its events end.
-    async fn run(
-        self,
-        mut opening: EventStream<EventJavascriptDialogOpening>,
-        mut closed: EventStream<EventJavascriptDialogClosed>,
-        mut downloads: EventStream<EventDownloadWillBegin>,
-        mut targets: EventStream<EventTargetCreated>,
-    ) {
-        loop {
-            tokio::select! {
-                dialog = opening.next() => match dialog {
-                    Some(dialog) => self.dialog(&dialog).await,
-                    None => return,
-                },
-                dialog = closed.next() => match dialog {
-                    Some(_) => self.doings.state().dialog = false,
-                    None => return,
-                },
-                Some(download) = downloads.next() => self.download(&download),
-                Some(target) = targets.next() => self.window(&target.target_info).await,
-            }
-        }
-    }
-
-    /// Dismissed, unless a person has the page; leaving is agreed to.
-    async fn dialog(&self, dialog: &EventJavascriptDialogOpening) {
-        let leaving = dialog.r#type == DialogType::Beforeunload;
-        {
-            let mut state = self.doings.state();
-            state.dialog = true;
-            if state.paused {
-                return;
-            }
-            if !leaving {
-                let kind = dialog.r#type.as_ref();
-                state.tell(format!("it showed a dialog ({kind}), which was dismissed: {:?}", brief(&dialog.message)));
-            }
-        }
-        let _ = self.page.execute(HandleJavaScriptDialogParams::new(leaving)).await;
-    }
-
-    fn download(&self, download: &EventDownloadWillBegin) {
-        // A page's main frame has the id of its tab.
-        let is_ours = self.doings.state().family.iter().any(|target| target.inner() == download.frame_id.inner());
-        if is_ours {
-            let name = brief(&download.suggested_filename);
-            self.doings.state().tell(format!("it wanted `{name}` to be downloaded, which was refused"));
-            self.doings.download.send_if_modified(|first| {
-                let is_first = first.is_none();
-                first.get_or_insert(name);
-                is_first
-            });
-        }
-    }
-
-    /// Closed, unless a person has the page: then it is closed with it.
-    async fn window(&self, opened: &TargetInfo) {
-        let is_ours = |state: &State| opened.opener_id.as_ref().is_some_and(|opener| state.family.contains(opener));
-        {
-            let mut state = self.doings.state();
-            if !is_ours(&state) || opened.r#type != "page" {
-                return;
-            }
-            if state.paused {
-                state.family.insert(opened.target_id.clone());
-                return;
-            }
-            state.tell(format!("it opened another window, which was closed: {:?}", brief(&opened.url)));
-        }
-        let _ = self.up.chrome.execute(CloseTargetParams::new(opened.target_id.clone())).await;
-    }
-}
-
-/// As much of it as is told.
-fn brief(text: &str) -> String {
-    const MOST: usize = 200;
-    let end = text.floor_char_boundary(MOST);
-    if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }

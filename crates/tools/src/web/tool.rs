@@ -9,6 +9,8 @@ use serde_json::Value;
 use url::Url;
 
 use super::browsers::SessionBrowser;
+use super::guard::{Verdict, at_sight};
+use super::private;
 use super::visit::Visit;
 use crate::act::Act;
 use crate::context::ToolContext;
@@ -69,6 +71,18 @@ impl Web {
         Self { browser }
     }
 
+    /// What approving this page means besides, as far as its address tells.
+    ///
+    /// # Errors
+    /// Nobody can approve it.
+    fn private(&self, url: &str) -> Result<Option<String>, ToolError> {
+        match at_sight(self.browser.rules(), url) {
+            Some(Verdict::Refused { why }) => Err(ToolError::failed(format!("{url} is not opened: {why}"))),
+            Some(Verdict::Ask(ask)) => Ok(Some(private::meaning(&ask))),
+            Some(Verdict::Go) | None => Ok(None),
+        }
+    }
+
     fn request(input: &Value) -> Result<WebRequest, ToolError> {
         let Input { action, query, url, text, full_page, pause, headless } = parse(input)?;
         let given = |value: Option<String>, what: &str| match value.filter(|value| !value.trim().is_empty()) {
@@ -123,9 +137,10 @@ impl Tool for Web {
         };
         let lines = url.into_iter().chain(more).map(|line| shown::line(line).into_owned());
         let stop = pause.then(|| "It is shown to you, and stays open until you go on.".to_owned());
+        let private = url.map(|url| self.private(url)).transpose()?.flatten();
         let host = url.and_then(|url| Url::parse(url).ok()?.host_str().map(str::to_owned));
         Ok(Intent {
-            details: Some(lines.chain(stop).collect::<Vec<_>>().join("\n")),
+            details: Some(lines.chain(stop).chain(private).collect::<Vec<_>>().join("\n")),
             always: Some(host.map_or_else(|| "web: searching".to_owned(), |host| format!("web: pages of {host}"))),
             ..Intent::new(Act::Other, message)
         })

@@ -10,8 +10,9 @@ use super::browser::{LAUNCH_WITHIN, Lease, Up};
 use super::browsers::SessionBrowser;
 use super::error::WebError;
 use super::find::find;
-use super::guard::{Ask, Verdict};
+use super::guard::Verdict;
 use super::page::{Arrival, load};
+use super::private;
 use super::read::Read;
 use super::screenshot;
 use super::search;
@@ -58,16 +59,27 @@ impl<'a> Visit<'a> {
         let lease = self.session.lease(visible, self.context)?;
         let up = self.waiting.wait(lease.ended(), ("the start of the browser", LAUNCH_WITHIN), lease.up())?;
         self.go(&lease, &up)?;
-        let seen = visible && self.request.pause;
-        let tab = self.waiting.wait(lease.ended(), ("a new tab", AT_ONCE), Tab::open(&up, seen))?;
-        let within = Duration::from_secs(settings.load_s.into());
-        let arrival =
-            self.waiting.wait(lease.ended(), ("loading the page", within + AT_ONCE), load(&tab, &self.url, within))?;
+        let tab = ("a new tab", AT_ONCE);
+        let tab = self.waiting.wait(lease.ended(), tab, Tab::open(&up, self.request.pause))?;
+        let within = self.session.load();
+        let loading = ("loading the page", within + AT_ONCE);
+        let arrival = self.wait(&lease, &tab, loading, load(&tab, &self.url, within))?;
         if self.request.pause {
             self.pause(&lease, &tab)?;
         }
-        let said = self.waiting.wait(lease.ended(), ("reading the page", READ_WITHIN), self.bring(&tab, arrival))?;
+        let said = self.wait(&lease, &tab, ("reading the page", READ_WITHIN), self.bring(&tab, arrival))?;
         Ok(said)
+    }
+
+    /// Waits for what is done with a page.
+    fn wait<T>(
+        &self,
+        lease: &Lease,
+        tab: &Tab,
+        limit: (&'static str, Duration),
+        work: impl Future<Output = Result<T, WebError>>,
+    ) -> Result<T, WebError> {
+        self.waiting.wait(lease.ended(), limit, tab.with(work))
     }
 
     /// Asks whoever has to be asked before the browser goes there.
@@ -76,38 +88,28 @@ impl<'a> Visit<'a> {
         match self.waiting.wait(lease.ended(), ("finding the host", AT_ONCE), judging)? {
             Verdict::Go => Ok(()),
             Verdict::Refused { why } => Err(ToolError::failed(format!("{} is not opened: {why}", self.url))),
-            // The user has named it.
-            Verdict::Ask(ask) if matches!(self.request.action, WebAction::Search { .. }) => {
+            Verdict::Ask(ask) => {
+                // A search engine was named by the user.
+                let is_agreed = matches!(self.request.action, WebAction::Search { .. })
+                    || self.context.is_approved(&private::meaning(&ask));
+                if !is_agreed {
+                    let details = format!("{}\n{}", shown::line(&self.url), private::meaning(&ask));
+                    let question = private::question(&ask);
+                    match self.context.pause_about(lease.subject(), PauseKind::Confirm, question, Some(details)) {
+                        Some(response) => agreed(response)?,
+                        None => return Err(WebError::Ended.into()),
+                    }
+                }
                 up.guard.allow(&ask);
                 Ok(())
             }
-            Verdict::Ask(ask) => match self.context.pause(PauseKind::Confirm, question(&ask), Some(self.details(&ask)))
-            {
-                PauseResponse::Approved | PauseResponse::Resumed => {
-                    up.guard.allow(&ask);
-                    Ok(())
-                }
-                PauseResponse::Denied { reason } => Err(ToolError::Denied { reason }),
-                PauseResponse::Interrupted => Err(ToolError::Interrupted),
-            },
         }
-    }
-
-    fn details(&self, ask: &Ask) -> String {
-        let addresses: Vec<_> = ask.addresses.iter().map(ToString::to_string).collect();
-        format!(
-            "{}\n{} is on this machine or in a private network: {}\nIf you agree, pages of this session's browser reach it, \
-             at any port, until the session ends.",
-            shown::line(&self.url),
-            shown::line(&ask.host),
-            addresses.join(", ")
-        )
     }
 
     /// Lets a person have the page, until they go on.
     fn pause(&self, lease: &Lease, tab: &Tab) -> Result<(), ToolError> {
         let at_once = ("the page", AT_ONCE);
-        let url = self.waiting.wait(lease.ended(), at_once, async {
+        let url = self.wait(lease, tab, at_once, async {
             tab.set_paused(true).await;
             Ok(tab.page.url().await?.unwrap_or_else(|| self.url.clone()))
         })?;
@@ -119,12 +121,12 @@ impl<'a> Visit<'a> {
             WebAction::Screenshot { .. } => format!("Page loaded, to take its picture: {url}"),
         };
         let details = format!("Developer tools: {}", tab.developer_tools());
-        match self.context.pause(PauseKind::Continue, message, Some(details)) {
-            PauseResponse::Resumed | PauseResponse::Approved => {}
-            PauseResponse::Denied { reason } => return Err(ToolError::Denied { reason }),
-            PauseResponse::Interrupted => return Err(ToolError::Interrupted),
+        match self.context.pause_about(&tab.subject, PauseKind::Continue, message, Some(details)) {
+            Some(response) => agreed(response)?,
+            None if lease.ended().is_cancelled() => return Err(WebError::Ended.into()),
+            None => return Err(tab.why_gone().into()),
         }
-        let back = self.waiting.wait(lease.ended(), at_once, async {
+        let back = self.wait(lease, tab, at_once, async {
             tab.set_paused(false).await;
             Ok(())
         });
@@ -170,7 +172,7 @@ impl<'a> Visit<'a> {
             notes.push(format!("the page was still loading after {within} s and was stopped: there may be more of it"));
         }
         notes.extend(tab.told().into_iter().map(|what| format!("the page did something unasked: {what}")));
-        let refused = tab.up.guard.refused();
+        let refused = tab.ledger.refused();
         notes.extend(refused.hosts.iter().map(|refusal| format!("not let through: {}: {}", refusal.host, refusal.why)));
         if refused.more > 0 {
             notes.push(format!("{} more were not let through", refused.more));
@@ -179,6 +181,11 @@ impl<'a> Visit<'a> {
     }
 }
 
-fn question(ask: &Ask) -> String {
-    format!("Let the browser reach {}?", shown::line(&ask.host))
+/// Whether it goes on after an answer.
+fn agreed(response: PauseResponse) -> Result<(), ToolError> {
+    match response {
+        PauseResponse::Approved | PauseResponse::Resumed => Ok(()),
+        PauseResponse::Denied { reason } => Err(ToolError::Denied { reason }),
+        PauseResponse::Interrupted => Err(ToolError::Interrupted),
+    }
 }

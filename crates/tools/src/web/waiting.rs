@@ -35,7 +35,7 @@ impl<'a> Waiting<'a> {
                 () = self.cancel.cancelled() => Err(WebError::Interrupted),
                 done = work => match done {
                     // What the end of a browser brings about depends on where it is noticed first.
-                    Err(WebError::Browser(_)) if ended.is_cancelled() => Err(WebError::Ended),
+                    Err(WebError::Browser(_) | WebError::Gone { .. }) if ended.is_cancelled() => Err(WebError::Ended),
                     done => done,
                 },
                 () = ended.cancelled() => Err(WebError::Ended),

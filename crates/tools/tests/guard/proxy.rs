@@ -122,20 +122,22 @@ fn a_tunnel_passes_bytes_both_ways_until_it_ends() {
 #[test]
 fn what_is_not_let_through_is_told_once_and_counted() {
     let guard = Guard::start(Rules::default()).unwrap();
+    let ledger = guard.ledger();
     for _ in 0..3 {
         get(&guard, "http://me:word@127.0.0.1:81/secret?token=1");
     }
     tunnel(&guard, "[fe80::1]:443");
-    let refused = guard.refused();
+    let refused = ledger.refused();
     let private = Why::Private { address: "127.0.0.1".parse().unwrap() };
     assert_eq!(refused.hosts[0], Refusal { host: "127.0.0.1:81".to_owned(), why: private, times: 3 });
     assert_eq!((refused.hosts[1].host.as_str(), refused.hosts.len(), refused.more), ("[fe80::1]:443", 2, 0));
-    assert_eq!(guard.refused(), Default::default());
+    let ledger = guard.ledger();
+    assert_eq!(ledger.refused(), Default::default(), "what was before is not told");
     // A page that tries many is remembered by the first.
     for port in 1..=40 {
         get(&guard, &format!("http://127.0.0.1:{port}/"));
     }
-    let refused = guard.refused();
+    let refused = ledger.refused();
     assert_eq!((refused.hosts.len(), refused.more), (32, 8));
 }
 
@@ -143,12 +145,13 @@ fn what_is_not_let_through_is_told_once_and_counted() {
 fn a_server_that_does_not_answer_is_told_from_one_that_is_refused() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let guard = Guard::start(Rules::default()).unwrap();
+    let ledger = guard.ledger();
     allow(&guard, &format!("http://{free}/"));
     let answer = get(&guard, &format!("http://{free}/"));
     assert_eq!((status(&answer), by_guard(&answer)), (502, Some("unreachable")), "{answer}");
     let (answer, _) = tunnel(&guard, &free.to_string());
     assert_eq!((status(&answer), by_guard(&answer)), (502, Some("unreachable")), "{answer}");
-    let refused = guard.refused();
+    let refused = ledger.refused();
     assert!(matches!(refused.hosts[0].why, Why::Unreachable { .. }) && refused.hosts[0].times == 2, "{refused:?}");
     // One that hangs up, and one that says what is no answer.
     for said in ["", "HTTP/9.9 what\r\n\r\n"] {
@@ -297,6 +300,7 @@ fn another_user_is_not_served() {
 fn another_user_who_has_hung_up_is_not_served() {
     let server = Server::start("127.0.0.1:0");
     let guard = allowing(&server);
+    let ledger = guard.ledger();
     // As long as all are taken that are served at once, nobody looks.
     let served: Vec<TcpStream> = (0..320).map(|_| connect(&guard)).collect();
     let request = "POST http://10.9.9.9/ HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 40000\\r\\n\\r\\n";
@@ -315,7 +319,7 @@ fn another_user_who_has_hung_up_is_not_served() {
     drop(served);
     write!(next, "GET {} HTTP/1.1\r\nHost: x\r\n\r\n", server.url("/")).unwrap();
     assert_eq!(status(&head(&mut next)), 200);
-    assert_eq!(guard.refused(), Default::default(), "it was asked for and judged");
+    assert_eq!(ledger.refused(), Default::default(), "it was asked for and judged");
 }
 
 /// What the guard answers this user. None if we are not root.

@@ -1,11 +1,11 @@
 //! Where the browser goes, and whom it asks before.
 
-use holdpoint_common::{PauseKind, PauseResponse, WebSettings};
-use holdpoint_tools::{AskReply, Tool, ToolError};
+use holdpoint_common::{AskRequest, PauseKind, PauseRequest, PauseResponse, WebSettings};
+use holdpoint_tools::{AskReply, Intent, Tool, ToolError};
 use serde_json::json;
 
 use crate::server::{Server, html, status};
-use crate::support::{Session, failure, local, pause, said};
+use crate::support::{Session, failure, local, pause, resumed, said};
 
 /// Nothing is allowed beforehand.
 fn strange() -> Session {
@@ -41,6 +41,79 @@ fn m_e7_web_a_private_host_is_asked_for_once_a_session() {
     assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)), "another session asks again");
     assert!(!server.asked().contains(&"/four".to_owned()));
     other.close();
+}
+
+/// Where the policy asks about a page, its Confirm says that it is private, too: one yes is for both.
+#[test]
+fn m_e7_web_a_confirm_says_that_a_page_is_private_and_is_enough() {
+    let server = Server::start(|_| html("<p>text</p>"));
+    let confirm = |session: &mut Session, url: &str| {
+        let intent = session.tool().intent(&json!({"action": "open_page", "url": url}), session.bench.workspace());
+        let Intent { message, details, .. } = intent.unwrap();
+        AskRequest::Pause(PauseRequest { kind: PauseKind::Confirm, tool_name: "web".to_owned(), message, details })
+    };
+    let shown = |confirm: &AskRequest| pause(confirm.clone()).details.unwrap();
+    let mut session = strange();
+    let open = json!({"action": "open_page", "url": server.url("/")});
+    let both = confirm(&mut session, &server.url("/"));
+    assert!(shown(&both).contains("127.0.0.1 is on this machine or in a private network"), "{both:?}");
+    assert!(shown(&confirm(&mut session, "http://localhost:1/")).contains("127.0.0.1, ::1"));
+    // A name is not looked up before anybody has agreed: that would tell it to others.
+    assert_eq!(shown(&confirm(&mut session, "http://docs.example/")), "http://docs.example/");
+
+    session.bench = session.bench.approved(confirm(&mut strange(), "http://127.0.0.2/"));
+    let calling = session.start(open.clone());
+    assert_eq!(pause(calling.wait_asked()).message, "Let the browser reach 127.0.0.1?", "this was another host");
+    calling.answer(AskReply::Pause(PauseResponse::Denied { reason: None }));
+    assert!(calling.wait().result.is_err());
+
+    session.bench = session.bench.approved(both);
+    let called = session.call(open);
+    assert!(called.asked.is_empty() && called.result.is_ok(), "it was agreed to: {:?}", called.asked);
+    assert_eq!(shown(&confirm(&mut session, &server.url("/"))), server.url("/"), "once a session");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_nobody_is_asked_about_what_is_never_opened() {
+    let settings = WebSettings { deny: vec!["evil.example".to_owned()], ..local() };
+    let mut session = Session::with(settings);
+    for (url, why) in [
+        ("http://169.254.169.254/latest", "never dialled"),
+        ("http://metadata.google.internal/", "keys of its machines"),
+        ("https://www.evil.example/", "`evil.example` of `web.deny`"),
+    ] {
+        let intent = session.tool().intent(&json!({"action": "open_page", "url": url}), session.bench.workspace());
+        let refused = intent.unwrap_err().to_string();
+        assert!(refused.contains(url) && refused.contains(why), "{refused}");
+        assert!(session.open_fails(url).contains(why));
+    }
+    session.close();
+}
+
+/// Two pages of one browser at the same time.
+#[test]
+fn m_e7_web_each_page_is_told_of_its_own_refusals() {
+    let server = Server::start(|path| {
+        let other = path.trim_start_matches('/');
+        html(&format!("<p>text</p><img src='http://{other}:81/'>"))
+    });
+    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+    let hosts = ["127.0.0.2", "127.0.0.3"];
+    let pages = hosts.map(|host| {
+        let url = server.url(&format!("/{host}"));
+        let calling = session.start(json!({"action": "open_page", "url": url, "pause": true}));
+        let _ = calling.wait_asked();
+        calling
+    });
+    for (page, own) in pages.into_iter().zip(hosts) {
+        page.answer(resumed());
+        let text = said(page.wait());
+        let refused: Vec<_> = text.lines().filter(|line| line.contains("not let through")).collect();
+        let [refused] = refused[..] else { panic!("the browser has asked nobody on its own: {refused:?}") };
+        assert!(refused.starts_with(&format!("[not let through: {own}:81")), "{text}");
+    }
+    session.close();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use chromiumoxide::cdp::browser_protocol::page::EventJavascriptDialogOpening;
+use chromiumoxide::cdp::browser_protocol::page::{EventJavascriptDialogOpening, HandleJavaScriptDialogParams};
 use futures_util::StreamExt;
 use holdpoint_common::WebSettings;
 use serde_json::json;
@@ -18,6 +18,10 @@ fn m_e7_web_downloads_are_refused_and_told() {
             "content-type: application/zip\r\ncontent-disposition: attachment; filename=\"a.zip\"\r\n",
             "PK",
         ),
+        // Which ends when nobody takes it any more, wherever it would be kept.
+        "/endless" => Answer::Endless(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/zip\r\ncontent-disposition: attachment\r\n\r\n".to_owned(),
+        ),
         "/auto" => html("<p>text</p><a id=a href='/file'>get</a><script>document.getElementById('a').click()</script>"),
         _ => html("<p>text</p>"),
     });
@@ -27,6 +31,8 @@ fn m_e7_web_downloads_are_refused_and_told() {
     let why = session.call(json!({"action": "open_page", "url": server.url("/auto")}));
     let why = format!("{:?}", why.result);
     assert!(why.contains("a.zip"), "{why}");
+    assert!(session.open_fails(&server.url("/endless")).contains("is a download"));
+    server.wait_left();
     let left: Vec<_> = walk(&session.place()).filter(|path| path.contains("a.zip")).collect();
     assert!(left.is_empty(), "{left:?}");
     session.close();
@@ -68,16 +74,24 @@ const ASK: &str = "setTimeout(() => { p.textContent = 'said ' + confirm('yours?'
 fn m_e7_web_a_dialog_in_a_pause_is_the_persons() {
     let server = Server::start(|_| html("<p id=p>text</p>"));
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
-    let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
-    let details = pause(calling.wait_asked()).details.unwrap();
-    as_second_client(&details, async |page| {
-        let mut dialogs = page.event_listener::<EventJavascriptDialogOpening>().await.unwrap();
-        page.evaluate(ASK).await.unwrap();
-        assert_eq!(dialogs.next().await.unwrap().message, "yours?");
-    });
-    calling.answer(resumed());
-    let text = said(calling.wait());
-    assert!(text.contains("said false"), "{text}");
+    for answers in [true, false] {
+        let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+        let details = pause(calling.wait_asked()).details.unwrap();
+        as_second_client(&details, async |page| {
+            let mut dialogs = page.event_listener::<EventJavascriptDialogOpening>().await.unwrap();
+            page.evaluate(ASK).await.unwrap();
+            assert_eq!(dialogs.next().await.unwrap().message, "yours?");
+            if answers {
+                page.execute(HandleJavaScriptDialogParams::new(true)).await.unwrap();
+            }
+        });
+        if answers {
+            server.wait_asked("/said");
+        }
+        calling.answer(resumed());
+        let text = said(calling.wait());
+        assert!(text.contains(&format!("said {answers}")), "{text}");
+    }
     session.close();
 }
 

@@ -1,5 +1,9 @@
 //! The pause: a page that stays open until the user goes on, and is read after that.
 
+use std::time::Duration;
+
+use chromiumoxide::cdp::browser_protocol::page::{CloseParams, CrashParams};
+use chromiumoxide::types::Command;
 use holdpoint_common::{PauseKind, PauseResponse, WebSettings};
 use holdpoint_tools::{AskReply, ToolError};
 use serde_json::json;
@@ -122,6 +126,34 @@ fn m_a9_an_interrupt_in_the_pause_closes_the_tab() {
     crate::ending::wait_tabs_closed(&session, &ask.details.unwrap());
     assert!(session.open(&server.url("/next")).contains("as it was served"), "the browser goes on");
     session.close();
+}
+
+/// It is not waited for what nobody can do any more.
+#[test]
+fn m_a9_a_page_that_is_gone_in_its_pause_ends_it() {
+    let server = server();
+    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+    for (goes, told) in
+        [(ending(CloseParams::default()), "the page was closed"), (ending(CrashParams::default()), "the page crashed")]
+    {
+        let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+        goes(&pause(calling.wait_asked()).details.unwrap());
+        let why = failure(calling.wait());
+        assert!(why.contains(told), "{why}");
+        assert!(session.open(&server.url("/next")).contains("as it was served"), "the browser goes on");
+    }
+    session.close();
+}
+
+/// A person who ends a page by this.
+fn ending<C: Command + Clone + 'static>(command: C) -> Box<dyn Fn(&str)> {
+    Box::new(move |details| {
+        let command = command.clone();
+        // Nobody may be left to say that it was done.
+        as_second_client(details, async |page| {
+            drop(tokio::time::timeout(Duration::from_secs(1), page.execute(command)).await)
+        });
+    })
 }
 
 #[test]

@@ -47,6 +47,24 @@ fn m_e7_web_a_page_is_read_as_markdown_with_its_links() {
     session.close();
 }
 
+/// Its own scripts, and names that stand before those of the document, are not what it is read by.
+#[test]
+fn m_e7_web_a_page_pretends_nothing_to_who_reads_it() {
+    let names = ["body", "documentElement", "links", "implementation"];
+    let forms: String = names.map(|name| format!("<form name={name}>form</form>")).concat();
+    let pretends = "Object.defineProperty(document, 'title', { get: () => 'another' }); \
+                    String.prototype.trim = Array.prototype.map = () => 'pretended'";
+    let page = format!("{forms}<p>the text</p><a href='/next'>Next</a><script>{pretends}</script>");
+    let server = Server::start(move |_| html(&page));
+    let mut session = Session::new();
+    let text = session.open(&server.url("/"));
+    assert!(text.starts_with("# A page\n") && text.contains("the text"), "{text}");
+    assert!(text.contains(&format!("- Next: {}", server.url("/next"))), "{text}");
+    let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "the text"});
+    assert!(said(session.call(find)).contains("is there once"));
+    session.close();
+}
+
 #[test]
 fn m_e7_web_what_is_cut_is_told() {
     let page: String = (0..4_000).map(|n| format!("<p>Line {n} of a long page, with some words in it.</p>")).collect();

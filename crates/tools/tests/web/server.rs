@@ -54,13 +54,24 @@ impl Server {
 
     /// Waits until it was asked for this.
     pub(crate) fn wait_asked(&self, path: &str) {
+        self.wait(path, |asked, _| asked.iter().any(|known| known == path));
+    }
+
+    /// Waits until nothing that it was asked for is taken any more.
+    pub(crate) fn wait_left(&self) {
+        self.wait("the end of all connections", |_, connections| connections.is_empty());
+    }
+
+    fn wait(&self, what: &str, is: impl Fn(&[String], &Connections) -> bool) {
         let asked = self.shared.asked.lock().unwrap();
         let (asked, late) = self
             .shared
             .news
-            .wait_timeout_while(asked, PATIENCE, |(asked, _)| !asked.iter().any(|known| known == path))
+            .wait_timeout_while(asked, PATIENCE, |(asked, connections)| !is(asked, connections))
             .unwrap();
-        assert!(!late.timed_out(), "{path} was not asked for, but {:?}", asked.0);
+        let so_far = asked.0.clone();
+        drop(asked);
+        assert!(!late.timed_out(), "{what} did not come, but {so_far:?}");
     }
 
     /// What it was asked for.
@@ -86,6 +97,7 @@ struct Open<'a> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.shared.asked.lock().unwrap().1.retain(|(peer, _)| *peer != self.peer);
+        self.shared.news.notify_all();
     }
 }
 

@@ -147,12 +147,13 @@ pub(crate) fn as_second_client<T>(details: &str, does: impl AsyncFnOnce(Page) ->
     let target = target.rsplit('/').next().unwrap().to_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let (mut chrome, mut handler) =
+        let (chrome, mut handler) =
             Chrome::connect_with_config(base, HandlerConfig { viewport: None, ..HandlerConfig::default() })
                 .await
                 .unwrap();
         let driving = tokio::spawn(async move { while let Some(Ok(())) = handler.next().await {} });
-        chrome.fetch_targets().await.unwrap();
+        // It is told of all that is there. Asked to look for them besides, this client would attach to each several times,
+        // and hear by one of its sessions what it then answers by another.
         let page = loop {
             match chrome.get_page(TargetId::new(target.clone())).await {
                 Ok(page) => break page,

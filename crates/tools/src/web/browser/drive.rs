@@ -12,14 +12,21 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{State, Up};
+use crate::ask::SubjectKept;
 use crate::web::guard::Guard;
+
+/// By how much a command may outlast what waits for it.
+const MARGIN: Duration = Duration::from_secs(30);
 
 /// What drives one browser's connection.
 pub(super) struct Drive {
     pub(super) address: String,
     pub(super) guard: Arc<Guard>,
     pub(super) idle: Duration,
+    /// How long a page may take to load.
+    pub(super) load: Duration,
     pub(super) ended: CancellationToken,
+    pub(super) kept: SubjectKept,
     pub(super) used: watch::Receiver<usize>,
     pub(super) state: watch::Sender<State>,
 }
@@ -27,15 +34,16 @@ pub(super) struct Drive {
 impl Drive {
     /// Until the connection or its use is over. Even if this panics, nobody goes on waiting.
     pub(super) fn run(self) {
-        let Self { address, guard, idle, ended, used, state } = self;
-        let _over = ended.clone().drop_guard();
+        let Self { address, guard, idle, load, ended, kept, used, state } = self;
+        // In this order, whatever happens: what is asked about it closes once it has ended.
+        let _over = (ended.clone().drop_guard(), kept);
         let failed = |why: String| state.send_replace(State::Failed(why.into()));
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return drop(failed(format!("the browser can't be reached: {error}"))),
         };
         runtime.block_on(async {
-            let config = HandlerConfig { ignore_https_errors: false, viewport: None, ..HandlerConfig::default() };
+            let config = config(load);
             let (chrome, mut handler) = tokio::select! {
                 connected = Chrome::connect_with_config(&address, config) => match connected {
                     Ok(connected) => connected,
@@ -62,10 +70,19 @@ impl Drive {
                 () = up => {}
                 () = ended.cancelled() => {}
             }
+            // Before its tabs notice: what they are told is that it has ended.
+            ended.cancel();
         });
         // Nobody waits for what was only asked for.
         runtime.shutdown_background();
     }
+}
+
+/// How it is connected to. No command is given up before a page that is loading.
+fn config(load: Duration) -> HandlerConfig {
+    let most = HandlerConfig::default();
+    let request_timeout = most.request_timeout.max(load + MARGIN);
+    HandlerConfig { ignore_https_errors: false, viewport: None, request_timeout, ..most }
 }
 
 /// Drives the connection until it is over.
@@ -104,5 +121,13 @@ mod tests {
         assert!(tokio::time::timeout(50 * soon, &mut ending).await.is_err(), "it is in use");
         uses.send_replace(0);
         ending.await;
+    }
+
+    #[test]
+    fn m_e7_web_no_command_is_given_up_before_a_page_that_loads_for_long() {
+        for load_s in [1, 31, 600] {
+            let load = Duration::from_secs(load_s);
+            assert!(config(load).request_timeout > load + Duration::from_secs(10), "{load_s} s");
+        }
     }
 }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::drive::Drive;
 use super::{Plan, State};
+use crate::ask::SubjectKept;
 use crate::process::lossy::Lossy;
 use crate::process::{Process, ProcessSpec, Read};
 use crate::web::profile::Profile;
@@ -52,6 +53,7 @@ const ARGUMENTS: [&str; 17] = [
 pub(super) struct Life {
     pub(super) plan: Plan,
     pub(super) ended: CancellationToken,
+    pub(super) kept: SubjectKept,
     pub(super) used: watch::Receiver<usize>,
     pub(super) state: watch::Sender<State>,
 }
@@ -59,8 +61,8 @@ pub(super) struct Life {
 impl Life {
     /// From the folder that is made to the one that is removed.
     pub(super) fn run(self) {
-        let Self { plan, ended, used, state } = self;
-        let Plan { program, visible, sandbox, env, guard, folders, idle, processes, keep, roll } = plan;
+        let Self { plan, ended, kept, used, state } = self;
+        let Plan { program, visible, sandbox, env, guard, folders, idle, load, processes, keep, roll } = plan;
         // However this ends, nobody goes on waiting for it.
         let _over = ended.clone().drop_guard();
         let failed = |why: String| {
@@ -94,7 +96,8 @@ impl Life {
             Ok(address) => {
                 tracing::info!(pid = process.id(), address, visible, sandbox, "a browser runs");
                 let _listed = roll.enter(process.id(), &address, visible, sandbox);
-                let drive = Drive { address, guard: Arc::new(guard), idle, ended: ended.clone(), used, state };
+                let guard = Arc::new(guard);
+                let drive = Drive { address, guard, idle, load, ended: ended.clone(), kept, used, state };
                 let ending = processes.clone();
                 let driver = thread::Builder::new().name("browser driver".to_owned()).spawn(move || {
                     drive.run();

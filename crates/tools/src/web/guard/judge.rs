@@ -12,9 +12,10 @@ use url::Url;
 
 use super::address::{Reach, reach};
 use super::host::{Host, Target, is_below};
+use super::ledger::Ledgers;
 use super::resolve::Resolve;
 use super::rules::Rules;
-use super::verdict::{Ask, Refusals, Verdict, Why};
+use super::verdict::{Ask, Verdict, Why};
 
 /// How long the addresses of a name may take to be found: what a resolver takes for one try.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(5);
@@ -41,7 +42,8 @@ pub(super) struct Judge {
     resolver: Arc<dyn Resolve>,
     /// Ports of this machine that belong to the browser.
     own: Mutex<HashSet<u16>>,
-    refused: Mutex<Refusals>,
+    /// Where is written what was not let through.
+    ledgers: Ledgers,
 }
 
 /// What was found of a host.
@@ -54,7 +56,7 @@ pub(super) enum Found {
 
 impl Judge {
     pub(super) fn new(rules: Rules, resolver: Arc<dyn Resolve>) -> Self {
-        Self { rules, resolver, own: Mutex::default(), refused: Mutex::default() }
+        Self { rules, resolver, own: Mutex::default(), ledgers: Ledgers::default() }
     }
 
     pub(super) fn rules(&self) -> &Rules {
@@ -63,15 +65,19 @@ impl Judge {
 
     /// Whether a page may be opened.
     pub(super) async fn page(&self, url: &str) -> Verdict {
-        let found = match page_target(url) {
+        verdict(match page_target(url) {
             Ok(target) => self.find(&target).await,
             Err(why) => Err(why),
-        };
-        match found {
-            Ok(Found::Go(_)) => Verdict::Go,
-            Ok(Found::Ask(ask)) => Verdict::Ask(ask),
-            Err(why) => Verdict::Refused { why },
-        }
+        })
+    }
+
+    /// The same as far as it can be told with nothing looked up; none where it can't.
+    pub(super) fn at_sight(&self, url: &str) -> Option<Verdict> {
+        let found = page_target(url).and_then(|target| {
+            self.judge_name(&target)?;
+            own_addresses(&target.host).map(|addresses| self.judge_addresses(&target, &addresses)).transpose()
+        });
+        found.transpose().map(verdict)
     }
 
     /// Where a host may be dialled.
@@ -83,15 +89,25 @@ impl Judge {
     }
 
     async fn find(&self, target: &Target) -> Result<Found, Why> {
-        if let Some(rule) = self.rules.denies(target, None) {
-            return Err(Why::Denied { rule });
+        self.judge_name(target)?;
+        let addresses = match own_addresses(&target.host) {
+            Some(addresses) => addresses,
+            None => self.look_up(target.host.to_string()).await?,
+        };
+        self.judge_addresses(target, &addresses)
+    }
+
+    fn judge_name(&self, target: &Target) -> Result<(), Why> {
+        match self.rules.denies(target, None) {
+            Some(rule) => Err(Why::Denied { rule }),
+            None if is_metadata(&target.host) => Err(Why::Metadata),
+            None => Ok(()),
         }
-        if is_metadata(&target.host) {
-            return Err(Why::Metadata);
-        }
-        let addresses = self.addresses(&target.host).await?;
+    }
+
+    fn judge_addresses(&self, target: &Target, addresses: &[IpAddr]) -> Result<Found, Why> {
         let mut unasked = Vec::new();
-        for &address in &addresses {
+        for &address in addresses {
             if self.judge_address(target, address)? == Reach::Private && !self.rules.allows(target, address) {
                 unasked.push(address);
             }
@@ -117,16 +133,8 @@ impl Judge {
         }
     }
 
-    /// The addresses of a host, at least one.
-    async fn addresses(&self, host: &Host) -> Result<Vec<IpAddr>, Why> {
-        let name = match host {
-            Host::Address(address) => return Ok(vec![*address]),
-            // Never anything else (RFC 6761), which not every resolver knows of those below `localhost`.
-            Host::Name(name) if is_below(name, "localhost") => {
-                return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
-            }
-            Host::Name(name) => name.clone(),
-        };
+    /// The addresses of a name, at least one.
+    async fn look_up(&self, name: String) -> Result<Vec<IpAddr>, Why> {
         let resolver = self.resolver.clone();
         let found = timeout(LOOKUP_LIMIT, spawn_blocking(move || resolver.resolve(&name))).await;
         let found = found.map_err(|_| Why::Lookup { error: "nothing answered within 5 s".to_owned() })?;
@@ -147,13 +155,8 @@ impl Judge {
         with(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Remembers what was not let through.
-    pub(super) fn refuse(&self, host: String, why: Why) {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).add(host, why);
-    }
-
-    pub(super) fn take_refused(&self) -> Refusals {
-        std::mem::take(&mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn ledgers(&self) -> &Ledgers {
+        &self.ledgers
     }
 }
 
@@ -164,6 +167,26 @@ fn page_target(url: &str) -> Result<Target, Why> {
     match url.scheme() {
         "http" | "https" => Target::of(&url).ok_or_else(not_an_address),
         scheme => Err(Why::Scheme { scheme: scheme.to_owned() }),
+    }
+}
+
+/// The addresses of a host that are known without looking it up.
+fn own_addresses(host: &Host) -> Option<Vec<IpAddr>> {
+    match host {
+        Host::Address(address) => Some(vec![*address]),
+        // Never anything else (RFC 6761), which not every resolver knows of those below `localhost`.
+        Host::Name(name) if is_below(name, "localhost") => {
+            Some(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
+        }
+        Host::Name(_) => None,
+    }
+}
+
+fn verdict(found: Result<Found, Why>) -> Verdict {
+    match found {
+        Ok(Found::Go(_)) => Verdict::Go,
+        Ok(Found::Ask(ask)) => Verdict::Ask(ask),
+        Err(why) => Verdict::Refused { why },
     }
 }
 

@@ -93,9 +93,8 @@ async fn answer(request: Request<Incoming>, judge: &Judge, permit: Arc<OwnedSema
     answered.unwrap_or_else(|why| {
         let host = target.to_string();
         tracing::debug!(host, %why, "not let through");
-        let page = page::of(&host, &why);
-        judge.refuse(host, why);
-        page
+        judge.ledgers().refuse(&host, &why);
+        page::of(&host, &why)
     })
 }
 

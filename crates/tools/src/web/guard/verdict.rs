@@ -92,7 +92,7 @@ pub enum Why {
     Ended,
 }
 
-/// What was not let through or did not arrive: taken by [`Guard::refused`](super::Guard::refused).
+/// What was not let through or did not arrive, by [`Ledger::refused`](super::Ledger::refused).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Refusals {
     /// The first 32 hosts, each with its reason once.
@@ -112,16 +112,16 @@ pub struct Refusal {
     pub times: u64,
 }
 
-/// How many hosts are remembered until they are taken.
+/// How many hosts are remembered.
 const MAX_REFUSED: usize = 32;
 
 impl Refusals {
     /// Remembers one more.
-    pub(super) fn add(&mut self, host: String, why: Why) {
-        if let Some(known) = self.hosts.iter_mut().find(|known| known.host == host && known.why == why) {
+    pub(super) fn add(&mut self, host: &str, why: &Why) {
+        if let Some(known) = self.hosts.iter_mut().find(|known| known.host == host && known.why == *why) {
             known.times += 1;
         } else if self.hosts.len() < MAX_REFUSED {
-            self.hosts.push(Refusal { host, why, times: 1 });
+            self.hosts.push(Refusal { host: host.to_owned(), why: why.clone(), times: 1 });
         } else {
             self.more += 1;
         }
