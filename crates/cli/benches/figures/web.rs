@@ -1,14 +1,15 @@
 //! The web: what a page costs, and how fast a call that loads one ends.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::WebSettings;
 use holdpoint_tools::testing::Bench;
 use holdpoint_tools::web::Browsers;
+use holdpoint_tools::web::guard::{Guard, Rules};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -18,7 +19,19 @@ use crate::table::{Amount, Samples, Table};
 const BROWSERS: usize = 5;
 const PAGES: usize = 20;
 
+/// Requests that are sent through the proxy; bytes that are.
+const REQUESTS: usize = 1_000;
+const BYTES: u64 = 64 * 1024 * 1024;
+
 pub(crate) fn measure(table: &Table) {
+    pages(table);
+    let [request, bytes] = ["web: a request, more through the proxy", "web: 64 MiB, more through the proxy"];
+    if table.wants("proxy", &[request, bytes]) {
+        proxy(table, request, bytes);
+    }
+}
+
+fn pages(table: &Table) {
     let [first, next, large, cut] = [
         "web: first page of a session",
         "web: the next page",
@@ -102,4 +115,74 @@ fn serve(silent: Arc<AtomicBool>) -> String {
         }
     });
     format!("http://{address}")
+}
+
+/// What the proxy takes beyond what is asked for without it, in turn.
+fn proxy(table: &Table, request: &str, bytes: &str) {
+    let server = serve_by_length();
+    let guard = Guard::start(Rules::new(&["127.0.0.1".to_owned()], &[]).unwrap()).unwrap();
+    let mut direct = Asking::of(server, server);
+    let mut through = Asking::of(guard.address(), server);
+    let mut more = |length| through.ask(length).saturating_sub(direct.ask(length));
+    let requests = Samples::of(REQUESTS, || more(1_000));
+    table.note(request, requests.median());
+    table.note("   … p99", requests.p99());
+    table.note(bytes, Samples::of(5, || more(BYTES)).median());
+}
+
+/// A connection that is kept.
+struct Asking {
+    stream: BufReader<TcpStream>,
+    server: SocketAddr,
+}
+
+impl Asking {
+    fn of(connect: SocketAddr, server: SocketAddr) -> Self {
+        let stream = TcpStream::connect(connect).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream: BufReader::new(stream), server }
+    }
+
+    /// How long so many bytes take.
+    fn ask(&mut self, length: u64) -> Duration {
+        let since = Instant::now();
+        let server = self.server;
+        write!(self.stream.get_mut(), "GET http://{server}/{length} HTTP/1.1\r\nhost: {server}\r\n\r\n").unwrap();
+        let mut line = String::new();
+        while self.stream.read_line(&mut line).unwrap() > 2 {
+            line.clear();
+        }
+        let taken = std::io::copy(&mut self.stream.by_ref().take(length), &mut std::io::sink()).unwrap();
+        assert_eq!(taken, length);
+        since.elapsed()
+    }
+}
+
+/// A server that answers with as many bytes as the path says, one request after the other on each connection.
+fn serve_by_length() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                stream.set_nodelay(true).unwrap();
+                let mut reader = BufReader::new(&stream);
+                let mut head = String::new();
+                while reader.read_line(&mut head).is_ok_and(|bytes| bytes > 0) {
+                    if !head.ends_with("\r\n\r\n") {
+                        continue;
+                    }
+                    let path = head.split(' ').nth(1).and_then(|url| url.rsplit('/').next()).unwrap();
+                    let length: usize = path.parse().unwrap();
+                    let said = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+                    let said = [said.into_bytes(), vec![b'x'; length]].concat();
+                    if (&stream).write_all(&said).is_err() {
+                        return;
+                    }
+                    head.clear();
+                }
+            });
+        }
+    });
+    address
 }
