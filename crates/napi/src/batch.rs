@@ -24,8 +24,8 @@ pub(crate) struct Batch {
     events: usize,
     /// The number of the last.
     pub(crate) last: u64,
-    /// The ask that is shown from this batch on, if it changes that. Such an event crosses alone: who answers without
-    /// an id answers what was shown, and never what comes after it.
+    /// The ask that is shown from this batch on, if it changes that: an event that does begins a batch, so that who
+    /// answers without an id answers what was shown, and never what comes after it.
     pub(crate) shows: Option<(SessionId, Option<AskId>)>,
 }
 
@@ -39,7 +39,7 @@ impl Batch {
     }
 
     fn is_full(&self) -> bool {
-        self.shows.is_some() || self.events >= MOST_EVENTS || self.text.len() >= MOST_BYTES
+        self.events >= MOST_EVENTS || self.text.len() >= MOST_BYTES
     }
 
     /// The text.

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { everywhere, failure, open, record } from './support.mjs'
+import { attach, everywhere, failure, open, record } from './support.mjs'
 
 const CONFIRM = 'shell: echo confirmed > made'
 const QUESTION = `call ask_user {"questions": [{"id": "colour", "header": "Colour", "question": "Which?"}]}`
@@ -90,6 +90,25 @@ everywhere('asks', (place, { remote }) => {
     const error = await failure(sessions.sessionPauseConfirm(id, true, { askId: first }))
     assert.equal(error.code, 'alreadyAnswered')
     await sessions.sessionInterrupt(id)
+  })
+
+  test('m_a11_what_is_open_is_shown_by_attaching_and_what_was_is_not', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const other = await open(sessions)
+    for (const each of [id, other]) await sessions.sessionPrompt(each, CONFIRM)
+    while (sessions.sessionGetStatus(id) !== 'paused') await new Promise((resolve) => setImmediate(resolve))
+    const { attachment } = await record(sessions, id, { limit: 0 })
+    await sessions.sessionPauseConfirm(id, true)
+    await sessions.sessionSettled(id)
+    await sessions.sessionDetach(id, attachment)
+    // By now it is of the past, and whoever is told of it is shown nothing.
+    const answered = new Promise((resolve) => {
+      const callback = ({ body }) => body.type === 'askRaised' && resolve(failure(sessions.sessionPauseConfirm(id, true)))
+      attach(sessions, id, callback)
+    })
+    assert.equal((await answered).code, 'nothingShown')
+    await sessions.sessionInterrupt(other)
   })
 
   test('m_a3_two_sessions_are_paused_at_once', async () => {

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 
-import { everywhere, existsSync, folder, open, record, root, script } from './support.mjs'
+import { everywhere, existsSync, folder, open, program, record, root, script, startDaemon } from './support.mjs'
 
 const IMPORT = `import * as holdpoint from './index.mjs'
 const { sessionOpen, sessionPrompt, sessionAttach, sessionGetStatus, sessionEvents } = holdpoint
@@ -65,6 +65,20 @@ test('m_f1_node_stays_for_the_turn_that_it_began', async () => {
     await sessionAttach(id, ({ body }) => { if (body.type === 'turnFinished') console.log(body.outcome) })
     await sessionPrompt(id, 'wait 200ms\\n' + 'think a\\nsay b\\n'.repeat(2000))`)
   assert.equal(stdout, 'done\n')
+})
+
+test('m_f1_node_stays_for_a_daemons_turn_that_it_follows', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  const { stateDir } = await startDaemon()()
+  const following = (attach) => `
+    import { connect } from './index.mjs'
+    const daemon = await connect({ stateDir: ${JSON.stringify(stateDir)} })
+    const id = await daemon.sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
+    ${attach}
+    await daemon.sessionPrompt(id, 'wait 200ms\\nsay hello')
+    process.on('exit', () => console.log(daemon.sessionGetStatus(id)))`
+  const callback = "await daemon.sessionAttach(id, ({ body }) => body.type === 'turnFinished' && console.log(body.outcome))"
+  assert.equal((await script(following(callback))).stdout, 'done\nidle\n')
+  assert.equal((await script(following(''))).stdout, 'running\n', 'it goes on without us')
 })
 
 test('m_f1_node_stays_for_a_loop_over_events', async () => {
