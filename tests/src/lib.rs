@@ -1,5 +1,6 @@
 //! What the tests of whole stories stand on: real servers, real programs, scripted.
 
+pub mod json;
 pub mod model_server;
 pub mod said;
 pub mod world;
@@ -8,3 +9,8 @@ pub mod world;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// The code on the page about embedding does what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/embedding.md")]
+struct Embedding;

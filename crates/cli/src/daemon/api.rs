@@ -23,6 +23,7 @@ use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::{self, ServiceConfig};
 
+pub(super) use self::body::read_ahead;
 use self::fault::Fault;
 use self::route::Resource;
 

@@ -22,7 +22,7 @@ pub(super) fn start(listeners: Vec<UnixListener>, host: &Data<Host>) -> io::Resu
     let host = Data::clone(host);
     let app = move || {
         let app = App::new().app_data(Data::clone(&host)).configure(api::routes);
-        app.wrap(from_fn(connection::admit)).wrap(from_fn(peer::only_ours))
+        app.wrap(from_fn(api::read_ahead)).wrap(from_fn(connection::admit)).wrap(from_fn(peer::only_ours))
     };
     let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(LAST_WORDS_S);
     // Who closes its end is gone: nobody reads an answer then, and a stream would notice it at its next event only.

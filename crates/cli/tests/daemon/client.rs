@@ -103,6 +103,13 @@ impl Api {
         self.ask("DELETE", path, b"")
     }
 
+    /// A session, written out.
+    pub(crate) fn written(&self, session: &str) -> Vec<u8> {
+        let answer = self.get(&format!("sessions/{session}/log"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.body
+    }
+
     /// What tests bring along for sessions.
     pub(crate) fn supplies(&self) -> Value {
         json!({ "env": self.env })
@@ -206,19 +213,28 @@ impl Line {
     /// Reads an answer that is no stream.
     pub(crate) fn answer(&mut self) -> io::Result<Answer> {
         let (status, headers) = self.head()?;
-        let length = headers.iter().find(|(name, _)| name == "content-length");
-        let mut body = vec![0; length.map_or(0, |(_, length)| length.parse().unwrap())];
-        self.0.read_exact(&mut body)?;
-        Ok(Answer { status, body })
+        Ok(Answer { status, body: self.rest(&headers)? })
     }
 
-    /// Reads an answer that comes in pieces, to its end.
-    pub(crate) fn pieces(mut self) -> Vec<u8> {
-        let (status, headers) = self.head().unwrap();
-        assert_eq!(status, 200, "{headers:?}");
+    /// Reads what comes after an answer's first lines: as much as they say, or piece by piece.
+    pub(crate) fn rest(&mut self, headers: &[(String, String)]) -> io::Result<Vec<u8>> {
+        let header = |wanted: &str| headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
         let mut body = Vec::new();
-        Pieces { line: self, left: 0, first: true }.read_to_end(&mut body).unwrap();
-        body
+        if header("transfer-encoding").is_none() {
+            body.resize(header("content-length").map_or(0, |length| length.parse().unwrap()), 0);
+            self.0.read_exact(&mut body)?;
+            return Ok(body);
+        }
+        loop {
+            let size = usize::from_str_radix(&self.text()?, 16).map_err(io::Error::other)?;
+            let from = body.len();
+            body.resize(from + size, 0);
+            self.0.read_exact(&mut body[from..])?;
+            self.text()?;
+            if size == 0 {
+                return Ok(body);
+            }
+        }
     }
 
     /// Reads an answer's first lines.

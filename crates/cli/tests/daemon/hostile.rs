@@ -109,6 +109,24 @@ fn t_s4_what_is_no_json_is_refused_with_its_place() {
 }
 
 #[test]
+fn t_s4_a_connection_is_of_use_after_a_refusal() {
+    let (_house, api) = house();
+    let mut line = api.line();
+    for (method, path, version, status) in [
+        ("POST", "sessions/nobody/prompts", "", 404),
+        ("POST", "sessions/nobody/prompts", "holdpoint-api: 99\r\n", 426),
+        ("POST", "asks/none/answer", "", 400),
+        ("POST", "nowhere", "", 404),
+        ("DELETE", "sessions/nobody", "", 404),
+        ("PATCH", "sessions", "", 405),
+        ("GET", "status", "", 200),
+    ] {
+        line.send(&api.request(method, path, version, br#"{"text": "nobody has read this"}"#)).unwrap();
+        assert_eq!(line.answer().unwrap().status, status, "{method} {path}");
+    }
+}
+
+#[test]
 fn t_s4_no_garbled_request_stops_it() {
     let (house, api) = house();
     let session = api.open("all");

@@ -163,11 +163,7 @@ fn a_session_goes_out_and_in_whole_or_not_at_all() {
     let session = api.open("all");
     api.prompt(&session, "shell: seq 3000\nsay done");
     api.settled(&session);
-    let text = {
-        let mut stream = api.line();
-        stream.send(&api.request("GET", &format!("sessions/{session}/log"), "", b"")).unwrap();
-        stream.pieces()
-    };
+    let text = api.written(&session);
     let import = |text: &[u8]| {
         let mut line = api.line();
         line.send(&api.request("POST", "import", "", text)).unwrap();

@@ -5,8 +5,10 @@
 mod answering;
 mod attaching;
 mod client;
+mod cursors;
 mod description;
 mod ending;
+mod every_path;
 mod hostile;
 mod house;
 mod killed;

@@ -4,11 +4,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use actix_web::dev::Payload;
+use actix_web::body::MessageBody;
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::middleware::Next;
 use actix_web::web::{Bytes, BytesMut, Data};
-use actix_web::{FromRequest, HttpRequest};
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest};
 use futures_util::StreamExt;
+use futures_util::future::ready;
+use futures_util::stream::once;
 use holdpoint_common::Limits;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -26,6 +30,9 @@ const ESCAPED: usize = 6;
 /// How long a body may take to come.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Bytes of a body that is read before its request is looked at.
+const SMALL: usize = 64 * 1024;
+
 /// A body, read. None at all is read as `{}`.
 pub(super) struct Body<T>(pub(super) T);
 
@@ -34,10 +41,28 @@ pub(super) fn most(limits: &Limits) -> usize {
     limits.max_prompt_bytes.saturating_mul(ESCAPED).saturating_add(ROOM)
 }
 
+/// How long its body is, as a request says.
+fn announced(request: &HttpRequest) -> Option<u64> {
+    request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
+}
+
+/// Reads a small body before its request is looked at: a connection is of use after a refusal only if nothing of what
+/// was refused is left in it.
+pub(in crate::daemon) async fn read_ahead<B: MessageBody>(
+    mut request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, Error> {
+    if announced(request.request()).is_some_and(|length| (1..=SMALL as u64).contains(&length)) {
+        let mut payload = request.take_payload();
+        let body = whole(request.request(), &mut payload, SMALL).await?;
+        request.set_payload(Payload::Stream { payload: Box::pin(once(ready(Ok(body)))) });
+    }
+    next.call(request).await
+}
+
 /// All of a body that comes, of at most so many bytes.
 pub(super) async fn whole(request: &HttpRequest, payload: &mut Payload, most: usize) -> Result<Bytes, Fault> {
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > most as u64) {
+    if announced(request).is_some_and(|length| length > most as u64) {
         return Err(Fault::too_large(most));
     }
     let reading = async {
