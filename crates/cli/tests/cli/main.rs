@@ -9,6 +9,7 @@ mod looping;
 mod looping_followed;
 mod model_faults;
 mod models;
+mod pages;
 mod policy;
 mod pty;
 mod run;

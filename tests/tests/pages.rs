@@ -1,0 +1,139 @@
+//! The pages of the project: every link leads somewhere, every configuration and every JSON on them can be read.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use holdpoint_common::Config;
+use holdpoint_tools::Policy;
+use regex::Regex;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().canonicalize().unwrap()
+}
+
+/// The files below a folder of this kind, but for what is built.
+fn files(folder: &Path, kind: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && !name.starts_with('.') && !["node_modules", "target", "dist"].contains(&name.as_str()) {
+            files(&path, kind, found);
+        } else if path.extension().is_some_and(|is| is == kind) {
+            found.push(path);
+        }
+    }
+}
+
+/// Every page, with its text.
+fn pages() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    files(&root(), "md", &mut found);
+    assert!(found.len() > 30, "{found:?}");
+    found.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// The blocks of code of a kind.
+fn blocks<'a>(text: &'a str, kind: &str) -> Vec<&'a str> {
+    let kind = format!("{kind}\n");
+    text.split("\n```").skip(1).step_by(2).filter_map(|block| block.strip_prefix(kind.as_str())).collect()
+}
+
+/// The text without its code.
+fn prose(text: &str) -> String {
+    let without_blocks: String = text.split("\n```").step_by(2).collect();
+    Regex::new("`[^`\n]*`").unwrap().replace_all(&without_blocks, "`").into_owned()
+}
+
+/// The names by which a page's headings are linked to.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text
+        .lines()
+        .filter_map(|line| line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#')));
+    let anchor = |heading: &str| {
+        let kept = heading
+            .to_lowercase()
+            .chars()
+            .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c))
+            .collect::<String>();
+        kept.trim().replace(' ', "-")
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let link = Regex::new(r"\]\(([^)\s]+)\)").unwrap();
+    let mut count = 0;
+    for (page, text) in pages() {
+        for link in link.captures_iter(&prose(&text)) {
+            let link = &link[1];
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            count += 1;
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
+            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+            let inside = target.canonicalize().unwrap();
+            assert!(inside.starts_with(root()), "{}: {link} leads out of the project", page.display());
+            if !anchor.is_empty() {
+                let there = anchors(&fs::read_to_string(target).unwrap());
+                assert!(there.contains(anchor), "{}: {link} has no such heading: {there:?}", page.display());
+            }
+        }
+    }
+    assert!(count > 100, "only {count} links");
+}
+
+#[test]
+fn every_page_of_the_manual_is_on_its_first_page() {
+    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let mut pages = Vec::new();
+    files(&root().join("docs"), "md", &mut pages);
+    for page in pages.iter().filter(|page| page.parent() == Some(&root().join("docs")) && !page.ends_with("README.md"))
+    {
+        let name = page.file_name().unwrap().to_str().unwrap();
+        assert!(index.contains(&format!("({name})")), "docs/README.md does not name {name}");
+    }
+}
+
+/// A configuration that the program takes, rules included.
+#[track_caller]
+fn is_configuration(text: &str, place: &Path) {
+    let config = Config::parse(text).unwrap_or_else(|error| panic!("{}: {error}\n{text}", place.display()));
+    let policy = Policy::new(config.policy, &config.rules, Some(Path::new("/home/me")));
+    policy.unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+}
+
+#[test]
+fn every_configuration_is_one() {
+    let mut examples = Vec::new();
+    files(&root().join("examples/config"), "toml", &mut examples);
+    assert!(examples.len() >= 4);
+    let about = fs::read_to_string(root().join("examples/config/README.md")).unwrap();
+    for example in examples {
+        is_configuration(&fs::read_to_string(&example).unwrap(), &example);
+        assert!(about.contains(example.file_name().unwrap().to_str().unwrap()), "{} is not told of", example.display());
+    }
+    let mut count = 0;
+    for (page, text) in pages() {
+        // What is for Cargo is not for us.
+        for block in blocks(&text, "toml").iter().filter(|block| !block.contains("dependencies")) {
+            is_configuration(block, &page);
+            count += 1;
+        }
+    }
+    assert!(count >= 5, "only {count}");
+}
+
+#[test]
+fn every_json_can_be_read() {
+    for (page, text) in pages() {
+        for block in blocks(&text, "json") {
+            let read: Result<serde_json::Value, _> = serde_json::from_str(block);
+            assert!(read.is_ok(), "{}: {}\n{block}", page.display(), read.unwrap_err());
+        }
+    }
+}
