@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{AssistantMessage, CutCause, Delta, Event, Fact, Outcome, PromptId, SessionId, ToolStatus};
@@ -15,32 +15,25 @@ use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_session::{SessionError, SessionHandle};
 use holdpoint_tools::ToolOutcome;
+use holdpoint_tools::testing::{again, part};
 use serde_json::json;
 use tempfile::TempDir;
-
-/// What a killed process leaves on disk, and where it works.
-const STORE: &str = "HOLDPOINT_TEST_STORE";
 
 fn on(store: &Path) -> Harness {
     let store = Sqlite::open(store).unwrap();
     Harness::with(|engine| engine.store(store))
 }
 
-/// One of the processes below, on a store.
-fn start(which: &str, store: &Path) -> (Child, BufReader<ChildStdout>) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", which, "--ignored", "--nocapture"])
-        .env(STORE, store)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+/// The same test in another process, on a store: to be killed.
+fn start(store: &Path) -> (Child, BufReader<ChildStdout>) {
+    let mut child = again(store.to_str().unwrap()).stdout(Stdio::piped()).spawn().unwrap();
     let told = BufReader::new(child.stdout.take().unwrap());
     (child, told)
 }
 
-/// The store that this process was started on; none if it was not started by a test.
+/// The store that this process was started on; none in the one that kills it.
 fn store() -> Option<PathBuf> {
-    std::env::var_os(STORE).map(PathBuf::from)
+    part().map(PathBuf::from)
 }
 
 /// Tells the test a line, whole or not at all.
@@ -84,12 +77,15 @@ struct Acknowledged {
 
 #[tokio::test]
 async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_random_moments() {
+    if let Some(folder) = store() {
+        return busy(&folder).await;
+    }
     let kills = if std::env::var_os("HOLDPOINT_FULL").is_some() { 200 } else { 20 };
     let folder = TempDir::new().unwrap();
     let mut random = fastrand::Rng::with_seed(1);
     let mut acknowledged: BTreeMap<SessionId, Acknowledged> = BTreeMap::new();
     for kill in 0..kills {
-        let (mut child, mut lines) = start("busy", folder.path());
+        let (mut child, mut lines) = start(folder.path());
         // It works; then it has a random while to live.
         let mut lives: Option<Instant> = None;
         let while_ = Duration::from_micros(random.u64(0..120_000));
@@ -143,11 +139,8 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
     }
 }
 
-#[tokio::test]
-#[ignore = "started by the test that kills it"]
-async fn busy() {
-    let Some(folder) = store() else { return };
-    let harness = on(&folder);
+async fn busy(folder: &Path) {
+    let harness = on(folder);
     harness.probe.does(|_, context| {
         context.output("some output");
         Ok(ToolOutcome::text("fine"))
@@ -197,8 +190,11 @@ const LOST: Duration = Duration::from_secs(2);
 
 #[tokio::test]
 async fn m_b7_of_a_streaming_answer_at_most_two_seconds_are_lost_by_a_kill() {
+    if let Some(folder) = store() {
+        return streaming(&folder).await;
+    }
     let folder = TempDir::new().unwrap();
-    let (mut child, mut lines) = start("streaming", folder.path());
+    let (mut child, mut lines) = start(folder.path());
     let mut words: Vec<(String, Instant)> = Vec::new();
     while let Some(word) = told(&mut lines) {
         words.push((word, Instant::now()));
@@ -232,11 +228,8 @@ async fn m_b7_of_a_streaming_answer_at_most_two_seconds_are_lost_by_a_kill() {
     assert_eq!(kept[..common], said[..common], "in order, whole, once");
 }
 
-#[tokio::test]
-#[ignore = "started by the test that kills it"]
-async fn streaming() {
-    let Some(folder) = store() else { return };
-    let harness = on(&folder);
+async fn streaming(folder: &Path) {
+    let harness = on(folder);
     let answer = harness.model.then_live();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
@@ -258,8 +251,11 @@ async fn streaming() {
 
 #[tokio::test]
 async fn t_u15_a_call_that_had_begun_is_marked_and_never_run_again() {
+    if let Some(folder) = store() {
+        return calling(folder).await;
+    }
     let folder = TempDir::new().unwrap();
-    let (mut child, mut lines) = start("calling", folder.path());
+    let (mut child, mut lines) = start(folder.path());
     assert_eq!(told(&mut lines).as_deref(), Some("begun"));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -281,10 +277,7 @@ async fn t_u15_a_call_that_had_begun_is_marked_and_never_run_again() {
     assert_eq!(next, "and then?");
 }
 
-#[tokio::test]
-#[ignore = "started by the test that kills it"]
-async fn calling() {
-    let Some(folder) = store() else { return };
+async fn calling(folder: PathBuf) {
     let harness = on(&folder);
     harness.probe.does(move |_, _| {
         let mut ran = File::options().append(true).create(true).open(folder.join("ran")).unwrap();

@@ -15,6 +15,7 @@
 //! assert!(!called.result.unwrap().failed);
 //! ```
 
+mod again;
 mod before_main;
 #[cfg(target_os = "linux")]
 mod census;
@@ -31,6 +32,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+pub use again::{again, part};
 #[cfg(target_os = "linux")]
 pub use census::Census;
 

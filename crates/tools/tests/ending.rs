@@ -3,10 +3,10 @@
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use holdpoint_tools::testing::{Bench, Census};
+use holdpoint_tools::testing::{Bench, Census, again, part};
 use holdpoint_tools::{Shell, Supervisor, ToolError};
 use serde_json::json;
 
@@ -106,6 +106,9 @@ fn t_p2_what_ends_by_itself_is_let_end() {
 
 #[test]
 fn t_p2_nothing_is_left_when_the_owner_is_killed() {
+    if part().is_some() {
+        return owned();
+    }
     for (name, tree, count) in TREES {
         let census = Census::new();
         let command = format!("{}\nsleep 1000", script(tree, &census));
@@ -120,6 +123,9 @@ fn t_p2_nothing_is_left_when_the_owner_is_killed() {
 
 #[test]
 fn t_p2_nothing_is_left_when_the_owner_is_killed_at_any_moment() {
+    if part().is_some() {
+        return owned();
+    }
     let rounds = if full() { 100 } else { 15 };
     let all: Vec<_> = TREES.iter().map(|(_, tree, _)| *tree).collect();
     for round in 0..rounds {
@@ -135,23 +141,18 @@ fn t_p2_nothing_is_left_when_the_owner_is_killed_at_any_moment() {
 
 /// Another process that runs `command` with the shell tool, until it is killed.
 fn owner(census: &Census, command: &str) -> Child {
-    let mut owner = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "owned", "--ignored", "--nocapture"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut owner = again("owner").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    // Not by its environment: its own process does not count.
     let order = json!({ "mark": census.mark(), "command": command });
     writeln!(owner.stdin.as_mut().unwrap(), "{order}").unwrap();
     owner
 }
 
-#[test]
-#[ignore = "started by the tests that kill it"]
+/// That process: calls the tool.
 fn owned() {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).unwrap();
-    let Ok(order) = serde_json::from_str::<serde_json::Value>(&line) else { return };
+    let order: serde_json::Value = serde_json::from_str(&line).unwrap();
     let bench = Bench::within("/").grace(GRACE).env("HOLDPOINT_TEST", order["mark"].as_str().unwrap());
     bench.call(Shell::new(), json!({ "command": order["command"] }));
 }

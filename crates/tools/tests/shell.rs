@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use holdpoint_common::limits::OUTPUT_DELTA;
-use holdpoint_tools::testing::{Bench, Called};
+use holdpoint_tools::testing::{Bench, Called, again, part};
 use holdpoint_tools::{Act, Exit, ProcessSpec, Processes, Read, Shell, Supervisor, Tool, ToolError, environment};
 use serde_json::json;
 
@@ -126,11 +126,14 @@ fn t_p9_nothing_comes_from_the_users_keyboard() {
 #[test]
 #[cfg(target_os = "linux")]
 fn t_p9_the_owners_terminal_can_not_be_opened() {
-    let test = std::env::current_exe().unwrap();
-    let owner = format!("{} --exact in_a_terminal --ignored --nocapture", test.display());
+    if part().is_some() {
+        return in_a_terminal();
+    }
+    let owner = again("owner");
+    let words = std::iter::once(owner.get_program()).chain(owner.get_args()).map(|word| word.to_str().unwrap());
     let mut script = std::process::Command::new("script")
-        .args(["-qec", &owner, "/dev/null"])
-        .env("HOLDPOINT_TERMINAL", "1")
+        .args(["-qec", &words.collect::<Vec<_>>().join(" "), "/dev/null"])
+        .envs(owner.get_envs().filter_map(|(name, value)| Some((name, value?))))
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -143,12 +146,8 @@ fn t_p9_the_owners_terminal_can_not_be_opened() {
     assert!(said.contains("command: [] [/dev/tty: No such device or address]"), "{said}");
 }
 
-#[test]
-#[ignore = "started by the test above, in a terminal"]
+/// The owner, there.
 fn in_a_terminal() {
-    if std::env::var_os("HOLDPOINT_TERMINAL").is_none() {
-        return;
-    }
     println!("owner: {:?}", std::fs::File::open("/dev/tty").map(drop));
     let command = "read -t 1 line; read -t 1 more < /dev/tty; echo \"[$line$more]\"";
     let called = run(&Bench::new(), command);

@@ -1,12 +1,17 @@
 //! Several processes write at once.
 
 use std::io::BufRead;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 
 use holdpoint_session::store::{SessionStore, Sqlite};
+use holdpoint_tools::testing::{again, part};
 use tempfile::TempDir;
 
 use super::{id, opened, prompt, summary};
+
+/// Where they write.
+const STORE: &str = "HOLDPOINT_TEST_STORE";
 
 /// Processes, and what each writes.
 const WRITERS: u64 = 8;
@@ -14,17 +19,15 @@ const WRITES: u64 = 200;
 
 #[tokio::test]
 async fn t_u10_eight_processes_write_and_not_one_write_is_lost() {
+    if let Some(name) = part() {
+        return write(&name).await;
+    }
     let folder = TempDir::new().unwrap();
     drop(Sqlite::open(folder.path()).unwrap());
     let writers: Vec<_> = (0..WRITERS)
         .map(|n| {
-            Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "many::writer", "--ignored", "--nocapture"])
-                .env("HOLDPOINT_TEST_STORE", folder.path())
-                .env("HOLDPOINT_TEST_SESSION", format!("w{n}"))
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap()
+            let mut writer = again(&format!("w{n}"));
+            writer.env(STORE, folder.path()).stdout(Stdio::piped()).spawn().unwrap()
         })
         .collect();
     for writer in writers {
@@ -44,13 +47,10 @@ async fn t_u10_eight_processes_write_and_not_one_write_is_lost() {
     assert_eq!(all, 1_600);
 }
 
-#[tokio::test]
-#[ignore = "started by the test that looks at what it wrote"]
-async fn writer() {
-    let Some(folder) = std::env::var_os("HOLDPOINT_TEST_STORE") else { return };
-    let name = std::env::var("HOLDPOINT_TEST_SESSION").unwrap();
-    let session = id(&name);
-    let store = Sqlite::open(folder.as_ref()).unwrap();
+/// What each of the processes does.
+async fn write(name: &str) {
+    let session = id(name);
+    let store = Sqlite::open(Path::new(&std::env::var_os(STORE).unwrap())).unwrap();
     let log = store.create(&session).await.unwrap();
     log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
     for seq in 2..2 + WRITES {
