@@ -4,7 +4,7 @@
 use holdpoint_common::{Config, Limits, PolicyMode, Supplies, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::testing::Recorder;
-use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionHandle};
+use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionHandle, Sessions};
 use tempfile::TempDir;
 
 use crate::model_server::{ModelServer, Wire};
@@ -50,6 +50,13 @@ impl World {
         Self { server, folder: TempDir::new().expect("a folder"), engine, wire }
     }
 
+    /// The sessions, for a client called `test`.
+    #[must_use]
+    pub fn sessions(&self) -> Sessions {
+        let path = std::env::var("PATH").unwrap_or_default();
+        self.engine.sessions(Who::named("test")).with_supplies(Supplies::env(vec![("PATH".to_owned(), path)]))
+    }
+
     /// A session in which everything is allowed.
     ///
     /// # Panics
@@ -63,13 +70,10 @@ impl World {
     /// # Panics
     /// If it can't be opened.
     pub async fn open_with(&self, more: impl FnOnce(OpenSession) -> OpenSession) -> Talk {
-        let path = std::env::var("PATH").unwrap_or_default();
         let open = OpenSession::in_folder(self.folder.path())
             .model(format!("{}/scripted", self.wire.provider()))
             .policy(PolicyMode::All);
-        let supplies = Supplies::env(vec![("PATH".to_owned(), path)]);
-        let sessions = self.engine.sessions(Who::named("test")).with_supplies(supplies);
-        let session = sessions.open(more(open)).await.expect("the session opens");
+        let session = self.sessions().open(more(open)).await.expect("the session opens");
         let events = Recorder::of(session.attach(AttachFrom::start()).await.expect("it can be attached to"));
         Talk { session, events }
     }

@@ -115,7 +115,7 @@ macro_rules! number_id {
             /// The one after this.
             #[must_use]
             pub fn next(self) -> Self {
-                Self(self.0 + 1)
+                Self(self.0.saturating_add(1))
             }
         }
 

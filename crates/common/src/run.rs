@@ -169,7 +169,7 @@ impl Run {
         let cut = matches!(cause, Some(CutCause::Shutdown | CutCause::Restart | CutCause::Panic));
         let failures = match outcome {
             _ if cause.is_some() => self.failures,
-            Outcome::Failed | Outcome::Panicked => self.failures + 1,
+            Outcome::Failed | Outcome::Panicked => self.failures.saturating_add(1),
             Outcome::Done | Outcome::Limit => 0,
             Outcome::Interrupted => self.failures,
         };

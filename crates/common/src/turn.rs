@@ -143,13 +143,13 @@ impl EndedProcesses {
     /// How many were ended, either way.
     #[must_use]
     pub fn total(&self) -> u32 {
-        self.terminated + self.killed
+        self.terminated.saturating_add(self.killed)
     }
 
     /// Adds another count to this one.
     pub fn add(&mut self, other: Self) {
-        self.terminated += other.terminated;
-        self.killed += other.killed;
+        self.terminated = self.terminated.saturating_add(other.terminated);
+        self.killed = self.killed.saturating_add(other.killed);
         self.left.extend(other.left);
     }
 }

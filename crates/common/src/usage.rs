@@ -50,17 +50,40 @@ impl Usage {
     /// Input and output together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.input + self.output
+        self.input.saturating_add(self.output)
     }
 }
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.input += other.input;
-        self.cached += other.cached;
-        self.cache_written += other.cache_written;
-        self.output += other.output;
-        self.cost = self.cost.zip(other.cost).map(|(left, right)| left + right).or(self.cost).or(other.cost);
+        // Providers claim these, and imported logs.
+        self.input = self.input.saturating_add(other.input);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.cache_written = self.cache_written.saturating_add(other.cache_written);
+        self.output = self.output.saturating_add(other.output);
+        let both = self.cost.zip(other.cost).map(|(left, right)| left.saturating_add(right));
+        self.cost = both.or(self.cost).or(other.cost);
         self.estimated |= other.estimated;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{ItemId, TurnId};
+    use crate::turn::EndedProcesses;
+
+    /// What a provider claims, and what a log says that was taken in, may be anything.
+    #[test]
+    fn counts_stop_where_they_end() {
+        let most = Usage { input: u64::MAX, output: 1, cost: Some(u64::MAX), ..Usage::default() };
+        let mut sum = most;
+        sum += most;
+        assert_eq!((sum.input, sum.output, sum.cost, sum.total()), (u64::MAX, 2, Some(u64::MAX), u64::MAX));
+        assert_eq!((TurnId(u64::MAX).next(), ItemId(7).next()), (TurnId(u64::MAX), ItemId(8)));
+        let mut ended = EndedProcesses { terminated: u32::MAX, killed: 1, left: Vec::new() };
+        assert_eq!(ended.total(), u32::MAX);
+        ended.add(ended.clone());
+        assert_eq!((ended.terminated, ended.killed), (u32::MAX, 2));
     }
 }

@@ -6,6 +6,7 @@
 
 mod export;
 mod import;
+mod possible;
 mod read;
 
 use holdpoint_common::SessionId;

@@ -52,9 +52,7 @@ impl State {
                 }
             }
             Fact::TurnStarted { turn, prompt } => {
-                if let Some(event) = self.queue.pop_front() {
-                    self.remember(&event);
-                }
+                self.take_queued(*prompt);
                 self.start_turn(*turn, Some(*prompt));
             }
             Fact::RunStarted { run, .. } => {
@@ -76,10 +74,7 @@ impl State {
                 self.start_turn(*turn, None);
             }
             Fact::PromptDelivered { prompt, .. } => {
-                let of = |event: &Arc<Event>| queued(event).is_some_and(|queued| queued.prompt == *prompt);
-                if let Some(event) = self.queue.iter().position(of).and_then(|at| self.queue.remove(at)) {
-                    self.remember(&event);
-                }
+                self.take_queued(*prompt);
             }
             Fact::RunWaiting { until } => self.run.iter_mut().for_each(|run| run.waits_until = Some(*until)),
             Fact::RunExtended { limits } => {
@@ -95,7 +90,7 @@ impl State {
             }
             Fact::StepStarted => {
                 if let Some(turn) = self.turn_mut() {
-                    turn.step += 1;
+                    turn.step = turn.step.saturating_add(1);
                     turn.open_step = Some(0);
                 }
             }
@@ -133,13 +128,17 @@ impl State {
                     self.remember(event);
                 }
                 self.usage += *usage;
-                self.run.iter_mut().for_each(|run| run.progress.tokens += usage.total());
+                if let Some(run) = &mut self.run {
+                    run.progress.tokens = run.progress.tokens.saturating_add(usage.total());
+                }
                 self.context = context.or(self.context);
                 if let Some(turn) = self.turn_mut() {
                     turn.usage += *usage;
                     turn.open_step = None;
                 }
             }
+            // Where a log has lost its turn's beginning, nobody is left who asks.
+            Fact::AskRaised { .. } if self.turn().is_none() => {}
             Fact::AskRaised { ask } => {
                 if ask.origin == AskOrigin::Policy {
                     self.stage(ask.call, CallStage::Asking);
@@ -181,6 +180,8 @@ impl State {
                     self.last_turn = Some(LastTurn { turn, outcome: *outcome, cause, error });
                 }
                 self.run = self.run.as_ref().map(|run| run.after(*outcome, cause.as_ref()));
+                // Where a log has lost how they were settled, they are over with their turn.
+                self.asks.clear();
                 self.phase = Phase::Idle;
             }
         }
@@ -196,8 +197,17 @@ impl State {
 
     fn start_turn(&mut self, turn: TurnId, prompt: Option<PromptId>) {
         self.next_turn = turn.next();
+        self.asks.clear();
         let (calls, usage) = (Vec::new(), Usage::default());
         self.phase = Phase::Running(Turn { id: turn, prompt, step: 0, calls, usage, open_step: None });
+    }
+
+    /// A prompt waits no longer, and is part of the conversation; not where a log has lost it.
+    fn take_queued(&mut self, prompt: PromptId) {
+        let of = |event: &Arc<Event>| queued(event).is_some_and(|queued| queued.prompt == prompt);
+        if let Some(event) = self.queue.iter().position(of).and_then(|at| self.queue.remove(at)) {
+            self.remember(&event);
+        }
     }
 
     /// It works, and so does its run.
@@ -211,9 +221,10 @@ impl State {
     /// It waits for a person, or for nothing any more.
     fn stop_work(&mut self, at: Timestamp) {
         let worked = |since: Timestamp| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
-        self.worked_ms += self.working_since.take().map_or(0, worked);
+        self.worked_ms = self.worked_ms.saturating_add(self.working_since.take().map_or(0, worked));
         if let Some(run) = &mut self.run {
-            run.progress.worked_ms += run.progress.working_since.take().map_or(0, worked);
+            let since = run.progress.working_since.take().map_or(0, worked);
+            run.progress.worked_ms = run.progress.worked_ms.saturating_add(since);
         }
     }
 

@@ -11,6 +11,7 @@ use holdpoint_common::{
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use super::possible::impossible;
 use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::error::SessionError;
 use crate::manager::{folder_name, fresh_id, mend};
@@ -104,6 +105,7 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
         return Err(lines.wrong(what));
     }
     let (mut facts, mut last) = (Vec::new(), 0);
+    let mut state: Option<State> = None;
     loop {
         let before = lines.sum.end();
         let line = lines.due()?;
@@ -119,7 +121,17 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
         }
         let event: Event = lines.parse(&line)?;
         last = follows(&event, last, &header.id).map_err(|what| lines.wrong(what))?;
-        facts.push(Arc::new(event));
+        let event = Arc::new(event);
+        match (&mut state, event.fact()) {
+            (None, _) => state = State::open(&event),
+            (Some(state), fact) => {
+                if let Some(what) = fact.and_then(|fact| impossible(state, fact)) {
+                    return Err(lines.wrong(what));
+                }
+                state.apply(&event);
+            }
+        }
+        facts.push(event);
     }
     if lines.next()?.is_some() {
         return Err(lines.wrong("this is behind the end".to_owned()));

@@ -381,12 +381,31 @@ mod tests {
         ]
     }
 
+    fn cases() -> u32 {
+        if std::env::var_os("HOLDPOINT_FULL").is_some() { 500_000 } else { 300 }
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(cases()))]
+
         #[test]
-        fn no_text_breaks_the_parser(
-            text in "((say|think|call|wait|fail|flood|hang|shell:|ask:|---|#|@|\\{|\\}|\"|\\\\|é|[ \t\n\r]|[a-z0-9:]){0,4}){0,20}"
+        fn any_text_is_none_or_an_error_with_its_line_or_a_script_that_reads_as_it_is_written(
+            first in "(say|say@2|think|call x|wait 2s|flood 1|hang|shell: a|ask: b|---|#|)",
+            text in "((\nsay|\nthink|\ncall|\nwait|\nflood|\nhang|shell:|ask:|\n---\n|#|@|\\{|\\}|\"|\\\\|é|\u{a0}|[ \t\n\r]|[a-z0-9:]){0,4}){0,20}"
         ) {
-            drop(Script::parse(&text));
+            let text = first + &text;
+            match Script::parse(&text) {
+                Ok(None) => {}
+                Ok(Some(script)) if script.steps.is_empty() => {}
+                Ok(Some(script)) => {
+                    prop_assert!(script.steps.iter().all(|step| !step.is_empty()));
+                    prop_assert_eq!(Script::parse(&script.to_string()), Ok(Some(script)));
+                }
+                Err(error) => {
+                    prop_assert!((1..=text.split('\n').count()).contains(&error.line), "{:?}", error);
+                    prop_assert!(!error.message.is_empty());
+                }
+            }
         }
 
         #[test]

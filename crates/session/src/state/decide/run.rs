@@ -127,7 +127,7 @@ impl Draft<'_> {
     /// Starts the next iteration, or again the one that was cut, and gives it the prompts that wait.
     fn start_iteration(&mut self, run: &Run) {
         let (turn, resumed) = (self.state.next_turn(), run.cut);
-        let iteration = if resumed { run.progress.iteration } else { run.progress.iteration + 1 };
+        let iteration = if resumed { run.progress.iteration } else { run.progress.iteration.saturating_add(1) };
         self.facts.push(Fact::IterationStarted { turn, iteration, resumed });
         let waiting = self.state.queue.iter().filter_map(|event| queued(event));
         self.facts.extend(waiting.map(|queued| Fact::PromptDelivered { prompt: queued.prompt, iteration }));

@@ -1,0 +1,26 @@
+//! What can't have happened: facts that no session ever had where a text has them.
+
+use holdpoint_common::{Fact, ToolCall};
+
+use crate::state::State;
+
+/// Why a fact can't come in this state, if it can't: of two facts with one name, nothing that follows could say which is
+/// meant, and no provider takes a conversation with two such calls.
+pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::AssistantMessage(message) => {
+            let blocks = message.blocks.iter().map(|block| block.item);
+            let items = blocks.chain(message.calls.iter().map(|call| call.id.item()));
+            let mut items: Vec<_> = items.collect();
+            items.sort_unstable();
+            let old = items.first().filter(|item| **item < state.next_item());
+            let twice = items.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
+            if let Some(item) = old.or(twice) {
+                return Some(format!("item {item} comes twice"));
+            }
+            let bad = |call: &&ToolCall| !call.input.is_object();
+            message.calls.iter().find(bad).map(|call| format!("the input of call {} is no object", call.id))
+        }
+        _ => None,
+    }
+}
