@@ -57,13 +57,15 @@ impl Usage {
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         // Providers claim these, and imported logs.
-        self.input = self.input.saturating_add(other.input);
-        self.cached = self.cached.saturating_add(other.cached);
-        self.cache_written = self.cache_written.saturating_add(other.cache_written);
-        self.output = self.output.saturating_add(other.output);
         let both = self.cost.zip(other.cost).map(|(left, right)| left.saturating_add(right));
-        self.cost = both.or(self.cost).or(other.cost);
-        self.estimated |= other.estimated;
+        *self = Self {
+            input: self.input.saturating_add(other.input),
+            cached: self.cached.saturating_add(other.cached),
+            cache_written: self.cache_written.saturating_add(other.cache_written),
+            output: self.output.saturating_add(other.output),
+            cost: both.or(self.cost).or(other.cost),
+            estimated: self.estimated || other.estimated,
+        };
     }
 }
 
