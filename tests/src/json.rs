@@ -63,7 +63,6 @@ pub enum Slip {
 
 impl Described<'_> {
     /// Values that `schema` describes.
-    #[must_use]
     pub fn values(self, schema: &Value) -> BoxedStrategy<Value> {
         self.fitting(schema, DEPTH)
     }
@@ -195,7 +194,6 @@ fn numbers() -> BoxedStrategy<Value> {
 }
 
 /// Any value.
-#[must_use]
 pub fn anything() -> BoxedStrategy<Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
