@@ -3,6 +3,7 @@
 mod catalogs;
 mod delete;
 mod find;
+mod fold;
 mod load;
 mod model;
 mod names;
@@ -11,6 +12,7 @@ mod restore;
 mod room;
 mod roster;
 mod saved;
+mod scribe;
 mod shutdown;
 mod start;
 
@@ -272,7 +274,7 @@ impl Manager {
         let touched = self.touch();
         let Some(entry) = self.sessions.get_mut(&id) else {
             let base = Arc::clone(&self.base);
-            return Box::pin(async move { Err(restore::unknown(&base, id).await) });
+            return Box::pin(async move { Err(fold::unknown(&base, id).await) });
         };
         if entry.closed {
             return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });

@@ -8,7 +8,7 @@ use holdpoint_common::{SessionId, SessionSummary, Snapshot, Timestamp};
 
 use super::room::stopped;
 use super::start::Keep;
-use super::{Find, Life, List, Live, Look, Manager, Reach, restore, start};
+use super::{Find, Life, List, Live, Look, Manager, Reach, fold, start};
 use crate::error::SessionError;
 use crate::store::{SavedSession, SessionStore};
 
@@ -59,7 +59,7 @@ impl Handler<Look> for Manager {
             if let Some(shown) = shown.get(&id) {
                 return Ok(shown.borrow().clone());
             }
-            let state = restore::fold(&id, &*base.store.open(&id).await?).await?;
+            let state = fold::fold(&id, &*base.store.open(&id).await?).await?;
             Ok(Arc::new(state.snapshot(state.last(), 0, true)))
         })
     }

@@ -1,67 +1,17 @@
 //! Sessions that have no actor, changed all the same: decided, numbered and saved, with nothing that runs.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::{Body, EndedProcesses, Event, Limits, Outcome, SessionId, SessionSummary, Snapshot, Who};
+use holdpoint_common::{EndedProcesses, Outcome, SessionId, Snapshot, Who};
 use tokio::sync::OwnedMutexGuard;
 
-use super::restore::{Found, find};
 use super::room::{Room, stopped};
+use super::scribe::Scribe;
 use super::{CloseSession, Life, Manager};
-use crate::actor::now;
 use crate::error::SessionError;
 use crate::outfit::Base;
-use crate::state::{Input, Moment, Phase, Refused, Report, State, decide};
-use crate::store::{SessionLog, SessionStore};
-
-/// A log that is written on, by whoever has it alone.
-pub(super) struct Scribe {
-    log: Arc<dyn SessionLog>,
-    /// What was saved of an answer that never ended.
-    pub(super) draft: Vec<Arc<Event>>,
-    state: State,
-    numbers: Range<u64>,
-    /// The last fact of the log.
-    last: u64,
-    facts: Vec<Arc<Event>>,
-}
-
-impl Scribe {
-    /// Reads what the log of this session comes to.
-    pub(super) async fn of(store: &dyn SessionStore, id: &SessionId) -> Result<Self, SessionError> {
-        let log = store.open(id).await?;
-        let Found { state, draft, numbers } = find(id, &*log).await?;
-        Ok(Self { log, draft, last: state.last(), state, numbers, facts: Vec::new() })
-    }
-
-    /// Takes an input in. Of its effects there is nobody to carry them out.
-    pub(super) fn take(&mut self, input: Input) -> Result<(), Refused> {
-        let moment = Moment { now: now(), next: self.numbers.start, limits: &Limits::default() };
-        for fact in decide(&self.state, moment, input)?.facts {
-            let (turn, step) = self.state.place(&fact);
-            // Far more are set aside than a decision takes.
-            let Some(seq) = self.numbers.next() else { break };
-            let event = Arc::new(Event { seq, at: moment.now, turn, step, body: Body::Fact(fact) });
-            self.state.apply(&event);
-            self.facts.push(event);
-        }
-        Ok(())
-    }
-
-    /// Saves what has come of it; what the session is then, and how many facts that took.
-    pub(super) async fn save(self) -> Result<(State, usize), SessionError> {
-        let Self { log, state, last, facts, .. } = self;
-        let count = facts.len();
-        if count > 0 {
-            let summary =
-                SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) };
-            log.append(last, facts, summary).await?;
-        }
-        Ok((state, count))
-    }
-}
+use crate::state::{Input, Phase, Refused, Report};
 
 /// A session that has no actor, as far as is known.
 pub(super) struct Saved {
@@ -97,7 +47,7 @@ impl Saved {
         };
         let mut scribe = Scribe::of(&*self.base.store, &self.id).await?;
         scribe.take(Input::Close { by })?;
-        if let Phase::Interrupting(turn, _) = scribe.state.phase() {
+        if let Phase::Interrupting(turn, _) = scribe.state().phase() {
             // It has no runner, whose end there would be to wait for.
             let (turn, tools, processes) = (turn.id, Vec::new(), EndedProcesses::default());
             let report = Report::Finished { outcome: Outcome::Interrupted, error: None, tools, processes };

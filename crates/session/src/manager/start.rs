@@ -13,8 +13,8 @@ use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
 
 use super::catalogs::CatalogFor;
+use super::fold::{Found, damaged, find};
 use super::names::{NameFor, TakeName, check_free, folder_name, fresh_id};
-use super::restore::{Found, damaged, find};
 use super::room::{Room, make_room, stopped};
 use super::{ActorEnded, Entry, Life, Live, Manager, Reach};
 use crate::actor::{NUMBERS, Parts, Restored, SessionActor, now};

@@ -1,0 +1,64 @@
+//! A saved session's log, written on where the session has no actor.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use holdpoint_common::{Body, Event, Limits, SessionId, SessionSummary};
+
+use super::fold::{Found, find};
+use crate::actor::now;
+use crate::error::SessionError;
+use crate::state::{Input, Moment, Refused, State, decide};
+use crate::store::{SessionLog, SessionStore};
+
+/// A log that is written on, by whoever has it alone.
+pub(super) struct Scribe {
+    log: Arc<dyn SessionLog>,
+    /// What was saved of an answer that never ended.
+    pub(super) draft: Vec<Arc<Event>>,
+    state: State,
+    numbers: Range<u64>,
+    /// The last fact of the log.
+    last: u64,
+    facts: Vec<Arc<Event>>,
+}
+
+impl Scribe {
+    /// Reads what the log of this session comes to.
+    pub(super) async fn of(store: &dyn SessionStore, id: &SessionId) -> Result<Self, SessionError> {
+        let log = store.open(id).await?;
+        let Found { state, draft, numbers } = find(id, &*log).await?;
+        Ok(Self { log, draft, last: state.last(), state, numbers, facts: Vec::new() })
+    }
+
+    /// What it comes to by now.
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Takes an input in. Of its effects there is nobody to carry them out.
+    pub(super) fn take(&mut self, input: Input) -> Result<(), Refused> {
+        let moment = Moment { now: now(), next: self.numbers.start, limits: &Limits::default() };
+        for fact in decide(&self.state, moment, input)?.facts {
+            let (turn, step) = self.state.place(&fact);
+            // Far more are set aside than a decision takes.
+            let Some(seq) = self.numbers.next() else { break };
+            let event = Arc::new(Event { seq, at: moment.now, turn, step, body: Body::Fact(fact) });
+            self.state.apply(&event);
+            self.facts.push(event);
+        }
+        Ok(())
+    }
+
+    /// Saves what has come of it; what the session is then, and how many facts that took.
+    pub(super) async fn save(self) -> Result<(State, usize), SessionError> {
+        let Self { log, state, last, facts, .. } = self;
+        let count = facts.len();
+        if count > 0 {
+            let summary =
+                SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) };
+            log.append(last, facts, summary).await?;
+        }
+        Ok((state, count))
+    }
+}
