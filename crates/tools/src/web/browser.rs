@@ -108,7 +108,9 @@ impl Browser {
 
     /// Whether it can still be used, and where a window is needed, has one.
     pub(super) fn serves(&self, visible: bool) -> bool {
-        !self.ended.is_cancelled() && (self.visible || !visible)
+        // One that did not start is known to before its end is.
+        let failed = matches!(*self.state.borrow(), State::Failed(_));
+        !failed && !self.ended.is_cancelled() && (self.visible || !visible)
     }
 
     /// Uses it.

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use chromiumoxide::Page;
 use chromiumoxide::cdp::browser_protocol::network::{
-    EventLoadingFailed, EventRequestWillBeSent, EventResponseReceived, ResourceType, Response,
+    EventLoadingFailed, EventRequestWillBeSent, EventResponseReceived, RequestId, ResourceType, Response,
 };
 use chromiumoxide::cdp::browser_protocol::page::{CreateIsolatedWorldParams, NavigateParams, StopLoadingParams};
 use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
 use chromiumoxide::error::CdpError;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use serde::de::DeserializeOwned;
 
 use super::error::WebError;
@@ -21,6 +21,9 @@ const ABORTED: &str = "net::ERR_ABORTED";
 
 /// How long it may then take to say that it is a download.
 const SETTLED: Duration = Duration::from_millis(500);
+
+/// How many documents that can't be loaded are remembered: the page's own is the first, or the first after a few.
+const MOST_ENDED: usize = 100;
 
 /// How far a page was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,20 +39,18 @@ pub(super) enum Arrival {
 /// # Errors
 /// It does not load, nothing of it came in time, or it is a download.
 pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arrival, WebError> {
-    let failure = failure(tab).await?;
+    let mut failure = std::pin::pin!(failure(tab).await?);
     let loaded = tokio::select! {
         biased;
         name = tab.download() => return Err(is_download(url, &name)),
-        error = failure => {
-            // What is downloaded, or has no content, ends the loading of a page like this, too.
-            return Err(match tokio::time::timeout(SETTLED, tab.download()).await {
-                Ok(name) if error == ABORTED => is_download(url, &name),
-                _ => not_loaded(tab, url, &error),
-            });
-        }
+        error = &mut failure => return Err(failed(tab, url, &error).await),
         loaded = tab.page.execute(NavigateParams::new(url)) => loaded,
         () = tokio::time::sleep(within) => Err(CdpError::Timeout),
     };
+    // What came before it was loaded may not have been heard yet.
+    if let Some(error) = failure.now_or_never() {
+        return Err(failed(tab, url, &error).await);
+    }
     match loaded {
         Ok(loaded) => match &loaded.result.error_text {
             None => Ok(Arrival::Whole),
@@ -66,6 +67,15 @@ pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arriv
     }
 }
 
+/// Why a page is not loaded whose loading has ended like this.
+async fn failed(tab: &Tab, url: &str, error: &str) -> WebError {
+    // What is downloaded, or has no content, ends like one that can't be had, too.
+    match tokio::time::timeout(SETTLED, tab.download()).await {
+        Ok(name) if error == ABORTED => is_download(url, &name),
+        _ => not_loaded(tab, url, error),
+    }
+}
+
 /// Waits until the page itself can't be loaded, and says why.
 async fn failure(tab: &Tab) -> Result<impl Future<Output = String> + use<>, WebError> {
     let frame = tab.page.mainframe().await?;
@@ -74,7 +84,13 @@ async fn failure(tab: &Tab) -> Result<impl Future<Output = String> + use<>, WebE
     let mut answered = tab.page.event_listener::<EventResponseReceived>().await?;
     Ok(async move {
         let mut page = None;
+        // Each kind of event has a way of its own: how a request ended may come before that there was one.
+        let mut ended: Vec<(RequestId, String)> = Vec::new();
         loop {
+            let of_page = ended.iter().find(|(request, _)| page.as_ref() == Some(request));
+            if let Some((_, error)) = of_page {
+                return error.clone();
+            }
             tokio::select! {
                 biased;
                 Some(sent) = sent.next() => {
@@ -83,13 +99,16 @@ async fn failure(tab: &Tab) -> Result<impl Future<Output = String> + use<>, WebE
                     }
                 }
                 Some(failed) = failed.next() => {
-                    if page.as_ref() == Some(&failed.request_id) {
-                        return failed.error_text.clone();
+                    if failed.r#type == ResourceType::Document && ended.len() < MOST_ENDED {
+                        ended.push((failed.request_id.clone(), failed.error_text.clone()));
                     }
                 }
                 Some(answer) = answered.next() => {
-                    if page.as_ref() == Some(&answer.request_id) && is_of_guard(&answer.response) {
-                        return answer.response.status_text.clone();
+                    if answer.r#type == ResourceType::Document
+                        && is_of_guard(&answer.response)
+                        && ended.len() < MOST_ENDED
+                    {
+                        ended.push((answer.request_id.clone(), answer.response.status_text.clone()));
                     }
                 }
                 else => std::future::pending().await,

@@ -11,13 +11,6 @@ use serde_json::json;
 use crate::server::{Answer, Server, html};
 use crate::support::{Session, as_second_client, failure, local, pages, pause, resumed, wait_until};
 
-/// Waits until the browser has no page any more.
-pub(crate) fn wait_tabs_closed(session: &Session, details: &str) {
-    let id = details.rsplit('/').next().unwrap();
-    let address = session.browsers.running()[0].debugging.clone();
-    wait_until("the tab is closed", || !pages(&address).contains(id));
-}
-
 /// Where a call can be found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
@@ -36,11 +29,8 @@ fn server() -> Server {
     })
 }
 
-/// A call that is in this phase, in a session with a browser.
+/// A call that is in this phase.
 fn call_in(phase: Phase, session: &mut Session, server: &Server) -> Calling {
-    if phase != Phase::Starting {
-        session.open(&server.url("/before"));
-    }
     let path = if phase == Phase::Loading { "/loading" } else { "/" };
     // Nobody has allowed this one.
     let host = if phase == Phase::Asking { "127.0.0.2" } else { "127.0.0.1" };
@@ -67,6 +57,7 @@ fn call_in(phase: Phase, session: &mut Session, server: &Server) -> Calling {
     calling
 }
 
+/// The first one in a session that has no browser yet; the others go on with the one of the call after that.
 const PHASES: [Phase; 5] = [Phase::Starting, Phase::Asking, Phase::Loading, Phase::Paused, Phase::Reading];
 
 fn session() -> Session {
@@ -75,9 +66,9 @@ fn session() -> Session {
 
 #[test]
 fn m_a9_an_interrupt_ends_a_call_in_every_phase() {
+    let mut session = session();
     for phase in PHASES {
         let server = server();
-        let mut session = session();
         let calling = call_in(phase, &mut session, &server);
         calling.cut();
         let called = calling.wait();
@@ -90,15 +81,15 @@ fn m_a9_an_interrupt_ends_a_call_in_every_phase() {
             wait_until("its tab is closed", || !pages(&address).contains("\"type\": \"page\""));
         }
         assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call works");
-        session.close();
     }
+    session.close();
 }
 
 #[test]
 fn m_a9_a_browser_that_is_killed_is_told_in_every_phase() {
+    let mut session = session();
     for phase in PHASES {
         let server = server();
-        let mut session = session();
         let calling = call_in(phase, &mut session, &server);
         let browser = match session.browsers.running().first() {
             Some(running) => running.pid,
@@ -111,8 +102,8 @@ fn m_a9_a_browser_that_is_killed_is_told_in_every_phase() {
         let before_it_answered = phase == Phase::Starting && why.contains("did not start");
         assert!(why.contains("browser has ended") || before_it_answered, "{phase:?}: {why}");
         assert!(session.open(&server.url("/after")).contains("text"), "{phase:?}: the next call starts another one");
-        session.close();
     }
+    session.close();
 }
 
 #[test]

@@ -157,7 +157,8 @@ fn t_g5_nor_does_a_page_get_there() {
         )),
         _ => html("<p>text</p>"),
     });
-    let mut session = Session::new();
+    // A page that goes where it can't go is never whole.
+    let mut session = Session::with(WebSettings { load_s: 3, ..local() });
     let why = session.open_fails(&server.url("/redirect"));
     assert!(why.contains("127.0.0.2") && why.contains("nobody has allowed"), "{why}");
     let called = session.call(json!({"action": "open_page", "url": server.url("/file")}));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chromiumoxide::cdp::browser_protocol::page::{CloseParams, CrashParams};
 use chromiumoxide::types::Command;
 use holdpoint_common::{PauseKind, PauseResponse, WebSettings};
-use holdpoint_tools::{AskReply, ToolError};
+use holdpoint_tools::AskReply;
 use serde_json::json;
 
 use crate::display::Display;
@@ -112,19 +112,6 @@ fn m_a9_without_a_display_the_setting_is_named() {
     let why = failure(session.call(json!({"action": "open_page", "url": server.url("/"), "pause": true})));
     assert!(why.contains("no display") && why.contains("web.pause_headless"), "{why}");
     assert!(server.asked().is_empty());
-    session.close();
-}
-
-#[test]
-fn m_a9_an_interrupt_in_the_pause_closes_the_tab() {
-    let server = server();
-    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
-    let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
-    let ask = pause(calling.wait_asked());
-    calling.cut();
-    assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)));
-    crate::ending::wait_tabs_closed(&session, &ask.details.unwrap());
-    assert!(session.open(&server.url("/next")).contains("as it was served"), "the browser goes on");
     session.close();
 }
 
