@@ -22,6 +22,9 @@ const ABORTED: &str = "net::ERR_ABORTED";
 /// How long it may then take to say that it is a download.
 const SETTLED: Duration = Duration::from_millis(500);
 
+/// How long a page that is still loading may take to be stopped. One whose scripts never rest can't be.
+const STOPPED: Duration = Duration::from_secs(3);
+
 /// How many documents that can't be loaded are remembered: the page's own is the first, or the first after a few.
 const MOST_ENDED: usize = 100;
 
@@ -56,15 +59,21 @@ pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arriv
             None => Ok(Arrival::Whole),
             Some(error) => Err(not_loaded(tab, url, error)),
         },
-        Err(CdpError::Timeout) => {
-            tab.page.execute(StopLoadingParams::default()).await?;
-            match look::<String>(&tab.page, "location.href").await?.as_str() {
+        Err(CdpError::Timeout) => match tokio::time::timeout(STOPPED, stop(tab)).await {
+            Ok(address) => match address?.as_str() {
                 "about:blank" => Err(WebError::Late { what: "the answer of the page's server", limit: within }),
                 _ => Ok(Arrival::Stopped),
-            }
-        }
+            },
+            Err(_) => Err(WebError::failed(format!("{url} can't be read: its scripts never rest"))),
+        },
         Err(error) => Err(error.into()),
     }
+}
+
+/// Stops a page that is still loading, and says where it is.
+async fn stop(tab: &Tab) -> Result<String, WebError> {
+    tab.page.execute(StopLoadingParams::default()).await?;
+    look(&tab.page, "location.href").await
 }
 
 /// Why a page is not loaded whose loading has ended like this.
