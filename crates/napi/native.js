@@ -3,6 +3,7 @@
 
 const { existsSync } = require('node:fs')
 const path = require('node:path')
+const { isMainThread } = require('node:worker_threads')
 
 const target = `${process.platform}-${process.arch}`
 
@@ -22,6 +23,7 @@ function load() {
     if (!existsSync(addon)) continue
     const native = require(addon)
     native.superviseWith(path.join(folder, 'holdpoint-supervisor'))
+    if (isMainThread) process.once('exit', () => native.stop())
     return native
   }
   const error = new Error(`holdpoint has no addon for ${target}`)

@@ -19,7 +19,8 @@ use crate::failure::Failure;
 use crate::setup::Setup;
 
 /// The engine of this process.
-static PROCESS: Mutex<Process> = Mutex::new(Process { supervisor: None, setup: None, engine: None, threads: 0 });
+static PROCESS: Mutex<Process> =
+    Mutex::new(Process { supervisor: None, setup: None, engine: None, threads: 0, ends: false });
 
 struct Process {
     supervisor: Option<PathBuf>,
@@ -28,6 +29,8 @@ struct Process {
     engine: Option<Engine>,
     /// Threads of JavaScript that have loaded us.
     threads: usize,
+    /// The process ends: nothing is started any more.
+    ends: bool,
 }
 
 fn process() -> MutexGuard<'static, Process> {
@@ -88,7 +91,10 @@ pub(crate) fn read_config(text: &str) -> Result<Config, Failure> {
 /// The sessions of the engine of this process, which is started if it was not used before; and its configuration.
 pub(crate) fn sessions() -> Result<(Sessions, Arc<Config>), Failure> {
     let mut process = process();
-    let Process { supervisor, setup, engine, .. } = &mut *process;
+    let Process { supervisor, setup, engine, ends, .. } = &mut *process;
+    if *ends {
+        return Err(Failure::new("stopped", "the process ends"));
+    }
     let setup = match setup {
         Some(setup) => setup,
         None => setup.insert(Setup::new(Config::default(), None)?),
@@ -103,6 +109,18 @@ pub(crate) fn sessions() -> Result<(Sessions, Arc<Config>), Failure> {
 /// This process, as other clients see it.
 pub(crate) fn who() -> Who {
     Who { name: "node".to_owned(), pid: Some(std::process::id()) }
+}
+
+/// Stops the engine, and waits until turns are cut, processes have ended and that is saved. The process ends: Node calls no
+/// other hook of ours where it does so by `process.exit()`.
+#[napi(catch_unwind, skip_typescript)]
+pub fn stop() {
+    let engine = {
+        let mut process = process();
+        process.ends = true;
+        process.engine.take()
+    };
+    drop(engine);
 }
 
 /// Counts the threads of JavaScript that have loaded us.

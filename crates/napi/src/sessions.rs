@@ -146,7 +146,7 @@ impl Place {
     /// Notes that a session is used from here.
     fn know(self: &Arc<Self>, session: SessionHandle) -> SessionHandle {
         self.watch();
-        self.known.insert(session, self.is_here())
+        self.known.insert(session)
     }
 
     /// A daemon's sessions change without our doing, and what is shown of them is to be what they are.

@@ -33,6 +33,18 @@ test('m_b7_a_saved_session_is_found_by_the_next_process', async () => {
   assert.equal(stdout, 'done\nkept false done\n2 one two\n')
 })
 
+test('m_b8_a_process_that_ends_cuts_its_turns_and_says_so', async () => {
+  const [stateDir, cwd] = [await folder(), await folder()]
+  await script(using(stateDir, `
+    const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, model: 'rehearsal' })
+    await sessionAttach(id, ({ body }) => body.type === 'text' && process.exit())
+    await sessionPrompt(id, 'say@20 one two three four')`))
+  const { stdout } = await script(using(stateDir, `
+    const [{ lastTurn }] = await sessionList()
+    console.log(lastTurn.outcome, lastTurn.cause.type)`))
+  assert.equal(stdout, 'done\ninterrupted shutdown\n')
+})
+
 test('m_a11_a_confirm_stands_again_and_its_turn_goes_on', async () => {
   const [stateDir, cwd] = [await folder(), await folder()]
   await script(using(stateDir, `

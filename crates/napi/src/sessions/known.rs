@@ -48,15 +48,14 @@ impl Known {
         })
     }
 
-    /// Notes that a session is used, by this handle; by the one it had, unless it is `newest`: what is attached by that
-    /// tells it what comes. Gives the one that it has now.
-    pub(super) fn insert(&self, handle: SessionHandle, newest: bool) -> SessionHandle {
+    /// Notes that a session is used, and gives the handle that it has: by the first one, which whoever is attached tells
+    /// what comes.
+    pub(super) fn insert(&self, handle: SessionHandle) -> SessionHandle {
         let mut all = self.all();
         let used = all.used(&handle);
-        if newest || used.closed {
-            used.handle = handle;
+        if used.closed {
+            (used.handle, used.closed) = (handle, false);
         }
-        used.closed = false;
         used.handle.clone()
     }
 
