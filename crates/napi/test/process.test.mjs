@@ -105,6 +105,31 @@ test('m_f1_threads_of_node_share_one_engine', async () => {
   assert.equal(stdout, 'idle\n2\n')
 })
 
+test('m_b8_the_engine_ends_with_the_last_thread_that_uses_it', async () => {
+  const stateDir = await folder()
+  // The main thread uses nothing of it.
+  const { stdout } = await script(`
+    import { once } from 'node:events'
+    import { Worker } from 'node:worker_threads'
+    const first = new Worker(\`
+      import('./index.mjs').then(async ({ start, sessionOpen, sessionAttach, sessionPrompt }) => {
+        const { parentPort } = await import('node:worker_threads')
+        start({ stateDir: ${JSON.stringify(stateDir)} })
+        const id = await sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
+        await sessionAttach(id, ({ body }) => body.type === 'text' && parentPort.postMessage('says'))
+        await sessionPrompt(id, 'say@20 one two three four five six seven eight nine ten')
+      })\`, { eval: true })
+    await once(first, 'message')
+    await first.terminate()
+    const second = new Worker(\`
+      import('./index.mjs').then(async ({ sessionList }) => {
+        const [{ live, lastTurn }] = await sessionList()
+        console.log(live, lastTurn.cause.type)
+      })\`, { eval: true })
+    await once(second, 'exit')`)
+  assert.equal(stdout, 'false shutdown\n')
+})
+
 /** The processes that have this in their environment. */
 function marked(mark) {
   return readdirSync('/proc').filter((pid) => {
