@@ -230,26 +230,24 @@ impl<C: Command> Ansi for C {
 mod tests {
     use std::os::fd::AsFd;
 
+    use holdpoint_tools::testing::{again, part};
     use portable_pty::CommandBuilder;
 
     use super::super::tty::Tty;
     use super::*;
 
-    /// Says in which thread it is that the program below panics.
-    const WHERE: &str = "HOLDPOINT_TEST_PANIC";
+    /// The threads that panic.
     const THREADS: [&str; 5] = ["main", "plain", "task", "blocking", "frame"];
 
-    /// A program that takes the screen and panics: run by the test below, in a terminal.
-    #[test]
-    #[ignore = "a program for another test"]
-    fn takes_the_screen_and_panics() {
+    /// Takes the screen and panics: in a terminal, in a process of its own.
+    fn panic_in(thread: &str) -> ! {
         let terminal = Terminal::new(io::stdout().as_fd().try_clone_to_owned().unwrap());
         terminal.leave_on_panic();
         terminal.enter().unwrap();
         terminal.say("taken").unwrap();
         let fail = || panic!("on purpose");
         let runtime = crate::runtime::runtime().unwrap();
-        match &*std::env::var(WHERE).unwrap() {
+        match thread {
             "main" => fail(),
             "plain" => _ = std::thread::spawn(fail).join(),
             "task" => _ = runtime.block_on(async { tokio::spawn(async move { fail() }).await }),
@@ -265,12 +263,15 @@ mod tests {
 
     #[test]
     fn t_y1_a_panic_in_any_thread_gives_the_terminal_back() {
+        if let Some(thread) = part() {
+            panic_in(&thread);
+        }
         let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 100 } else { 1 };
         for thread in THREADS.iter().cycle().take(THREADS.len() * rounds) {
-            let mut program = CommandBuilder::new(std::env::current_exe().unwrap());
-            program.args(["--ignored", "--exact", "--nocapture"]);
-            program.arg("tui::terminal::tests::takes_the_screen_and_panics");
-            program.env(WHERE, thread);
+            let other = again(thread);
+            let mut program = CommandBuilder::new(other.get_program());
+            program.args(other.get_args());
+            other.get_envs().filter_map(|(name, value)| Some((name, value?))).for_each(|(n, v)| program.env(n, v));
             program.env("RUST_BACKTRACE", "0");
             let mut tty = Tty::spawn(program);
             if *thread == "frame" {
