@@ -42,6 +42,10 @@ doc:
 deny:
     cargo deny check bans licenses sources
 
+# Every crate as it would be published, built from its package; `just package --no-verify` does not build.
+package *ARGS:
+    ./scripts/package {{ARGS}}
+
 # The figures of docs/performance.md, in one run.
 bench: && bench-node
     cargo bench -p holdpoint --bench figures
@@ -52,4 +56,4 @@ bench-node *ARGS:
 
 # Take the snapshots as they are now; look at the difference before you commit it.
 snapshots:
-    INSTA_UPDATE=always SNAPSHOTS=overwrite TRYCMD=overwrite cargo test --workspace
+    INSTA_UPDATE=always HOLDPOINT_SNAPSHOTS=overwrite TRYCMD=overwrite cargo test --workspace
