@@ -128,7 +128,7 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
                 if let Some(what) = fact.and_then(|fact| impossible(state, fact)) {
                     return Err(lines.wrong(what));
                 }
-                state.apply(&event);
+                state.follow(std::slice::from_ref(&event));
             }
         }
         facts.push(event);
