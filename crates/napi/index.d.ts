@@ -132,7 +132,8 @@ export declare class Sessions {
   sessionAttach(id: string, callback: (event: Event) => void, options?: AttachOptions): Promise<Attached>
   /**
    * Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
-   * more is delivered. The session goes on as before: nothing is answered or interrupted.
+   * more is delivered; a loop ends with what it has in hand. The session goes on as before: nothing is answered or
+   * interrupted.
    */
   sessionDetach(id: string, attachment?: number): Promise<void>
   /**
@@ -407,7 +408,8 @@ export declare function sessionAttach(id: string, callback: (event: Event) => vo
 
 /**
  * Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
- * more is delivered. The session goes on as before: nothing is answered or interrupted.
+ * more is delivered; a loop ends with what it has in hand. The session goes on as before: nothing is answered or
+ * interrupted.
  */
 export declare function sessionDetach(id: string, attachment?: number): Promise<void>
 

@@ -102,7 +102,8 @@ impl Sessions {
     }
 
     /// Ends receiving: of one attachment, or of all that are attached to this session from here. When it resolves, nothing
-    /// more is delivered. The session goes on as before: nothing is answered or interrupted.
+    /// more is delivered; a loop ends with what it has in hand. The session goes on as before: nothing is answered or
+    /// interrupted.
     #[napi(catch_unwind, ts_args_type = "id: string, attachment?: number", ts_return_type = "Promise<void>")]
     pub fn session_detach<'env>(
         &self,
