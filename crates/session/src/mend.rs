@@ -45,7 +45,8 @@ impl Mend {
                 let Some(gap) = free.last_mut() else { continue };
                 gap.end -= 1;
                 let body = Body::Delta(Delta::ItemSoFar { item, kind, so_far });
-                mended.push(Arc::new(Event { seq: gap.end, body, ..Event::clone(event) }));
+                let Event { at, turn, step, .. } = **event;
+                mended.push(Arc::new(Event { seq: gap.end, at, turn, step, body }));
                 free.pop_if(|gap| gap.is_empty());
             }
             self.over = matches!(

@@ -6,8 +6,14 @@ use std::io::{BufRead, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+<<<<<<< HEAD
 use holdpoint_tools::testing::{Bench, Census, again, part};
 use holdpoint_tools::{Shell, Supervisor, ToolError};
+=======
+use holdpoint_common::EndedProcesses;
+use holdpoint_tools::testing::{Bench, Census};
+use holdpoint_tools::{ProcessSpec, Processes, Read, Shell, Supervisor, ToolError};
+>>>>>>> 6abe031 (tests: a supervisor ends all by any signal that asks it, and keeps nothing open that its program has closed)
 use serde_json::json;
 
 const GRACE: Duration = Duration::from_millis(300);
@@ -273,11 +279,35 @@ fn a_supervisor_killed_at_once_is_stood_in_for() {
 
 #[test]
 fn a_supervisor_that_is_asked_to_end_ends_all() {
+    for signal in ["TERM", "INT", "HUP", "QUIT"] {
+        let census = Census::new();
+        let command = format!("setsid sleep 1000 & kill -{signal} $PPID; sleep 1000");
+        let called = bench(&census).call(Shell::new(), json!({ "command": command }));
+        assert_eq!(census.living(), [], "{signal}");
+        assert!(called.result.unwrap().failed, "{signal}");
+        let EndedProcesses { terminated, killed, .. } = called.processes;
+        assert_eq!((terminated, killed), (2, 0), "{signal}: each is told before");
+    }
+}
+
+/// What a program writes to is its own: when it has closed that, whoever reads knows.
+#[test]
+fn a_supervisor_keeps_nothing_open_that_its_program_has_closed() {
     let census = Census::new();
-    let called =
-        bench(&census).call(Shell::new(), json!({"command": "setsid sleep 1000 & kill -TERM $PPID; sleep 1000"}));
+    let processes = Processes::new(Supervisor::ThisProgram, GRACE);
+    let script = "exec >&- 2>&-; sleep 1000";
+    let env = vec![
+        ("PATH".to_owned(), std::env::var("PATH").unwrap()),
+        ("HOLDPOINT_TEST".to_owned(), census.mark().to_owned()),
+    ];
+    let args = vec!["-c".into(), script.into()];
+    let mut process = processes.spawn(ProcessSpec { program: "/bin/sh".into(), args, cwd: "/".into(), env }).unwrap();
+    let read = process.read_by(&mut [0; 16], Some(Instant::now() + Duration::from_secs(20))).unwrap();
+    assert!(matches!(read, Read::Ended), "it is held open");
+    assert!(!census.living().is_empty(), "it lives");
+    processes.end();
+    processes.finish();
     assert_eq!(census.living(), []);
-    assert!(called.result.unwrap().failed);
 }
 
 #[test]
