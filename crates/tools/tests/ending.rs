@@ -6,14 +6,9 @@ use std::io::{BufRead, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-<<<<<<< HEAD
-use holdpoint_tools::testing::{Bench, Census, again, part};
-use holdpoint_tools::{Shell, Supervisor, ToolError};
-=======
 use holdpoint_common::EndedProcesses;
-use holdpoint_tools::testing::{Bench, Census};
+use holdpoint_tools::testing::{Bench, Census, again, part};
 use holdpoint_tools::{ProcessSpec, Processes, Read, Shell, Supervisor, ToolError};
->>>>>>> 6abe031 (tests: a supervisor ends all by any signal that asks it, and keeps nothing open that its program has closed)
 use serde_json::json;
 
 const GRACE: Duration = Duration::from_millis(300);

@@ -1,5 +1,7 @@
 //! The pause: a page that stays open until the user goes on, and is read after that.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use chromiumoxide::cdp::browser_protocol::page::{CloseParams, CrashParams};
@@ -41,6 +43,34 @@ fn m_a9_what_a_person_does_with_a_visible_page_is_what_is_read() {
     calling.answer(resumed());
     let text = said(calling.wait());
     assert!(text.contains("as a person left it") && !text.contains("as it was served"), "{text}");
+    session.close();
+}
+
+/// What the page at `origin` is answered that wants to speak to the developer tools of these details.
+fn knock(details: &str, origin: &str) -> String {
+    let (_, socket) = details.split_once("?ws=").unwrap();
+    let (host, path) = socket.trim().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let fields = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13";
+    let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\n{fields}\r\n{key}\r\n\r\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line.trim().to_owned()
+}
+
+#[test]
+fn m_a9_the_developer_tools_are_of_use_in_any_browser_and_to_their_own_pages_only() {
+    let server = server();
+    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+    let details = pause(calling.wait_asked()).details.unwrap();
+    let address = &details[details.find("http://").unwrap()..];
+    let own = &address[..address.find("/devtools").unwrap()];
+    assert!(knock(address, own).contains(" 101 "), "{address}");
+    assert!(knock(address, &server.url("")).contains(" 403 "), "a page of somebody else's has no business there");
+    calling.answer(resumed());
+    said(calling.wait());
     session.close();
 }
 

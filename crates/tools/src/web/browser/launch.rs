@@ -1,6 +1,8 @@
 //! The life of a browser on its own thread: folder, program, connection, end, and nothing left.
 
 use std::ffi::OsString;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,9 +27,7 @@ const LISTENING: &str = "DevTools listening on ";
 const SAID: usize = 2_048;
 
 /// What it is started with, always. No traffic of its own, nothing past the proxy, nobody else's settings.
-const ARGUMENTS: [&str; 17] = [
-    // A free port of 127.0.0.1.
-    "--remote-debugging-port=0",
+const ARGUMENTS: [&str; 16] = [
     // Windows come when a page does, and the last one that is closed does not end the browser.
     "--no-startup-window",
     "--keep-alive-for-test",
@@ -75,7 +75,11 @@ impl Life {
                 return failed(format!("the browser's folder can't be made in {}: {error}", folders.display()));
             }
         };
-        let mut args: Vec<OsString> = ARGUMENTS.iter().map(OsString::from).collect();
+        let debugging = match debugging() {
+            Ok(debugging) => debugging,
+            Err(error) => return failed(format!("there is no port for the browser's developer tools: {error}")),
+        };
+        let mut args: Vec<OsString> = ARGUMENTS.iter().map(OsString::from).chain(debugging).collect();
         args.extend(guard.arguments().into_iter().map(OsString::from));
         args.push(if visible { "--ozone-platform-hint=auto" } else { "--headless=new" }.into());
         if !sandbox {
@@ -119,6 +123,14 @@ impl Life {
         drop(profile);
         drop(keep);
     }
+}
+
+/// What opens its developer tools: on a free port of 127.0.0.1, to programs, and to the tools' own pages, which it has to
+/// be told of by their port; so that is not left to it.
+fn debugging() -> io::Result<[OsString; 2]> {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+    let pages = format!("--remote-allow-origins=http://127.0.0.1:{port}");
+    Ok([format!("--remote-debugging-port={port}").into(), pages.into()])
 }
 
 /// What it is at home in is its own folder: nothing of the user's is read or written.
