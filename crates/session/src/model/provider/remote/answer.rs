@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -195,14 +196,15 @@ impl<P: Protocol> Stream for Answer<P> {
             }
             this.due = false;
             this.phase = match std::mem::replace(&mut this.phase, Phase::Done) {
-                Phase::Reading(mut stream) => match stream.poll_next_unpin(context) {
-                    Poll::Ready(Some(Ok(item))) => match this.event(item) {
+                Phase::Reading(mut stream) => match readable(|| stream.poll_next_unpin(context)) {
+                    Err(error) => Phase::Failed(error),
+                    Ok(Poll::Ready(Some(Ok(item)))) => match this.event(item) {
                         Some(event) => Phase::Holding(stream, event),
                         None => Phase::Reading(stream),
                     },
-                    Poll::Ready(Some(Err(error))) => Phase::Failed(error::model_error(&error, &this.key)),
-                    Poll::Ready(None) => Phase::Finishing(Box::pin(stream.finish())),
-                    Poll::Pending => {
+                    Ok(Poll::Ready(Some(Err(error)))) => Phase::Failed(error::model_error(&error, &this.key)),
+                    Ok(Poll::Ready(None)) => Phase::Finishing(Box::pin(stream.finish())),
+                    Ok(Poll::Pending) => {
                         this.phase = Phase::Reading(stream);
                         // What came in one read comes frame by frame, each after the connection's task ran: so
                         // let it run as long as it brings more, and the whole read is one piece.
@@ -226,13 +228,14 @@ impl<P: Protocol> Stream for Answer<P> {
                     this.said.add(&event);
                     return Poll::Ready(Some(Ok(event)));
                 }
-                Phase::Finishing(mut finishing) => match finishing.as_mut().poll(context) {
-                    Poll::Ready(Ok(response)) => {
+                Phase::Finishing(mut finishing) => match readable(|| finishing.as_mut().poll(context)) {
+                    Err(error) => Phase::Failed(error),
+                    Ok(Poll::Ready(Ok(response))) => {
                         this.phase = this.finished(&response);
                         return Poll::Ready(Some(Ok(ModelEvent::Usage(this.usage(&response)))));
                     }
-                    Poll::Ready(Err(error)) => Phase::Failed(error::model_error(&error, &this.key)),
-                    Poll::Pending => {
+                    Ok(Poll::Ready(Err(error))) => Phase::Failed(error::model_error(&error, &this.key)),
+                    Ok(Poll::Pending) => {
                         this.phase = Phase::Finishing(finishing);
                         return Poll::Pending;
                     }
@@ -243,6 +246,13 @@ impl<P: Protocol> Stream for Answer<P> {
             };
         }
     }
+}
+
+/// What rig makes of what came. Where that is a panic (of counts that can't be added, say), the answer can't be read, and
+/// no more than the answer is lost.
+fn readable<T>(read: impl FnOnce() -> T) -> Result<T, ModelError> {
+    let unreadable = |_| ModelError::Malformed { message: "something in it makes no sense".into() };
+    panic::catch_unwind(AssertUnwindSafe(read)).map_err(unreadable)
 }
 
 /// The arguments of a call that were never streamed, as the model wrote them. None at all are an empty object, as most
