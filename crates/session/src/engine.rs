@@ -17,7 +17,6 @@ use crate::model::Catalog;
 use crate::outfit::{Base, ToolboxMaker};
 use crate::sessions::Sessions;
 use crate::store::{Memory, SessionStore};
-use crate::turn::pace::Streams;
 
 /// Threads that sessions' actors run on.
 const SESSION_THREADS: usize = 2;
@@ -143,7 +142,6 @@ impl EngineBuilder {
             system: self.system,
             tokenizer: Arc::default(),
             runtime: runtime.handle().clone(),
-            streams: Streams::default(),
         };
         let (up, manager) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("holdpoint-engine".to_owned()).spawn(move || {

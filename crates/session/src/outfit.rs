@@ -10,7 +10,6 @@ use tokio::runtime;
 use crate::context::Tokenizer;
 use crate::model::{Catalog, Model};
 use crate::store::SessionStore;
-use crate::turn::pace::Streams;
 
 /// Makes the tools of a session.
 pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
@@ -25,7 +24,6 @@ pub(crate) struct Base {
     pub(crate) system: Arc<str>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
-    pub(crate) streams: Streams,
 }
 
 /// What one session works with.
@@ -39,7 +37,6 @@ pub(crate) struct Outfit {
     pub(crate) system: Arc<str>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
-    pub(crate) streams: Streams,
 }
 
 impl Base {
@@ -63,7 +60,6 @@ impl Base {
             system: supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from),
             tokenizer: Arc::clone(&self.tokenizer),
             runtime: self.runtime.clone(),
-            streams: self.streams.clone(),
         })
     }
 }

@@ -6,7 +6,6 @@ mod arguments;
 mod call;
 mod calls;
 mod order;
-pub(crate) mod pace;
 mod request;
 mod retry;
 mod schema;

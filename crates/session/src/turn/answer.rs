@@ -143,7 +143,7 @@ impl Runner {
     async fn stream(&mut self, stream: &mut ModelStream, draft: &mut Draft) -> Stop {
         let limits = self.outfit.limits.clone();
         let silence = Duration::from_secs(limits.model_silence_s);
-        let (mut ahead, mut pace) = (None, None);
+        let mut ahead = None;
         loop {
             let event = match ahead.take() {
                 Some(event) => event,
@@ -205,14 +205,6 @@ impl Runner {
             }
             if !self.add_text(draft, kind, &text).await {
                 return Stop::Cut;
-            }
-            if ahead.is_none() {
-                let pace = pace.get_or_insert_with(|| self.outfit.streams.join());
-                tokio::select! {
-                    biased;
-                    () = self.cancel.cancelled() => return Stop::Cut,
-                    () = pace.after(text.len()) => {}
-                }
             }
         }
     }
