@@ -142,7 +142,7 @@ fn m_b10_term_interrupts_and_a_terminal_that_is_gone_leaves_the_run_alone() {
 fn m_d5_on_a_terminal_the_last_line_is_how_far_it_is_and_its_clock_runs() {
     let world = World::new();
     std::fs::write(world.work("tasks.md"), "- first\n- second\n").unwrap();
-    let goal = plays("call tasks {\"action\": \"start\"}\ncall tasks {\"action\": \"finish\"}\nhang");
+    let goal = plays("call tasks {\"action\": \"start\"}\n---\ncall tasks {\"action\": \"finish\"}\nhang");
     let mut terminal = Terminal::run(&world, &["loop", "--goal", &goal, "--tasks", "tasks.md"]);
     let bar = "[██████████░░░░░░░░░░] ✓1 ●0 ○1  Iteration #1  ";
     terminal.wait_for(bar);
@@ -189,7 +189,7 @@ fn m_b10_an_interrupt_ends_the_run_and_is_130() {
 fn m_d5_as_json_every_event_of_a_run_is_a_line() {
     let world = World::new();
     std::fs::write(world.work("tasks.md"), "- one\n- two\n").unwrap();
-    let goal = plays("call tasks {\"action\": \"start\"}\ncall tasks {\"action\": \"finish\"}\nsay Well.");
+    let goal = plays("call tasks {\"action\": \"start\"}\n---\ncall tasks {\"action\": \"finish\"}\nsay Well.");
     let ran = world.run(&["loop", "--json", "--goal", &goal, "--tasks", "tasks.md"]).code(0);
     let events = ran.events();
     assert!(events.is_sorted_by(|one, next| one.seq < next.seq), "in order, each once");
