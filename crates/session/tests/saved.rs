@@ -151,7 +151,8 @@ async fn m_b9_what_is_deleted_is_named_without_doubt() {
 #[tokio::test]
 async fn m_b7_a_restart_is_one_fact() {
     let folder = TempDir::new().unwrap();
-    let session = {
+    // The answer goes on until the program has ended: what waits behind it never starts.
+    let (session, _live) = {
         let harness = narrow(&folder);
         let live = harness.model.then_live();
         let session = harness.open().await;
@@ -160,7 +161,7 @@ async fn m_b7_a_restart_is_one_fact() {
         live.text("I begin.");
         events.until("the text", |event| event.delta().map(|_| ())).await;
         session.prompt("next").await.unwrap();
-        session
+        (session, live)
     };
     let restarts = |facts: &[Arc<Event>]| {
         count(facts, |fact| matches!(fact, Fact::SessionRestored { cause: RestoreCause::Restart }))
