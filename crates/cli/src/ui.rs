@@ -1,4 +1,5 @@
-//! All that the program writes: the model's words to standard output, everything about them to standard error.
+//! All that the program writes: the model's words to standard output, everything about them to standard error. Of a
+//! command whose work it is to tell what has happened, both go to standard output.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -29,6 +30,8 @@ pub(crate) struct Ui {
     err: Stream,
     /// Which of the two was written to last.
     last: Side,
+    /// Where lines about the model's words go.
+    about: Side,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +53,7 @@ struct Stream {
     passing: bool,
 }
 
-/// How a line on standard error looks, where it may look like anything.
+/// How a line about the model's words looks, where it may look like anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -82,7 +85,13 @@ impl Ui {
             out: Stream::new(&out, Box::new(io::stdout()), plain),
             err: Stream::new(&err, Box::new(io::stderr()), plain),
             last: Side::Err,
+            about: Side::Err,
         }
+    }
+
+    /// From now on what is told about the model's words goes where they go. What went wrong does not.
+    pub(crate) fn tell_all(&mut self) {
+        self.about = Side::Out;
     }
 
     /// Whether standard output is a terminal.
@@ -140,17 +149,20 @@ impl Ui {
         Ok(())
     }
 
-    /// Adds a piece of a model's thought to standard error.
+    /// Adds a piece of a model's thought.
     pub(crate) fn thought(&mut self, piece: &str) -> io::Result<()> {
         if piece.is_empty() {
             return Ok(());
         }
-        self.turn_to(Side::Err)?;
+        self.turn_to(self.about)?;
         if self.err.typed.is_some() {
             self.err.end_line();
         }
-        self.err.put(Style::Dim, &prose(piece));
-        self.err.open = !piece.ends_with('\n');
+        self.put(Style::Dim, &prose(piece))?;
+        match self.about {
+            Side::Out => self.out.open = !piece.ends_with('\n'),
+            Side::Err => self.err.open = !piece.ends_with('\n'),
+        }
         Ok(())
     }
 
@@ -167,13 +179,26 @@ impl Ui {
         Ok(())
     }
 
-    /// Writes a line to standard error. What is in it of others has been made visible by the caller.
+    /// Writes a line about the model's words. What is in it of others has been made visible by the caller.
     pub(crate) fn line(&mut self, style: Style, line: &str) -> io::Result<()> {
-        self.turn_to(Side::Err)?;
-        self.err.end_line();
-        self.err.put(style, line);
-        self.err.put(Style::Plain, "\n");
-        Ok(())
+        self.turn_to(self.about)?;
+        match self.about {
+            Side::Out => self.end_text()?,
+            Side::Err => self.err.end_line(),
+        }
+        self.put(style, line)?;
+        self.put(Style::Plain, "\n")
+    }
+
+    /// Writes to where what is about the model's words goes. If nobody reads standard error, the work goes on.
+    fn put(&mut self, style: Style, text: &str) -> io::Result<()> {
+        match self.about {
+            Side::Out => self.out.write(style, text),
+            Side::Err => {
+                self.err.put(style, text);
+                Ok(())
+            }
+        }
     }
 
     /// Shows what the user types, on one line of standard error: of a longer text, its end.
@@ -279,10 +304,12 @@ impl Stream {
 
     /// Writes to where a failure concerns nobody.
     fn put(&mut self, style: Style, text: &str) {
+        let _ = self.write(style, text);
+    }
+
+    fn write(&mut self, style: Style, text: &str) -> io::Result<()> {
         let (begin, end) = if self.styled { style.codes() } else { ("", "") };
-        for part in [begin, text, end] {
-            let _ = self.writer.write_all(part.as_bytes());
-        }
+        [begin, text, end].iter().try_for_each(|part| self.writer.write_all(part.as_bytes()))
     }
 }
 

@@ -139,8 +139,8 @@ async fn first_of(what: &str, sessions: &Sessions) -> Result<Ask, CliError> {
             .hint("`holdpoint inbox` lists what waits for an answer"));
     };
     if !io::stdin().is_terminal() {
-        return Err(CliError::usage(format!("`{what}` is a session, and nobody is here to see what it asks"))
-            .hint(format!("name the ask: {}", ask.id)));
+        let message = format!("`{what}` is a session, and without a terminal what it asks can't be shown first");
+        return Err(CliError::usage(message).hint(format!("answer the ask itself, if it is what you mean: {}", ask.id)));
     }
     Ok(ask.clone())
 }

@@ -11,7 +11,8 @@ use crate::ui::Ui;
 
 /// Prints what a session has done, and with `-f` what it does
 ///
-/// It answers nothing. Ctrl+C leaves: the session goes on. A saved session stays saved, but for `-f`.
+/// All of it goes to standard output. It answers nothing. Ctrl+C leaves: the session goes on. A saved session stays saved,
+/// but for `-f`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -25,6 +26,7 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let leaving = signals::watch(Signalled::Detaches, None)
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
+    ui.tell_all();
     runtime()?.block_on(async {
         let sessions = sessions(folders, "logs").await?;
         let view = View::transcript(args.stream.json, false);

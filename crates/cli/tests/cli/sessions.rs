@@ -146,14 +146,14 @@ fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words
     world.run(&["deny", &ask, "--reason", "not today"]).code(0);
     world.idle(&id);
     assert!(!world.work("made").exists());
-    assert!(world.run(&["logs", &id]).code(0).err.contains("denied: not today"));
+    assert!(world.run(&["logs", &id]).code(0).out.contains("denied: not today"));
     let question = r#"call ask_user {"questions":[{"id":"a","header":"Colour","question":"Which?","options":[{"label":"red","description":""},{"label":"blue","description":""}]},{"id":"b","header":"Size","question":"How big?"}]}"#;
     world.run(&["prompt", &id, question]).code(0);
     let ask = world.ask(&id);
     world.run(&["answer", &ask, "2"]).code(2);
     world.run(&["answer", &ask, "2", "very"]).code(0);
     world.idle(&id);
-    let log = world.run(&["logs", &id]).code(0).err;
+    let log = world.run(&["logs", &id]).code(0).out;
     assert!(log.contains("answered: blue, very"), "{log}");
 }
 
@@ -377,9 +377,16 @@ fn m_b4_logs_tell_what_was_said_by_whom() {
     world.idle(&id);
     world.run(&["prompt", &id, "say Bye."]).code(0);
     world.idle(&id);
-    let err = world.run(&["logs", &id]).code(0).err;
-    let at = |words: &str| err.find(words).unwrap_or_else(|| panic!("{words}: {err}"));
-    assert!(at("> say Hello.") < at("> say Bye.") && err.matches("done: 1 step,").count() == 2, "{err}");
+    let logs = world.run(&["logs", &id]).code(0);
+    let at = |words: &str| logs.out.find(words).unwrap_or_else(|| panic!("{words}: {logs:#?}"));
+    assert!(
+        at("> say Hello.") < at("\nHello.") && at("\nHello.") < at("> say Bye.") && at("> say Bye.") < at("\nBye.")
+    );
+    assert_eq!(
+        (logs.out.matches("done: 1 step,").count(), logs.err.as_str()),
+        (2, ""),
+        "all of it is what was asked for"
+    );
 }
 
 /// A saved session is left so by what does not need it live, though there were no place for it.
@@ -396,7 +403,7 @@ fn m_b9_saved_sessions_are_read_renamed_closed_and_waited_for_as_they_are() {
     world.ask(&other);
     assert!(world.run(&["attach", "--plain", "old"]).code(1).err.contains("1 sessions are live, the limit"));
     let logs = world.run(&["logs", "old"]).code(0);
-    assert!(logs.out.contains("Hello.") && logs.err.contains("done: "), "{logs:#?}");
+    assert!(logs.out.contains("Hello.") && logs.out.contains("done: "), "{logs:#?}");
     let lines = |args: &[&str]| world.run(&[&["logs", "old", "--json"], args].concat()).code(0).out;
     let all = lines(&[]);
     assert!(all.lines().next().unwrap().contains("sessionOpened") && all.contains("sessionClosed"), "{all}");
@@ -529,7 +536,7 @@ fn m_c5_an_interrupt_while_nothing_runs_says_what_waits() {
     assert!(told.contains("nothing was running; the 2 prompts that wait are kept"), "{told}");
     world.run(&["release", "one"]).code(0);
     world.idle("one");
-    assert_eq!(world.run(&["logs", "one"]).code(0).out.matches("Hi.").count(), 2);
+    assert_eq!(world.run(&["logs", "one"]).code(0).out.matches("\nHi.").count(), 2);
 }
 
 #[test]
