@@ -36,6 +36,7 @@ mod session;
 mod status;
 mod supplies;
 mod task;
+mod tasks;
 mod time;
 mod turn;
 mod usage;
@@ -54,9 +55,8 @@ pub use session::{
     check_name,
 };
 pub use status::{SessionStatus, UnknownStatus};
-pub use task::{
-    MAX_NOTE, MAX_TASK_TITLE, MAX_TASKS, NOTES_KEPT, Note, Task, TaskCounts, TaskError, TaskRequest, TaskState, Tasks,
-};
+pub use task::{Note, Task, TaskCounts, TaskState};
+pub use tasks::{MAX_NOTE, MAX_TASK_TITLE, MAX_TASKS, NOTES_KEPT, TaskError, TaskRequest, Tasks};
 pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, RestoreCause, StopHow, StoppedTool};
 pub use usage::{ContextFill, Usage};
 
