@@ -1,9 +1,11 @@
 //! Text of any kind: it is judged, and nothing panics.
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use crate::hostile;
 use crate::support::Written;
+use crate::tries::tries;
 
 const RULES: Written<'_> = Written {
     mode: holdpoint_common::PolicyMode::Ask,
@@ -26,7 +28,7 @@ fn no_text_makes_the_policy_panic() {
     );
     let shell = shell.prop_map(String::from_iter);
     let texts = prop_oneof![any::<String>(), shell, hostile::command()];
-    let mut runner = proptest::test_runner::TestRunner::new(crate::running::cases(5_000, 500_000));
+    let mut runner = TestRunner::new(tries(5_000, 500_000, "tests/policy/bytes.proptest-regressions"));
     let judged = runner.run(&texts, |text| {
         let judgement = world.command(&text);
         prop_assert_eq!(judgement.parts.iter().map(|part| part.verdict).max(), Some(judgement.verdict));

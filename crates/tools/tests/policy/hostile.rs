@@ -1,7 +1,17 @@
 //! Hostile commands: a grammar of bash that mixes what a rule allows with what it does not, then broken at random.
 
+use holdpoint_common::PolicyMode;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+use crate::support::{World, Written};
+
+/// Where rules allow what of the grammar does no harm, everything to be read, and this to be written.
+pub(crate) fn world(written: &[&str]) -> World {
+    let programs = ["shell(good)", "shell(echo)", "shell(cat)", "shell(printf)", "shell(test)", "shell([)"];
+    let allow = [&programs[..], written, &["read(**)"]].concat();
+    Written { mode: PolicyMode::Ask, allow: &allow, ask: &[], deny: &[] }.world()
+}
 
 /// Programs: what is allowed, what is not, and both in disguise.
 const PROGRAMS: &[&str] = &[

@@ -9,3 +9,4 @@ mod rules;
 mod running;
 mod support;
 mod traps;
+mod tries;

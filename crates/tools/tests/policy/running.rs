@@ -13,30 +13,13 @@ use std::time::Duration;
 
 use holdpoint_common::Verdict;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::TestRunner;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::hostile;
-use crate::support::{World, Written};
-
-const RULES: Written<'_> = Written {
-    mode: holdpoint_common::PolicyMode::Ask,
-    allow: &[
-        "shell(good)",
-        "shell(echo)",
-        "shell(cat)",
-        "shell(printf)",
-        "shell(test)",
-        "shell([)",
-        "write(out/**)",
-        // What `>&-bad` would write if it did not run `bad`.
-        "write(-*)",
-        "read(**)",
-    ],
-    ask: &[],
-    deny: &[],
-};
+use crate::support::World;
+use crate::tries::tries;
 
 /// What the rules allow to be executed: their programs, and wrappers that are harmless themselves.
 const ALLOWED: [&str; 16] = [
@@ -60,7 +43,8 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let world = RULES.world();
+        // What `>&-bad` would write if it did not run `bad`.
+        let world = hostile::world(&["write(out/**)", "write(-*)"]);
         fs::create_dir(world.root.join("out")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (programs, mark) = (folder.path().join("bin"), folder.path().join("mark"));
@@ -129,22 +113,14 @@ impl Place {
     }
 }
 
-/// How many cases a property is tried with.
-pub(crate) fn cases(everyday: u32, full: u32) -> Config {
-    let full_run = std::env::var_os("HOLDPOINT_FULL").is_some();
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    Config {
-        cases: cases.unwrap_or(if full_run { full } else { everyday }),
-        failure_persistence: None,
-        ..Config::default()
-    }
-}
+/// What fell is kept here, and played first from then on.
+const KEPT: &str = "tests/policy/running.proptest-regressions";
 
 #[test]
 fn what_is_allowed_leaves_nothing_that_no_rule_allows() {
     let place = Place::new();
     let ran = Cell::new(0u32);
-    let mut runner = TestRunner::new(cases(1_500, 100_000));
+    let mut runner = TestRunner::new(tries(1_500, 100_000, KEPT));
     let result = runner.run(&hostile::command(), |command| {
         if place.world.verdict(&command) != Verdict::Allow {
             return Ok(());
@@ -167,7 +143,7 @@ fn what_is_allowed_executes_only_what_a_rule_allows() {
     let strace =
         ["/usr/bin/strace", "-f", "-q", "-e", "trace=execve,execveat", "-s", "300", "-o", trace.to_str().unwrap()];
     let ran = Cell::new(0u32);
-    let mut runner = TestRunner::new(cases(300, 20_000));
+    let mut runner = TestRunner::new(tries(300, 20_000, KEPT));
     let result = runner.run(&hostile::command(), |command| {
         if place.world.verdict(&command) != Verdict::Allow {
             return Ok(());

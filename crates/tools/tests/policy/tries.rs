@@ -1,0 +1,14 @@
+//! How a property is tried: how often, and where what fell is kept.
+
+use proptest::test_runner::{Config, FileFailurePersistence};
+
+/// So many cases, or more where time does not matter. What falls is written to `kept`, and played first from then on.
+pub(crate) fn tries(everyday: u32, full: u32, kept: &'static str) -> Config {
+    let full_run = std::env::var_os("HOLDPOINT_FULL").is_some();
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    Config {
+        cases: cases.unwrap_or(if full_run { full } else { everyday }),
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(kept))),
+        ..Config::default()
+    }
+}
