@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::WebSettings;
+use holdpoint_common::{PauseResponse, WebSettings};
+use holdpoint_tools::AskReply;
 use holdpoint_tools::testing::Bench;
 use holdpoint_tools::web::Browsers;
 use holdpoint_tools::web::guard::{Guard, Rules};
@@ -32,21 +33,23 @@ pub(crate) fn measure(table: &Table) {
 }
 
 fn pages(table: &Table) {
-    let [first, next, large, cut] = [
+    let [first, next, large, markup, cut] = [
         "web: first page of a session",
         "web: the next page",
         "web: the text of a page of 1 MB",
+        "web: the same, mostly markup",
         "web: cut while loading → tool ended",
     ];
-    if !table.wants("web", &[first, next, large, cut]) {
+    if !table.wants("web", &[first, next, large, markup, cut]) {
         return;
     }
     let asked = Arc::new(AtomicBool::new(false));
     let server = serve(Arc::clone(&asked));
-    let (mut firsts, mut nexts, mut larges, mut cuts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let [mut firsts, mut nexts, mut larges, mut markups, mut cuts] = [const { Vec::new() }; 5];
     for _ in 0..BROWSERS {
         let folder = TempDir::new().unwrap();
-        let settings = WebSettings { allow: vec!["127.0.0.1".to_owned()], ..WebSettings::default() };
+        let allow = vec!["127.0.0.1".to_owned()];
+        let settings = WebSettings { allow, pause_headless: true, ..WebSettings::default() };
         let browsers = Browsers::new(settings, folder.path().join("web")).unwrap();
         let mut make = browsers.of_session("figures".parse().unwrap());
         let bench = Bench::new();
@@ -57,12 +60,22 @@ fn pages(table: &Table) {
             since.elapsed()
         };
         firsts.push(open("/page"));
-        // In turn, as one is measured against the other: what a large page takes beyond a small one is its transfer, its
-        // layout and its text.
+        nexts.extend((0..PAGES).map(|_| open("/page")));
+        // What is read of a page that is there: from the answer to its pause to the result.
+        let mut read = |path: &str| {
+            let input = json!({"action": "open_page", "url": format!("{server}{path}"), "pause": true});
+            let calling = bench.start(make(), input);
+            let _ = calling.wait_asked();
+            let since = Instant::now();
+            calling.answer(AskReply::Pause(PauseResponse::Resumed));
+            let called = calling.wait();
+            let took = since.elapsed();
+            assert!(called.result.unwrap().output.contains("words"));
+            took
+        };
         for _ in 0..PAGES {
-            let small = open("/page");
-            nexts.push(small);
-            larges.push(open("/large").saturating_sub(small));
+            larges.push(read("/large"));
+            markups.push(read("/markup"));
         }
         for _ in 0..PAGES {
             asked.store(false, Ordering::SeqCst);
@@ -79,17 +92,18 @@ fn pages(table: &Table) {
     table.figure(first, Samples::new(firsts).median(), Amount::ms(1_500));
     table.figure(next, Samples::new(nexts).median(), Amount::ms(300));
     table.figure(large, Samples::new(larges).median(), Amount::ms(50));
+    table.figure(markup, Samples::new(markups).median(), Amount::ms(50));
     table.figure(cut, Samples::new(cuts).median(), Amount::ms(50));
 }
 
-/// A server of a small page, a large one, and one that never comes; its address.
+/// A server of a small page, two large ones, and one that never comes; its address.
 fn serve(silent: Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let line =
         "<p>A paragraph of a page, with a few words in it, <a href='/other'>a link</a>, and some more words.</p>\n";
     let page = |lines: usize| format!("<!doctype html><title>A page</title><article>{}</article>", line.repeat(lines));
-    let (small, large) = (page(10), page(1_000_000 / line.len()));
+    let (small, large, markup) = (page(10), page(1_000_000 / line.len()), markup());
     std::thread::spawn(move || {
         let mut kept = Vec::new();
         for stream in listener.incoming().flatten() {
@@ -108,6 +122,7 @@ fn serve(silent: Arc<AtomicBool>) -> String {
                     continue;
                 }
                 "/large" => &large,
+                "/markup" => &markup,
                 _ => &small,
             };
             let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n", page.len());
@@ -115,6 +130,36 @@ fn serve(silent: Arc<AtomicBool>) -> String {
         }
     });
     format!("http://{address}")
+}
+
+/// A page of 1 MB as sites make them: more markup and scripts than words, in front of what it is about and around it.
+fn markup() -> String {
+    let head: String =
+        (0..200).map(|n| format!("<script>let a{n} = {{b: '{}'}}</script>\n", "c".repeat(400))).collect();
+    let item = |n| {
+        format!(
+            "<li class='menu__item menu__item--{n}'><div class='menu__inner' data-id='{n}'><a class='menu__link' \
+             href='/section/{n}'><svg width='8'><path d='M0 0L8 8'/></svg><span>Section {n}</span></a></div></li>\n"
+        )
+    };
+    let menu: String = (0..500).map(item).collect();
+    let part = |n| {
+        format!(
+            "<section class='part part--{n}' id='part-{n}'><h2 class='part__title'>Part {n}</h2>\n<div class='part__body'>\
+             <p>A paragraph with a few <b>words</b> in it, <a href='/to/{n}'>a link</a>, and some more, as there are on \
+             pages that somebody has written to be read, this one not least.</p>\n<ul><li>one</li><li>two</li></ul>\
+             <pre><code class='language-rust'>let part = {n};</code></pre>\n<table><tr><td>a</td><td>b</td></tr></table>\
+             </div></section>\n"
+        )
+    };
+    let mut page = format!("<!doctype html><head><title>A site</title>{head}</head><header>{menu}</header><main>");
+    for n in 0.. {
+        if page.len() > 1_000_000 {
+            break;
+        }
+        page.push_str(&part(n));
+    }
+    page + "</main><footer>imprint</footer>"
 }
 
 /// What the proxy takes beyond what is asked for without it, in turn.

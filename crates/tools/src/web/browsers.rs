@@ -8,7 +8,8 @@ use holdpoint_common::{SessionId, WebSettings};
 
 use super::browser::{Browser, Lease, Plan, find_program};
 use super::error::WebError;
-use super::guard::{Guard, RuleError, Rules};
+use super::guard::{Guard, Resolve, RuleError, Rules, SystemResolver, Verdict, at_sight};
+use super::private::Questions;
 use super::profile;
 use super::running::{Running, RunningBrowser};
 use super::tool::Web;
@@ -33,6 +34,7 @@ pub struct Browsers(Arc<Shared>);
 struct Shared {
     settings: WebSettings,
     folder: PathBuf,
+    resolver: Arc<dyn Resolve>,
     running: Running,
 }
 
@@ -42,6 +44,7 @@ pub(super) struct SessionBrowser {
     shared: Arc<Shared>,
     session: SessionId,
     rules: Rules,
+    questions: Questions,
     current: Mutex<Option<Arc<Browser>>>,
 }
 
@@ -52,8 +55,20 @@ impl Browsers {
     /// # Errors
     /// [`RuleError`] if a host that the settings allow or deny is none.
     pub fn new(settings: WebSettings, folder: PathBuf) -> Result<Self, RuleError> {
+        Self::with_resolver(settings, folder, Arc::new(SystemResolver))
+    }
+
+    /// The same, with names looked up by `resolver`.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn with_resolver(
+        settings: WebSettings,
+        folder: PathBuf,
+        resolver: Arc<dyn Resolve>,
+    ) -> Result<Self, RuleError> {
         Rules::new(&settings.allow, &settings.deny)?;
-        Ok(Self(Arc::new(Shared { settings, folder, running: Running::default() })))
+        Ok(Self(Arc::new(Shared { settings, folder, resolver, running: Running::default() })))
     }
 
     /// Makes the tool `web` for one session, for [`Toolbox::with`](crate::Toolbox::with). The session's browser ends when
@@ -63,7 +78,13 @@ impl Browsers {
         // They were right before.
         let rules = Rules::new(&settings.allow, &settings.deny).unwrap_or_default();
         let shared = Arc::clone(&self.0);
-        let browser = Arc::new(SessionBrowser { shared, session, rules, current: Mutex::default() });
+        let browser = Arc::new(SessionBrowser {
+            shared,
+            session,
+            rules,
+            questions: Questions::default(),
+            current: Mutex::default(),
+        });
         move || Web::new(Arc::clone(&browser))
     }
 
@@ -91,9 +112,14 @@ impl SessionBrowser {
         Duration::from_secs(self.settings().load_s.into())
     }
 
-    /// By what it is judged where the browser may go.
-    pub(super) fn rules(&self) -> &Rules {
-        &self.rules
+    /// Whether a page may be opened, as far as that can be told before anybody has agreed. May block.
+    pub(super) fn at_sight(&self, url: &str) -> Option<Verdict> {
+        at_sight(&self.rules, Arc::clone(&self.shared.resolver), url)
+    }
+
+    /// The questions about private hosts.
+    pub(super) fn questions(&self) -> &Questions {
+        &self.questions
     }
 
     /// Where screenshots are kept.
@@ -117,7 +143,7 @@ impl SessionBrowser {
     }
 
     fn plan(&self, visible: bool, context: &ToolContext) -> Result<Plan, WebError> {
-        let Shared { settings, folder, running } = &*self.shared;
+        let Shared { settings, folder, resolver, running } = &*self.shared;
         let workspace = context.workspace();
         let mut env = workspace.env().to_vec();
         if visible {
@@ -139,7 +165,8 @@ impl SessionBrowser {
         }
         let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
         let program = find_program(settings.chromium.as_deref(), path)?;
-        let guard = Guard::start(self.rules.clone()).map_err(|error| WebError::failed(error.to_string()))?;
+        let guard = Guard::start_with(self.rules.clone(), Arc::clone(resolver))
+            .map_err(|error| WebError::failed(error.to_string()))?;
         Ok(Plan {
             program,
             visible,

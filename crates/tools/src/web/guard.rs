@@ -149,10 +149,10 @@ impl Guard {
     }
 }
 
-/// Whether a page may be opened, as far as its address tells: none where a name would have to be looked up, which says
-/// the name to others.
-pub(super) fn at_sight(rules: &Rules, url: &str) -> Option<Verdict> {
-    Judge::new(rules.clone(), Arc::new(SystemResolver)).at_sight(url)
+/// Whether a page may be opened, as far as its address tells: none where a name would have to be looked up far away,
+/// which says the name to others. May block, for 5 s at most.
+pub(super) fn at_sight(rules: &Rules, resolver: Arc<dyn Resolve>, url: &str) -> Option<Verdict> {
+    Judge::new(rules.clone(), resolver).at_sight(url)
 }
 
 fn run(runtime: Runtime, listener: tokio::net::TcpListener, judge: Arc<Judge>, ended: &CancellationToken) {

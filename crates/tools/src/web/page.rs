@@ -154,7 +154,10 @@ pub(super) async fn look<T: DeserializeOwned>(page: &Page, expression: impl Into
     let mut world = CreateIsolatedWorldParams::new(frame);
     world.world_name = Some("holdpoint".to_owned());
     let world = page.execute(world).await?.result.execution_context_id;
-    let mut evaluate = EvaluateParams::new(expression);
+    // An answer with half a character in it would not arrive.
+    let expression = expression.into();
+    let whole = "(_, value) => value?.toWellFormed?.() ?? value";
+    let mut evaluate = EvaluateParams::new(format!("JSON.parse(JSON.stringify({expression}, {whole}))"));
     evaluate.context_id = Some(world);
     evaluate.return_by_value = Some(true);
     let evaluated = page.execute(evaluate).await?.result;

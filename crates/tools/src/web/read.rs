@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
 use serde::Deserialize;
 use tokio::sync::oneshot;
@@ -10,9 +11,6 @@ use super::error::WebError;
 use super::page::look;
 use super::tab::Tab;
 
-/// Links that are listed.
-const LINKS: usize = 50;
-
 /// How deep elements may lie in one another where a page is turned into Markdown: as deep as a browser's own parser lets
 /// them. Only scripts make deeper ones, and what reads HTML needs stack, and time, for each level.
 const DEEPEST: usize = 512;
@@ -20,10 +18,11 @@ const DEEPEST: usize = 512;
 /// Bytes of the stack for that.
 const STACK: usize = 32 * 1024 * 1024;
 
-/// From how many bytes of HTML on all of a page is its main part: telling it apart takes several times as long.
-const LARGE: usize = 512 * 1024;
+/// How many times the text that is returned is looked at, to tell the main part of it.
+const BEGINNING: usize = 4;
 
-/// Sees what there is of the document, in a copy that loads and runs nothing.
+/// Sees what there is of the document, in a copy that loads and runs nothing: of its beginning, as much as has so many
+/// characters of text.
 const LOOK: &str = include_str!("read/look.js");
 
 /// A page as it is read.
@@ -40,7 +39,10 @@ pub(super) struct Read {
     text: Option<String>,
     /// More of it was there.
     cut: bool,
+    /// The first that lead elsewhere.
     links: Vec<Link>,
+    #[serde(rename = "allLinks")]
+    all_links: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,9 +52,9 @@ struct Link {
 }
 
 impl Read {
-    /// Reads the page of a tab as it is now.
-    pub(super) async fn of(tab: &Tab) -> Result<Self, WebError> {
-        look(&tab.page, LOOK).await
+    /// Looks at the page of a tab as it is now, for at most so many bytes of its text.
+    pub(super) async fn of(tab: &Tab, most: usize) -> Result<Self, WebError> {
+        look(&tab.page, format!("({LOOK})({})", BEGINNING * most)).await
     }
 
     /// Its text, at most so many bytes of it, and its links.
@@ -68,20 +70,20 @@ impl Read {
         let (kept, all) = (text.floor_char_boundary(most), text.len());
         let mut said = text[..kept].to_owned();
         if kept < all || self.cut {
-            let at_least = if self.cut { "more than " } else { "" };
+            let whole = if self.cut { "a longer page".to_owned() } else { format!("{all} bytes") };
             // Writing to a string does not fail.
             let _ = write!(
                 said,
-                "\n\n[cut: these are the first {kept} of {at_least}{all} bytes; find_in_page looks through the whole page]"
+                "\n\n[cut: these are the first {kept} bytes of {whole}; find_in_page looks through all of it]"
             );
         }
         if !self.links.is_empty() {
             said.push_str("\n\nLinks:\n");
-            for Link { text, url } in self.links.iter().take(LINKS) {
+            for Link { text, url } in &self.links {
                 let _ = writeln!(said, "- {text}: {url}");
             }
-            if self.links.len() > LINKS {
-                let _ = writeln!(said, "- and {} more", self.links.len() - LINKS);
+            if self.all_links > self.links.len() {
+                let _ = writeln!(said, "The page has {} links in all.", self.all_links);
             }
         }
         Ok(said)
@@ -110,15 +112,19 @@ async fn markdown(html: String, url: String) -> Option<String> {
 fn to_markdown(html: &str, url: &str) -> Option<String> {
     let config = Config { text_mode: TextMode::Markdown, ..Config::default() };
     let mut page = Readability::new(html, Some(url), Some(config)).ok()?;
-    if html.len() < LARGE
-        && page.is_probably_readable()
-        && let Ok(article) = page.parse()
-    {
-        return Some(article.text_content.to_string());
+    // An index, a form, an application: all of it counts.
+    if !page.is_probably_readable() {
+        return Some(whole(&page.doc));
     }
-    // An index, a form, an application: all of it counts. The first attempt may have taken parts away.
-    let page = dom_query::Document::from(html);
-    Some(page.md(Some(&["head", "nav", "footer"])).to_string())
+    match page.parse() {
+        Ok(article) => Some(article.text_content.to_string()),
+        // The attempt has taken parts away.
+        Err(_) => Some(whole(&Document::from(html))),
+    }
+}
+
+fn whole(page: &Document) -> String {
+    page.md(Some(&["head"])).to_string()
 }
 
 /// How deep elements lie in one another: exactly so in what a browser has written, where each has an end; elsewhere

@@ -9,7 +9,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::browsers::SessionBrowser;
-use super::guard::{Verdict, at_sight};
+use super::guard::Verdict;
 use super::private;
 use super::visit::Visit;
 use crate::act::Act;
@@ -71,12 +71,12 @@ impl Web {
         Self { browser }
     }
 
-    /// What approving this page means besides, as far as its address tells.
+    /// What approving this page means besides, as far as that is known before.
     ///
     /// # Errors
     /// Nobody can approve it.
     fn private(&self, url: &str) -> Result<Option<String>, ToolError> {
-        match at_sight(self.browser.rules(), url) {
+        match self.browser.at_sight(url) {
             Some(Verdict::Refused { why }) => Err(ToolError::failed(format!("{url} is not opened: {why}"))),
             Some(Verdict::Ask(ask)) => Ok(Some(private::meaning(&ask))),
             Some(Verdict::Go) | None => Ok(None),

@@ -10,7 +10,7 @@ use super::browser::{LAUNCH_WITHIN, Lease, Up};
 use super::browsers::SessionBrowser;
 use super::error::WebError;
 use super::find::find;
-use super::guard::Verdict;
+use super::guard::{Ask, Verdict};
 use super::page::{Arrival, load};
 use super::private;
 use super::read::Read;
@@ -27,6 +27,9 @@ const AT_ONCE: Duration = Duration::from_secs(10);
 
 /// How long a page may take to be read. One whose scripts never rest can't be.
 const READ_WITHIN: Duration = Duration::from_secs(20);
+
+/// How long a person may take.
+const FOR_EVER: Duration = Duration::MAX;
 
 /// One call of the tool.
 pub(super) struct Visit<'a> {
@@ -84,25 +87,33 @@ impl<'a> Visit<'a> {
 
     /// Asks whoever has to be asked before the browser goes there.
     fn go(&self, lease: &Lease, up: &Arc<Up>) -> Result<(), ToolError> {
+        let Some(ask) = self.question(lease, up)? else { return Ok(()) };
+        let turn = async { Ok(self.session.questions().turn(&ask.host).await) };
+        let _turn = self.waiting.wait(lease.ended(), ("another call's question", FOR_EVER), turn)?;
+        // Another call may have been told yes by now.
+        let Some(ask) = self.question(lease, up)? else { return Ok(()) };
+        // A search engine was named by the user.
+        let is_agreed = matches!(self.request.action, WebAction::Search { .. })
+            || self.context.is_approved(&private::meaning(&ask));
+        if !is_agreed {
+            let details = format!("{}\n{}", shown::line(&self.url), private::meaning(&ask));
+            let question = private::question(&ask);
+            match self.context.pause_about(lease.subject(), PauseKind::Confirm, question, Some(details)) {
+                Some(response) => agreed(response)?,
+                None => return Err(WebError::Ended.into()),
+            }
+        }
+        up.guard.allow(&ask);
+        Ok(())
+    }
+
+    /// What a person has to agree to before the browser goes there, if anything.
+    fn question(&self, lease: &Lease, up: &Arc<Up>) -> Result<Option<Ask>, ToolError> {
         let judging = async { Ok(up.guard.judge(&self.url).await) };
         match self.waiting.wait(lease.ended(), ("finding the host", AT_ONCE), judging)? {
-            Verdict::Go => Ok(()),
+            Verdict::Go => Ok(None),
+            Verdict::Ask(ask) => Ok(Some(ask)),
             Verdict::Refused { why } => Err(ToolError::failed(format!("{} is not opened: {why}", self.url))),
-            Verdict::Ask(ask) => {
-                // A search engine was named by the user.
-                let is_agreed = matches!(self.request.action, WebAction::Search { .. })
-                    || self.context.is_approved(&private::meaning(&ask));
-                if !is_agreed {
-                    let details = format!("{}\n{}", shown::line(&self.url), private::meaning(&ask));
-                    let question = private::question(&ask);
-                    match self.context.pause_about(lease.subject(), PauseKind::Confirm, question, Some(details)) {
-                        Some(response) => agreed(response)?,
-                        None => return Err(WebError::Ended.into()),
-                    }
-                }
-                up.guard.allow(&ask);
-                Ok(())
-            }
         }
     }
 
@@ -136,7 +147,11 @@ impl<'a> Visit<'a> {
     /// What is to be had of the page as it is now.
     async fn bring(&self, tab: &Tab, arrival: Arrival) -> Result<String, WebError> {
         let settings = self.session.settings();
-        let page = Read::of(tab).await?;
+        let most = match self.request.action {
+            WebAction::OpenPage { .. } => settings.max_text_bytes as usize,
+            _ => 0,
+        };
+        let page = Read::of(tab, most).await?;
         let mut said = String::new();
         if !page.title.is_empty() {
             said.push_str(&format!("# {}\n", page.title));
@@ -149,7 +164,7 @@ impl<'a> Visit<'a> {
         said.push('\n');
         match &self.request.action {
             WebAction::Search { .. } => said.push_str(&search::results(tab, &settings.search).await?),
-            WebAction::OpenPage { .. } => said.push_str(&page.text(tab, settings.max_text_bytes as usize).await?),
+            WebAction::OpenPage { .. } => said.push_str(&page.text(tab, most).await?),
             WebAction::FindInPage { text, .. } => said.push_str(&find(tab, text).await?),
             WebAction::Screenshot { full_page, .. } => {
                 let picture = screenshot::take(tab, *full_page, &self.session.screenshots()).await?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use holdpoint_tools::web::guard::Resolve;
 
 /// Each name with its answers: one a look-up, the last one for ever.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Names(Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>);
 
 impl Names {

@@ -266,6 +266,7 @@ fn a_look_up_that_hangs_holds_nothing_up() {
 }
 
 /// Finds nothing until it is let go.
+#[derive(Debug)]
 struct Hanging {
     begun: mpsc::Sender<()>,
     held: Mutex<mpsc::Receiver<()>>,

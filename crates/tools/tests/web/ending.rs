@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdpoint_common::WebSettings;
 use holdpoint_tools::ToolError;
-use holdpoint_tools::testing::Calling;
+use holdpoint_tools::testing::{Calling, Census};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -85,6 +85,19 @@ fn m_a9_an_interrupt_ends_a_call_in_every_phase() {
     session.close();
 }
 
+/// The browser below its supervisor, and none of the commands that its starting script runs first.
+fn just_started(census: &Census) -> u32 {
+    let living: Vec<u32> = census.living().into_iter().map(|(pid, _)| pid).collect();
+    let below = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+        living.contains(&parent).then_some((*pid, parent))
+    };
+    let pairs: Vec<(u32, u32)> = living.iter().filter_map(below).collect();
+    let is_child = |pid: u32| pairs.iter().any(|(child, _)| *child == pid);
+    pairs.iter().find(|(_, parent)| !is_child(*parent)).expect("a supervisor has started it").0
+}
+
 #[test]
 fn m_a9_a_browser_that_is_killed_is_told_in_every_phase() {
     let mut session = session();
@@ -93,8 +106,7 @@ fn m_a9_a_browser_that_is_killed_is_told_in_every_phase() {
         let calling = call_in(phase, &mut session, &server);
         let browser = match session.browsers.running().first() {
             Some(running) => running.pid,
-            // It is just starting: what runs below its supervisor.
-            None => session.census.living().iter().map(|(pid, _)| *pid).max().unwrap(),
+            None => just_started(&session.census),
         };
         kill_process(Pid::from_raw(browser.cast_signed()).unwrap(), Signal::KILL).unwrap();
         // Nobody has to answer for that.

@@ -1,6 +1,12 @@
 //! Where the browser goes, and whom it asks before.
 
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
 use holdpoint_common::{AskRequest, PauseKind, PauseRequest, PauseResponse, WebSettings};
+use holdpoint_tools::web::guard::Resolve;
 use holdpoint_tools::{AskReply, Intent, Tool, ToolError};
 use serde_json::json;
 
@@ -9,7 +15,11 @@ use crate::support::{Session, failure, local, pause, resumed, said};
 
 /// Nothing is allowed beforehand.
 fn strange() -> Session {
-    Session::with(WebSettings { allow: Vec::new(), ..local() })
+    Session::with(nothing())
+}
+
+fn nothing() -> WebSettings {
+    WebSettings { allow: Vec::new(), ..local() }
 }
 
 #[test]
@@ -71,6 +81,95 @@ fn m_e7_web_a_confirm_says_that_a_page_is_private_and_is_enough() {
     let called = session.call(open);
     assert!(called.asked.is_empty() && called.result.is_ok(), "it was agreed to: {:?}", called.asked);
     assert_eq!(shown(&confirm(&mut session, &server.url("/"))), server.url("/"), "once a session");
+    session.close();
+}
+
+/// Every name leads to this machine; those that were looked up are known.
+#[derive(Debug, Default)]
+struct Here {
+    looked_up: Mutex<Vec<String>>,
+    news: Condvar,
+}
+
+impl Here {
+    fn looked_up(&self) -> usize {
+        self.looked_up.lock().unwrap().len()
+    }
+
+    /// Waits until so many have been looked up.
+    fn wait(&self, times: usize) {
+        let looked_up = self.looked_up.lock().unwrap();
+        let waited = self.news.wait_timeout_while(looked_up, Duration::from_secs(30), |names| names.len() < times);
+        assert!(!waited.unwrap().1.timed_out(), "fewer than {times} names were looked up");
+    }
+}
+
+impl Resolve for Here {
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        self.looked_up.lock().unwrap().push(name.to_owned());
+        self.news.notify_all();
+        Ok(vec![Ipv4Addr::LOCALHOST.into()])
+    }
+}
+
+/// A name that nobody far away can have is looked up before, and its Confirm is enough. Any other one would be told to
+/// them.
+#[test]
+fn m_e7_web_a_confirm_for_a_name_of_this_network_is_enough() {
+    let server = Server::start(|_| html("<p>text</p>"));
+    let names = Arc::new(Here::default());
+    let mut session = Session::with_names(nothing(), Arc::clone(&names) as _);
+    let open = |host: &str| json!({"action": "open_page", "url": format!("http://{host}:{}/", server.port)});
+    let confirm = |session: &mut Session, host: &str| {
+        let Intent { message, details, .. } = session.tool().intent(&open(host), session.bench.workspace()).unwrap();
+        PauseRequest { kind: PauseKind::Confirm, tool_name: "web".to_owned(), message, details }
+    };
+    let far = confirm(&mut session, "app.example");
+    assert_eq!(names.looked_up(), 0, "{far:?}");
+    let near = confirm(&mut session, "app.test");
+    assert!(near.details.as_ref().unwrap().contains("app.test is on this machine or in a private network: 127.0.0.1"));
+
+    session.bench = session.bench.approved(AskRequest::Pause(near));
+    let called = session.call(open("app.test"));
+    assert!(called.asked.is_empty() && called.result.is_ok(), "{:?}", called.asked);
+    session.bench = session.bench.approved(AskRequest::Pause(far));
+    let calling = session.start(open("app.example"));
+    assert_eq!(pause(calling.wait_asked()).message, "Let the browser reach app.example?", "nobody could know before");
+    calling.answer(AskReply::Pause(PauseResponse::Approved));
+    assert!(said(calling.wait()).contains("text"));
+    session.close();
+}
+
+/// Two pages of one host at the same time: the second one waits for what is said about the first.
+#[test]
+fn m_e7_web_two_calls_ask_once_about_one_host() {
+    let server = Server::start(|_| html("<p>text</p>"));
+    let names = Arc::new(Here::default());
+    let mut session = Session::with_names(nothing(), Arc::clone(&names) as _);
+    let mut both = || {
+        let mut start =
+            || session.start(json!({"action": "open_page", "url": format!("http://app.test:{}/", server.port)}));
+        let first = start();
+        let _ = first.wait_asked();
+        let so_far = names.looked_up();
+        let second = start();
+        names.wait(so_far + 1);
+        (first, second)
+    };
+    let (first, second) = both();
+    first.answer(AskReply::Pause(PauseResponse::Denied { reason: None }));
+    assert!(first.wait().result.is_err());
+    let _ = second.wait_asked();
+    second.cut();
+    assert!(matches!(second.wait().result, Err(ToolError::Interrupted)), "a no is for one page");
+
+    let (first, second) = both();
+    first.answer(AskReply::Pause(PauseResponse::Approved));
+    assert!(said(first.wait()).contains("text"));
+    // Should it have asked, it is not left waiting.
+    second.answer(AskReply::Pause(PauseResponse::Denied { reason: None }));
+    let second = second.wait();
+    assert!(second.asked.is_empty() && second.result.is_ok(), "a yes is for both: {:?}", second.asked);
     session.close();
 }
 

@@ -54,14 +54,58 @@ fn m_e7_web_a_page_pretends_nothing_to_who_reads_it() {
     let forms: String = names.map(|name| format!("<form name={name}>form</form>")).concat();
     let pretends = "Object.defineProperty(document, 'title', { get: () => 'another' }); \
                     String.prototype.trim = Array.prototype.map = () => 'pretended'";
+    let fields = ["parentNode", "nodeType", "data", "localName"].map(|name| format!("<input name={name}>")).concat();
+    let forms = format!("{forms}<form>{fields}<p>its words</p></form>");
     let page = format!("{forms}<p>the text</p><a href='/next'>Next</a><script>{pretends}</script>");
     let server = Server::start(move |_| html(&page));
     let mut session = Session::new();
     let text = session.open(&server.url("/"));
-    assert!(text.starts_with("# A page\n") && text.contains("the text"), "{text}");
+    assert!(text.starts_with("# A page\n") && text.contains("its words") && text.contains("the text"), "{text}");
     assert!(text.contains(&format!("- Next: {}", server.url("/next"))), "{text}");
     let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "the text"});
     assert!(said(session.call(find)).contains("is there once"));
+    session.close();
+}
+
+/// Text is whatever a script makes of it, halves of characters too; pictures are named and not written out.
+#[test]
+fn m_e7_web_what_is_no_text_does_no_harm() {
+    let picture = format!("data:image/gif;base64,{}", "A".repeat(3_000));
+    let halves = "document.title = 'half \\ud83d'; p.textContent = 'and half \\ud83d of it'; a.textContent = '\\udc4d'";
+    let page = format!(
+        "<p id=p>text</p><img src='{picture}' alt='a dot'><img src='/fox.png' alt='a fox'><a id=a href='/next'></a>\
+         <nav>menu</nav><p>{}</p><script>{halves}</script>",
+        "👍".repeat(40_000)
+    );
+    let server = Server::start(move |_| html(&page));
+    let mut session = Session::with(WebSettings { max_text_bytes: 10_000, ..local() });
+    let text = session.open(&server.url("/"));
+    assert!(text.starts_with("# half \u{fffd}\n") && text.contains("and half \u{fffd} of it"), "{text:.200}");
+    assert!(text.contains("![a fox]") && !text.contains("AAAA") && !text.contains("menu"), "{text:.200}");
+    let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "and half"});
+    assert!(said(session.call(find)).contains("is there once"));
+    session.close();
+}
+
+/// As much is read of a page as is returned of it, and enough besides to tell its main part.
+#[test]
+fn m_e7_web_of_a_large_page_the_beginning_is_read() {
+    let menu: String = (0..300).map(|n| format!("<li><a href='/section/{n}'>Section {n}</a></li>")).collect();
+    let text: String = (0..12_000).map(|n| format!("<p>Paragraph {n} of it. {WORDS}</p>")).collect();
+    let empty = "<div><div></div></div>".repeat(40_000);
+    let server = Server::start(move |path| match path {
+        "/empty" => html(&format!("<p>text</p>{empty}<p>the end</p>")),
+        _ => html(&format!("<div class=sidebar><ul>{menu}</ul></div><article>{text}</article>")),
+    });
+    let mut session = Session::new();
+    let text = session.open(&server.url("/"));
+    let (page, links) = text.split_once("Links:").unwrap();
+    assert!(page.contains("Paragraph 0 of it") && page.contains("Paragraph 250 of it"), "{text:.500}");
+    assert!(!page.contains("Section 7"), "it is told from what is around it: {text:.500}");
+    assert!(page.contains("[cut: these are the first 32768 bytes of a longer page; find_in_page"), "{links}");
+    assert!(links.contains("Section 7") && links.contains("The page has 300 links in all."), "{links}");
+    let text = session.open(&server.url("/empty"));
+    assert!(text.contains("text") && !text.contains("the end") && text.contains("of a longer page"), "{text}");
     session.close();
 }
 

@@ -1,6 +1,7 @@
 //! What all of these tests stand on: a session with a browser of its own, and a second client of that browser.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chromiumoxide::cdp::browser_protocol::target::TargetId;
@@ -9,6 +10,7 @@ use chromiumoxide::{Browser as Chrome, Page};
 use futures_util::StreamExt;
 use holdpoint_common::{AskRequest, PauseRequest, PauseResponse, WebSettings};
 use holdpoint_tools::testing::{Bench, Called, Calling, Census};
+use holdpoint_tools::web::guard::{Resolve, SystemResolver};
 use holdpoint_tools::web::{Browsers, Web};
 use holdpoint_tools::{AskReply, ToolError};
 use serde_json::{Value, json};
@@ -30,8 +32,13 @@ impl Session {
     }
 
     pub(crate) fn with(settings: WebSettings) -> Self {
+        Self::with_names(settings, Arc::new(SystemResolver))
+    }
+
+    /// One to which names lead where this says.
+    pub(crate) fn with_names(settings: WebSettings, names: Arc<dyn Resolve>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let browsers = Browsers::new(settings, folder.path().join("web")).unwrap();
+        let browsers = Browsers::with_resolver(settings, folder.path().join("web"), names).unwrap();
         let make = browsers.of_session("s1".parse().unwrap());
         let census = Census::new();
         let bench = Bench::new().env("HOLDPOINT_TEST", census.mark());

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
@@ -71,11 +72,12 @@ impl Judge {
         })
     }
 
-    /// The same as far as it can be told with nothing looked up; none where it can't.
+    /// The same as far as it can be told with nobody far away asked; none where it can't. May block.
     pub(super) fn at_sight(&self, url: &str) -> Option<Verdict> {
         let found = page_target(url).and_then(|target| {
             self.judge_name(&target)?;
-            own_addresses(&target.host).map(|addresses| self.judge_addresses(&target, &addresses)).transpose()
+            let addresses = own_addresses(&target.host).or_else(|| self.near_addresses(&target.host));
+            addresses.map(|addresses| self.judge_addresses(&target, &addresses)).transpose()
         });
         found.transpose().map(verdict)
     }
@@ -112,6 +114,9 @@ impl Judge {
                 unasked.push(address);
             }
         }
+        // However they come, the question is the same.
+        unasked.sort_unstable();
+        unasked.dedup();
         Ok(match unasked.is_empty() {
             true => Found::Go(addresses.iter().map(|&address| SocketAddr::new(address, target.port)).collect()),
             false => Found::Ask(Ask { host: target.host.to_string(), addresses: unasked }),
@@ -131,6 +136,17 @@ impl Judge {
             Reach::Never(what) => Err(Why::Never { address, what }),
             reach => Ok(reach),
         }
+    }
+
+    /// The addresses of a name that is looked up near here; none if none is found.
+    fn near_addresses(&self, host: &Host) -> Option<Vec<IpAddr>> {
+        let (tell, told) = mpsc::channel();
+        let (resolver, name) = (self.resolver.clone(), host.to_string());
+        let look_up = move || tell.send(resolver.is_near(&name).then(|| resolver.resolve(&name)));
+        // One that does not come back in time is not waited for.
+        thread::Builder::new().name("near name".to_owned()).spawn(look_up).ok()?;
+        let found = told.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;
+        (!found.is_empty()).then(|| found.into_iter().map(|address| address.to_canonical()).collect())
     }
 
     /// The addresses of a name, at least one.

@@ -1,31 +1,68 @@
-(() => {
-  // Without what is never text. The copy has no window: it loads and runs nothing.
-  const MOST = 4 * 1024 * 1024;
-  const inert = document.implementation.createHTMLDocument('');
-  const root = document.documentElement ? inert.importNode(document.documentElement, true) : inert.documentElement;
-  for (const node of root.querySelectorAll('script,style,noscript,template,svg,canvas,iframe,object,link,meta')) node.remove();
-  for (const node of root.querySelectorAll('a[href]')) node.setAttribute('href', node.getAttribute('href') && absolute(node.getAttribute('href')));
-  function absolute(href) {
-    try { return new URL(href, document.baseURI).href; } catch { return href; }
+(most => {
+  // What is never text, and what leads elsewhere. With it goes all that is in it.
+  const NEVER = new Set([
+    'script', 'style', 'noscript', 'template', 'svg', 'canvas', 'iframe', 'object', 'link', 'meta', 'nav', 'footer',
+  ]);
+  // What an element counts for: a page of nothing else ends, too.
+  const ELEMENT = 8;
+  const LONGEST = 4 * 1024 * 1024;
+  const LINKS = 50;
+  const LOOKED_AT = 2000;
+
+  // Forms have names of their own for what nodes are asked for.
+  const parent = Object.getOwnPropertyDescriptor(Node.prototype, 'parentNode').get;
+  const add = Node.prototype.appendChild;
+
+  // The beginning of the document, with so much text in it. The copy has no window: it loads and runs nothing.
+  function beginning(root) {
+    const inert = document.implementation.createHTMLDocument('');
+    const isText = node => (NEVER.has(node.localName) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, isText);
+    const copies = new Map([[root, inert.importNode(root, false)]]);
+    let left = most;
+    while (left > 0 && walker.nextNode()) {
+      const node = walker.currentNode;
+      const copy = inert.importNode(node, false);
+      if (copy instanceof Text) {
+        copy.data = copy.data.slice(0, left);
+        left -= copy.data.trim().length;
+      } else {
+        left -= ELEMENT;
+      }
+      if (node instanceof HTMLAnchorElement && node.getAttribute('href')) copy.setAttribute('href', node.href);
+      if (node instanceof HTMLImageElement && /^(data|blob):/.test(node.src)) copy.removeAttribute('src');
+      add.call(copies.get(parent.call(node)), copy);
+      copies.set(node, copy);
+    }
+    return [copies.get(root).outerHTML, left <= 0];
   }
-  const links = new Map();
-  for (const link of document.links) {
-    if (links.size >= 1000) break;
-    const url = link.href.split('#')[0];
-    const text = link.textContent.trim().replace(/\s+/g, ' ').slice(0, 80);
-    if (/^https?:/.test(url) && url !== location.href.split('#')[0] && text && !links.has(url)) links.set(url, text);
+
+  function links() {
+    const here = location.href.split('#')[0];
+    const found = new Map();
+    for (let n = 0; n < document.links.length && n < LOOKED_AT && found.size < LINKS; n++) {
+      const link = document.links[n];
+      const url = link.href.split('#')[0];
+      if (found.has(url) || url === here || !/^https?:/.test(url)) continue;
+      const text = link.textContent.trim().replace(/\s+/g, ' ').slice(0, 80);
+      if (text) found.set(url, text);
+    }
+    return [...found].map(([url, text]) => ({ text, url: url.slice(0, 2000) }));
   }
+
+  const root = document.documentElement;
   const isHtml = /html|xml/.test(document.contentType);
-  const plain = isHtml ? null : (document.body || document.documentElement).innerText;
-  const html = isHtml ? root.outerHTML : '';
+  const plain = isHtml || !root ? null : (document.body || root).innerText;
+  const [html, isCut] = isHtml && root && most > 0 ? beginning(root) : ['', (plain || '').length > LONGEST];
   const entry = performance.getEntriesByType('navigation')[0];
   return {
     url: location.href,
     title: document.title.trim().replace(/\s+/g, ' ').slice(0, 300),
     status: (entry && entry.responseStatus) || 0,
-    html: html.slice(0, MOST),
-    text: plain && plain.slice(0, MOST),
-    cut: html.length > MOST || (plain || '').length > MOST,
-    links: [...links].map(([url, text]) => ({ text, url: url.slice(0, 2000) })),
+    html: html.slice(0, LONGEST),
+    text: plain && plain.slice(0, LONGEST),
+    cut: isCut || html.length > LONGEST,
+    links: links(),
+    allLinks: document.links.length,
   };
-})()
+})
