@@ -74,7 +74,7 @@ export type ErrorCode =
   | 'modelSetup' | 'policy'
   // What a session does not take.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
-  | 'tooManyConnections'
+  | 'tooManyConnections' | 'unknownEvent'
   // Answers without effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
   // Arguments and settings that can't be meant.

@@ -75,7 +75,7 @@ export type ErrorCode =
   | 'modelSetup' | 'policy'
   // What a session does not take.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
-  | 'tooManyConnections'
+  | 'tooManyConnections' | 'unknownEvent'
   // Answers without effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
   // Arguments and settings that can't be meant.
@@ -127,7 +127,8 @@ export declare class Sessions {
    * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB; beyond, facts still
    * come all, and of text and output whose pieces are gone an `itemSoFar` says what they had come to.
    *
-   * Rejects with `unknownSession`, `tooManyClients`, or what keeps a saved session from being opened.
+   * Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if it has not come to `after`, or what keeps a saved
+   * session from being opened.
    */
   sessionAttach(id: string, callback: (event: Event) => void, options?: AttachOptions): Promise<Attached>
   /**
@@ -402,7 +403,8 @@ export declare function sessionAnswerQuestion(id: string, answers: QuestionReply
  * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB; beyond, facts still
  * come all, and of text and output whose pieces are gone an `itemSoFar` says what they had come to.
  *
- * Rejects with `unknownSession`, `tooManyClients`, or what keeps a saved session from being opened.
+ * Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if it has not come to `after`, or what keeps a saved
+ * session from being opened.
  */
 export declare function sessionAttach(id: string, callback: (event: Event) => void, options?: AttachOptions): Promise<Attached>
 

@@ -42,6 +42,8 @@ everywhere('errors', (place, { remote }) => {
     await fails('promptTooLong', () => sessions.sessionPrompt(id, 'x'.repeat(1024 * 1024 + 1)))
     await fails('emptyGoal', () => sessions.sessionRun(id, { goal: ' ' }))
     await fails('badTask', () => sessions.sessionRun(id, { goal: 'to do', tasks: [' '] }))
+    const { message } = await fails('unknownEvent', () => sessions.sessionAttach(id, () => {}, { after: 1e15 }))
+    assert.match(message, /1000000000000000/)
     await fails('live', () => sessions.sessionDelete(id))
     for (const read of ['sessionGetStatus', 'sessionGetPauseState', 'sessionSnapshot']) {
       assert.match((await fails('unknownSession', () => sessions[read]('never-seen'))).hint, /opened, found or attached/)

@@ -6,40 +6,12 @@ use std::sync::Arc;
 use holdpoint_common::api::{Answered, ClientEnd};
 use holdpoint_common::{Answer, AnswerError, Ask, Event, Fact, Snapshot};
 
+use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
-use crate::handle::SessionHandle;
+use crate::handle::{SessionHandle, Way};
 use crate::local::LocalAttachment;
 #[cfg(feature = "remote")]
 use crate::remote::RemoteAttachment;
-
-/// Where an attachment begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AttachFrom {
-    /// Only what comes after this number: the last one the client has.
-    pub after: u64,
-    /// Of the past, at most this many facts: the newest.
-    pub limit: Option<usize>,
-}
-
-impl AttachFrom {
-    /// Everything there is.
-    #[must_use]
-    pub fn start() -> Self {
-        Self::default()
-    }
-
-    /// What comes after this number.
-    #[must_use]
-    pub fn after(after: u64) -> Self {
-        Self { after, limit: None }
-    }
-
-    /// Nothing of the past.
-    #[must_use]
-    pub fn now() -> Self {
-        Self { after: 0, limit: Some(0) }
-    }
-}
 
 /// A client's end of a session: its snapshot at the moment of attaching, then its events.
 ///
@@ -57,24 +29,31 @@ enum Stream {
     Remote(RemoteAttachment),
 }
 
-impl Attachment {
-    pub(crate) fn local(session: SessionHandle, stream: LocalAttachment) -> Self {
-        Self { session, asks: stream.snapshot().asks.iter().cloned().collect(), stream: Stream::Local(stream) }
+impl SessionHandle {
+    /// Begins to receive its events: the past as `from` says, then live.
+    ///
+    /// # Errors
+    /// [`SessionError::TooManyClients`] if there is no room; [`SessionError::UnknownEvent`] if the session has not come to
+    /// the number to go on from.
+    pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
+        match self.way() {
+            Way::Local(session) => Ok(Attachment::of(self, Stream::Local(session.attach(from).await?))),
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => Ok(Attachment::of(self, Stream::Remote(session.attach(from).await?))),
+        }
     }
+}
 
-    #[cfg(feature = "remote")]
-    pub(crate) fn remote(session: SessionHandle, stream: RemoteAttachment) -> Self {
-        Self { session, asks: stream.snapshot().asks.iter().cloned().collect(), stream: Stream::Remote(stream) }
+impl Attachment {
+    fn of(session: &SessionHandle, stream: Stream) -> Self {
+        let asks = stream.snapshot().asks.iter().cloned().collect();
+        Self { session: session.clone(), asks, stream }
     }
 
     /// The session as it was at the moment of attaching.
     #[must_use]
     pub fn snapshot(&self) -> &Arc<Snapshot> {
-        match &self.stream {
-            Stream::Local(stream) => stream.snapshot(),
-            #[cfg(feature = "remote")]
-            Stream::Remote(stream) => stream.snapshot(),
-        }
+        self.stream.snapshot()
     }
 
     /// The next event; `None` when the stream has ended, [`end`](Self::end) says why.
@@ -165,6 +144,16 @@ impl Attachment {
                 self.asks.retain(|ask| ask.id != *id);
             }
             _ => {}
+        }
+    }
+}
+
+impl Stream {
+    fn snapshot(&self) -> &Arc<Snapshot> {
+        match self {
+            Self::Local(stream) => stream.snapshot(),
+            #[cfg(feature = "remote")]
+            Self::Remote(stream) => stream.snapshot(),
         }
     }
 }

@@ -53,6 +53,17 @@ pub enum SessionError {
         /// The bound.
         most: usize,
     },
+    /// The session has not come to the event that a client would go on from: that was of another session, or of a time
+    /// that its log, taken from a backup, knows nothing of.
+    #[error("session {session} has no event {after}: its newest is {newest}")]
+    UnknownEvent {
+        /// The session.
+        session: SessionId,
+        /// Where the client would go on.
+        after: u64,
+        /// The last number there is.
+        newest: u64,
+    },
     /// The workspace can't be used.
     #[error("can't work in {path}: {message}")]
     Workspace {

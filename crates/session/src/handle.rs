@@ -7,7 +7,8 @@ use holdpoint_common::{Answer, AskId, Hold, HoldShown, Outcome, SessionId, Snaps
 use tokio::sync::{oneshot, watch};
 
 use crate::actor::Interrupted;
-use crate::attachment::{AttachFrom, Attachment};
+#[cfg(feature = "remote")]
+use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
 use crate::local::LocalSession;
 #[cfg(feature = "remote")]
@@ -17,8 +18,9 @@ use crate::remote::{RemoteInterrupted, RemoteSession, RemoteTurn};
 #[derive(Clone)]
 pub struct SessionHandle(Way);
 
+/// Where its engine is.
 #[derive(Clone)]
-enum Way {
+pub(crate) enum Way {
     Local(LocalSession),
     #[cfg(feature = "remote")]
     Remote(RemoteSession),
@@ -76,6 +78,11 @@ impl SessionHandle {
         Self(Way::Remote(session))
     }
 
+    /// How it is reached.
+    pub(crate) fn way(&self) -> &Way {
+        &self.0
+    }
+
     /// The session.
     #[must_use]
     pub fn id(&self) -> &SessionId {
@@ -110,18 +117,6 @@ impl SessionHandle {
             Way::Local(session) => session.shown(),
             #[cfg(feature = "remote")]
             Way::Remote(session) => session.shown(),
-        }
-    }
-
-    /// Begins to receive its events: the past as `from` says, then live.
-    ///
-    /// # Errors
-    /// [`SessionError::TooManyClients`] if there is no room.
-    pub async fn attach(&self, from: AttachFrom) -> Result<Attachment, SessionError> {
-        match &self.0 {
-            Way::Local(session) => Ok(Attachment::local(self.clone(), session.attach(from).await?)),
-            #[cfg(feature = "remote")]
-            Way::Remote(session) => Ok(Attachment::remote(self.clone(), session.attach(from).await?)),
         }
     }
 

@@ -37,6 +37,7 @@
 //! The feature `test-support` adds `testing`: a harness that runs the real actors with a scripted model.
 
 mod actor;
+mod attach_from;
 mod attachment;
 pub mod context;
 mod engine;
@@ -68,7 +69,8 @@ pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
 pub use load::{Load, LoadMeter};
 
 // Sessions, and one session.
-pub use attachment::{AttachFrom, Attachment};
+pub use attach_from::AttachFrom;
+pub use attachment::Attachment;
 pub use handle::{InterruptedTurn, Interruption, SessionHandle};
 pub use holdpoint_common::api::{Answered, ClientEnd, Prompted, RunRequest, RunStarted, TurnEnd};
 pub use open::OpenSession;

@@ -56,21 +56,25 @@ async fn m_b4_whoever_attaches_later_gets_the_same() {
 }
 
 #[tokio::test]
-async fn m_b4_any_number_is_taken_as_the_last_one_known() {
+async fn m_b4_an_event_that_the_session_has_not_come_to_is_refused() {
     let harness = Harness::start();
     let session = harness.open().await;
-    session.prompt("go").await.unwrap();
-    session.settled().await.unwrap();
-    for after in [u64::MAX, u64::MAX - 1, 1 << 63] {
-        let attachment = session.attach(AttachFrom::after(after)).await.unwrap();
-        assert_eq!(attachment.end(), ClientEnd::Ended, "nothing has ended it");
-        session.attach(AttachFrom { after, limit: Some(1_000_000) }).await.unwrap();
-    }
-    assert!(harness.watch(&session).await.attachment().snapshot().last_turn.is_some());
-    let restored = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
     let mut events = harness.watch(&session).await;
-    read_to(&mut events, session.snapshot().seq).await;
-    assert!(!events.events().iter().any(restored), "its actor is the same");
+    session.prompt("go").await.unwrap();
+    events.turn_finished().await;
+    let newest = session.settled().await.unwrap().seq;
+    read_to(&mut events, newest).await;
+    for after in [newest + 1, newest + 2, 1 << 63, u64::MAX - 1, u64::MAX] {
+        for limit in [None, Some(0), Some(1_000_000)] {
+            let refused = session.attach(AttachFrom { after, limit }).await.err();
+            let session = session.id().clone();
+            assert_eq!(refused, Some(SessionError::UnknownEvent { session, after, newest }), "limit {limit:?}");
+        }
+    }
+    let mut rest = Recorder::of(session.attach(AttachFrom::after(newest)).await.unwrap());
+    session.prompt("go on").await.unwrap();
+    rest.turn_finished().await;
+    assert!(rest.events()[0].seq > newest, "its actor is the same, and so are its numbers");
 }
 
 #[tokio::test]

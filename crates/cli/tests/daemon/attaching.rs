@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{Delta, Event, Fact, ItemId, ItemKind, Kept, SessionStatus, Snapshot};
+use holdpoint_session::store::Sqlite;
 use serde_json::json;
 
 use crate::client::{Api, Stream};
@@ -298,4 +299,60 @@ fn t_s1_a_client_that_never_reads_disturbs_nobody_and_is_told_where_to_go_on() {
             follow(&api, &session, &mut late);
         }
     }
+}
+
+/// A store is taken from a backup: a client that has seen what came after it is told that its number is none of this log.
+#[test]
+fn m_b4_a_client_that_has_seen_more_than_the_log_knows_is_told_so() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let restart = || {
+        house.run(&["daemon", "stop"]).code(0);
+        house.wait_gone();
+    };
+    let say = |words: &str| {
+        house.start();
+        api.post(&format!("sessions/{session}/open"), &json!(api.supplies())).ok();
+        api.prompt(&session, &format!("say {words}"));
+        api.settled(&session).seq
+    };
+    api.prompt(&session, "say before");
+    api.settled(&session);
+    restart();
+    let backup: Vec<_> =
+        Sqlite::files(&house.data()).into_iter().map(|file| (std::fs::read(&file).ok(), file)).collect();
+    say("after");
+    restart();
+    let seen = say("and on");
+    restart();
+    for (was, file) in backup {
+        match was {
+            Some(bytes) => std::fs::write(file, bytes).unwrap(),
+            None => drop(std::fs::remove_file(file)),
+        }
+    }
+    let newest = say("another");
+    assert!(newest < seen, "{newest} is none that comes after {seen}");
+
+    let path = format!("sessions/{session}/events");
+    for (path, header) in
+        [(format!("{path}?after={seen}"), String::new()), (path, format!("last-event-id: {seen}\r\n"))]
+    {
+        let mut line = api.line();
+        line.send(&api.request("GET", &path, &header, b"")).unwrap();
+        let refused = line.answer().unwrap().error(404);
+        assert_eq!(refused.code, "unknownEvent", "{refused:?}");
+        assert!(
+            refused.message.contains(&seen.to_string()) && refused.message.contains(&newest.to_string()),
+            "{refused:?}"
+        );
+        assert!(refused.hint.is_some_and(|hint| hint.contains("leave out `after`")));
+    }
+    let err = house.run(&["attach", "--plain", "--after", &seen.to_string(), &session]).code(1).err;
+    assert!(
+        err.contains(&format!("has no event {seen}: its newest is {newest}")) && err.contains("hint: leave out"),
+        "{err}"
+    );
+    let mut all = api.attach(&session, "");
+    all.until_event(|event| format!("{event:?}").contains("another"));
 }

@@ -61,7 +61,8 @@ impl Sessions {
     /// The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB; beyond, facts still
     /// come all, and of text and output whose pieces are gone an `itemSoFar` says what they had come to.
     ///
-    /// Rejects with `unknownSession`, `tooManyClients`, or what keeps a saved session from being opened.
+    /// Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if it has not come to `after`, or what keeps a saved
+    /// session from being opened.
     #[napi(
         catch_unwind,
         ts_args_type = "id: string, callback: (event: Event) => void, options?: AttachOptions",

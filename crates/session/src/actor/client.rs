@@ -94,6 +94,10 @@ impl Handler<Attach> for SessionActor {
         if self.clients.len() >= limits.max_clients {
             return Err(SessionError::TooManyClients { most: limits.max_clients });
         }
+        let newest = self.numbers.start.saturating_sub(1);
+        if after > newest {
+            return Err(SessionError::UnknownEvent { session: self.state.settings().id.clone(), after, newest });
+        }
         let (from, older) = self.past(after, limit);
         let (mut summaries, past) = self.ring.after(after, from);
         // What could not be saved and has left the buffer is nowhere else.

@@ -20,6 +20,7 @@ impl SessionError {
             Self::Live { .. } => "live",
             Self::TooManySessions { .. } => "tooManySessions",
             Self::TooManyClients { .. } => "tooManyClients",
+            Self::UnknownEvent { .. } => "unknownEvent",
             Self::Workspace { .. } => "workspace",
             Self::Model(ModelError::Setup { .. }) => "modelSetup",
             Self::Model(_) => "model",

@@ -9,7 +9,7 @@ use holdpoint_common::{Body, Delta, Event, Snapshot};
 
 use super::LocalSession;
 use crate::actor::{Attach, Attached, ClientQueue, Older};
-use crate::attachment::AttachFrom;
+use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
 use crate::mend::Mend;
 use crate::store::{Page, SessionLog};

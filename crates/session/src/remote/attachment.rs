@@ -11,7 +11,7 @@ use super::RemoteSession;
 use super::connection::failed;
 use super::session::publish;
 use super::sse::{Frame, Frames};
-use crate::attachment::AttachFrom;
+use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
 
 /// A client's end of a session of a daemon.

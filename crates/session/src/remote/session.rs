@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::http::Response;
-use crate::attachment::AttachFrom;
+use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
 
 /// One session of a daemon. One that the daemon does not have live is opened again by use.

@@ -93,6 +93,7 @@ impl From<SessionError> for Fault {
     fn from(error: SessionError) -> Self {
         let hint = match &error {
             SessionError::Model(ModelError::Setup { hint, .. }) => Some(hint.clone()),
+            SessionError::UnknownEvent { .. } => Some("leave out `after` to begin with the first event".to_owned()),
             _ => None,
         };
         Self { status: status(&error), body: Box::new(error.to_body(hint)) }
@@ -102,7 +103,7 @@ impl From<SessionError> for Fault {
 /// The status that fits an error.
 fn status(error: &SessionError) -> StatusCode {
     match error {
-        SessionError::Unknown { .. } => StatusCode::NOT_FOUND,
+        SessionError::Unknown { .. } | SessionError::UnknownEvent { .. } => StatusCode::NOT_FOUND,
         SessionError::Ambiguous { .. }
         | SessionError::NameTaken { .. }
         | SessionError::Live { .. }
