@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 /// The JSON Schema of an input, for [`Tool::schema`](crate::Tool::schema).
 #[must_use]

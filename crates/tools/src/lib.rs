@@ -68,6 +68,7 @@ mod background;
 mod builtin;
 mod context;
 pub mod environment;
+mod error;
 mod files;
 mod input;
 mod place;
@@ -87,10 +88,11 @@ mod workspace;
 // Writing a tool.
 pub use act::Act;
 pub use context::{Sink, TasksResponse, ToolContext};
+pub use error::ToolError;
 pub use files::Files;
 pub use input::{parse, schema_of};
 pub use place::Place;
-pub use tool::{Intent, Tool, ToolError, ToolOutcome, ToolSpec, Toolbox};
+pub use tool::{Intent, Tool, ToolOutcome, ToolSpec, Toolbox};
 pub use workspace::Workspace;
 
 // What may be done.

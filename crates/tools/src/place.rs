@@ -15,7 +15,7 @@ pub(crate) use open::{Spot, open};
 use protected::is_protected;
 pub(crate) use replace::is_draft;
 
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 /// How many links are followed in one path: what Linux follows.
 const MAX_LINKS: u32 = 40;

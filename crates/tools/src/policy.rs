@@ -3,8 +3,10 @@
 mod builtins;
 mod command;
 mod command_rule;
+mod error;
 mod exceptions;
 mod folders;
+mod matches;
 mod opened;
 mod path_rule;
 mod prefixes;
@@ -18,12 +20,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{PolicyClass, PolicyMode, PolicyRules, Rule, Verdict};
-use thiserror::Error;
 
 use crate::act::Act;
 use crate::place::Place;
+pub use error::PolicyError;
 pub(crate) use exceptions::Exceptions;
-use rule::{Match, RuleOf};
+use matches::Match;
+use rule::RuleOf;
 
 /// What may be done unasked, and what not at all.
 ///
@@ -60,17 +63,6 @@ pub struct Part {
     /// Whether it may.
     pub verdict: Verdict,
     /// Why, in words.
-    pub why: String,
-}
-
-/// A rule that can't be kept.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the rule `{rule}` can't be kept: {why}")]
-#[non_exhaustive]
-pub struct PolicyError {
-    /// The rule, as it is written.
-    pub rule: String,
-    /// What is wrong with it, and what to write instead.
     pub why: String,
 }
 

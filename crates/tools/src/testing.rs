@@ -39,9 +39,10 @@ pub use census::Census;
 use crate::ask::{AskReply, Asker};
 use crate::background::Background;
 use crate::context::{Sink, ToolContext};
+use crate::error::ToolError;
 use crate::policy::Policy;
 use crate::process::{Processes, Supervisor};
-use crate::tool::{Tool, ToolError, ToolOutcome};
+use crate::tool::{Tool, ToolOutcome};
 use crate::workspace::Workspace;
 use session::Session;
 

@@ -2,10 +2,10 @@
 
 use holdpoint_common::FileMark;
 use serde_json::Value;
-use thiserror::Error;
 
 use crate::act::Act;
 use crate::context::ToolContext;
+use crate::error::ToolError;
 use crate::workspace::Workspace;
 
 /// A tool that a model can call.
@@ -74,45 +74,6 @@ impl ToolOutcome {
     /// An outcome that is only text.
     pub fn text(output: impl Into<String>) -> Self {
         Self { output: output.into(), ..Self::default() }
-    }
-}
-
-/// Why a call did not do what it was called for.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ToolError {
-    /// The input does not fit.
-    #[error("{message}")]
-    Input {
-        /// What is wrong, for the model.
-        message: String,
-    },
-    /// It could not be done.
-    #[error("{message}")]
-    Failed {
-        /// What went wrong, for the model.
-        message: String,
-    },
-    /// The user said no.
-    #[error("the user denied this{}", reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
-    Denied {
-        /// Why, in the user's words.
-        reason: Option<String>,
-    },
-    /// The turn was cut.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-impl ToolError {
-    /// It could not be done, for this reason.
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self::Failed { message: message.into() }
-    }
-
-    /// The input does not fit, for this reason.
-    pub fn input(message: impl Into<String>) -> Self {
-        Self::Input { message: message.into() }
     }
 }
 

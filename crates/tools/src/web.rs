@@ -12,6 +12,7 @@ mod read;
 mod running;
 mod screenshot;
 mod search;
+mod session_browser;
 mod tab;
 mod tool;
 mod visit;

@@ -15,13 +15,14 @@ use serde_json::Value;
 
 use crate::act::Act;
 use crate::context::ToolContext;
+use crate::error::ToolError;
 use crate::files::change::Change;
 use crate::files::mark::{is_same, mark_of};
 use crate::files::old_file::OldFile;
 use crate::input::{parse, schema_of};
 use crate::place::{Judged, Place, Spot};
 use crate::shown;
-use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 use replacement::{Found, Replacement};
 

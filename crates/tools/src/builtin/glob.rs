@@ -12,10 +12,11 @@ use serde_json::Value;
 
 use crate::act::Act;
 use crate::context::ToolContext;
+use crate::error::ToolError;
 use crate::input::{parse, schema_of};
 use crate::place::Judged;
 use crate::shown::{self, prose_line};
-use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::walk::pattern::Pattern;
 use crate::walk::{Crew, Walk};
 use crate::workspace::Workspace;

@@ -11,8 +11,9 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::background::JobState;
 use crate::context::ToolContext;
+use crate::error::ToolError;
 use crate::input::{parse, schema_of};
-use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
 /// Bytes of output that one call reads.

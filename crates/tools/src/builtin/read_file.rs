@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use crate::act::Act;
 use crate::context::ToolContext;
+use crate::error::ToolError;
 use crate::files::mark::{Hashing, mark};
 use crate::input::{parse, schema_of};
 use crate::place::{Judged, Place, Spot};
 use crate::shown;
-use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 use page::Page;
 

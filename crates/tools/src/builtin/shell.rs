@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use crate::act::Act;
 use crate::context::ToolContext;
+use crate::error::ToolError;
 use crate::input::{parse, schema_of};
 use crate::process::lossy::Lossy;
 use crate::process::{Exit, Process, ProcessSpec, Read};
 use crate::shown;
-use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
 /// How long a command may take unless the call says otherwise.

@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use crate::act::Act;
 use crate::context::{TasksResponse, ToolContext};
+use crate::error::ToolError;
 use crate::input::{parse, schema_of};
-use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
 /// Tasks that one call may add.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::act::Act;
 use crate::context::ToolContext;
+use crate::error::ToolError;
 use crate::files::change::Change;
 use crate::files::form::Form;
 use crate::files::mark::{is_same, mark_of};
@@ -18,7 +19,7 @@ use crate::files::old_file::OldFile;
 use crate::input::{parse, schema_of};
 use crate::place::{Judged, Place, Spot};
 use crate::shown;
-use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
 /// What the model calls it by.

@@ -5,8 +5,9 @@ use std::path::Path;
 use holdpoint_common::{PolicyClass, Verdict};
 
 use super::folders::Stands;
+use super::matches::Match;
 use super::opened::{Opened, OpenedDeed, Run};
-use super::rule::{Match, RuleOf};
+use super::rule::RuleOf;
 use super::wrapper::Wrapper;
 use super::{Part, Policy, allowed_by, builtins, programs, variables};
 use crate::place::Place;

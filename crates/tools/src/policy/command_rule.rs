@@ -2,8 +2,8 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use super::matches::Match;
 use super::programs;
-use super::rule::Match;
 use crate::script::Word;
 
 /// The commands that a rule speaks of.

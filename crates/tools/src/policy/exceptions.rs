@@ -5,7 +5,8 @@ use std::path::Path;
 use holdpoint_common::PolicyMode;
 
 use super::Policy;
-use super::rule::{Match, RuleOf};
+use super::matches::Match;
+use super::rule::RuleOf;
 use crate::place::Place;
 
 /// What a walk leaves out: what rules deny or ask about.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::rule::Match;
+use super::matches::Match;
 use crate::place::Place;
 
 /// The paths that a rule speaks of.

@@ -5,25 +5,15 @@ use std::path::Path;
 
 use holdpoint_common::Rule;
 
-use super::PolicyError;
 use super::command_rule::CommandRule;
+use super::error::PolicyError;
+use super::matches::Match;
 use super::path_rule::PathRule;
 use crate::place::Place;
 use crate::script::Word;
 
 /// Tools whose rules may have a path for a pattern.
 const PATH_TOOLS: [&str; 6] = ["read_file", "list_dir", "glob", "grep", "write_file", "edit_file"];
-
-/// Whether a rule speaks of something. The later outweighs the earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Match {
-    /// It does not.
-    No,
-    /// It may: not all is known.
-    Maybe,
-    /// It does.
-    Yes,
-}
 
 /// A rule, ready to be matched.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! Shells that read scripts as bash does: the one that follows `-c`.
 
-use super::wrapper::Wrapper;
 use crate::script::Word;
 
 /// Long options that stand alone. They come first, and bash takes them with one dash, too.
@@ -21,15 +20,8 @@ const FLAGS: [&str; 11] = [
 /// Long options that take the next word.
 const VALUES: [&str; 2] = ["init-file", "rcfile"];
 
-/// What such a shell would run. Without a script it runs a file, or what it reads. It is never harmless: it may not be
-/// bash, and read its script in another way.
-pub(super) fn posix(words: &[Word]) -> Wrapper {
-    let scripts = script(words).map(str::to_owned);
-    Wrapper { unclear: scripts.is_none(), scripts: scripts.into_iter().collect(), ..Wrapper::default() }
-}
-
 /// The script that is among these words, if all of them up to there are known.
-fn script(words: &[Word]) -> Option<&str> {
+pub(super) fn script(words: &[Word]) -> Option<&str> {
     let mut has_script = false;
     let mut words = words.iter();
     // What is not known may be any number of words.

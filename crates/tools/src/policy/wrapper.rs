@@ -36,7 +36,7 @@ pub(super) fn look_through(words: &[Word]) -> Option<Wrapper> {
         return Some(Wrapper { harmless: wrapper.harmless && plain == name, ..wrapper });
     }
     let wrapper = match plain {
-        "sh" | "bash" | "dash" | "ash" | "rbash" => shells::posix(rest),
+        "sh" | "bash" | "dash" | "ash" | "rbash" => posix(shells::script(rest)),
         "eval" => joined(operands(rest)),
         "trap" => quoted(operands(rest).get(..1).unwrap_or_default()),
         "alias" => quoted(operands(rest)),
@@ -138,6 +138,16 @@ fn find(words: &[Word]) -> Wrapper {
         }
     }
     wrapper
+}
+
+/// A shell that reads scripts as bash does. Without a script it runs a file, or what it reads. It is never harmless: it
+/// may not be bash, and read its script in another way.
+fn posix(script: Option<&str>) -> Wrapper {
+    Wrapper {
+        unclear: script.is_none(),
+        scripts: script.map(str::to_owned).into_iter().collect(),
+        ..Wrapper::default()
+    }
 }
 
 /// The words make one script.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use crate::error::ToolError;
 use crate::place::Place;
-use crate::tool::ToolError;
 
 /// A pattern of paths below a folder.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chromiumoxide::error::CdpError;
 use thiserror::Error;
 
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 /// How a browser says that a page is not there any more.
 const NO_SESSION: i64 = -32001;

@@ -8,15 +8,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use super::browsers::SessionBrowser;
 use super::guard::Verdict;
 use super::private;
+use super::session_browser::SessionBrowser;
 use super::visit::Visit;
 use crate::act::Act;
 use crate::context::ToolContext;
+use crate::error::ToolError;
 use crate::input::{parse, schema_of};
 use crate::shown;
-use crate::tool::{Intent, Tool, ToolError, ToolOutcome};
+use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
 /// Bytes of an address, a query or a text that is looked for.

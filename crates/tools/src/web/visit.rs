@@ -7,7 +7,6 @@ use std::time::Duration;
 use holdpoint_common::{PauseKind, PauseResponse, WebAction, WebRequest};
 
 use super::browser::{LAUNCH_WITHIN, Lease, Up};
-use super::browsers::SessionBrowser;
 use super::error::WebError;
 use super::find::find;
 use super::guard::{Ask, Verdict};
@@ -16,11 +15,12 @@ use super::private;
 use super::read::Read;
 use super::screenshot;
 use super::search;
+use super::session_browser::SessionBrowser;
 use super::tab::Tab;
 use super::waiting::Waiting;
 use crate::context::ToolContext;
+use crate::error::ToolError;
 use crate::shown;
-use crate::tool::ToolError;
 
 /// How long the browser may take for what it does at once: to open a tab, to say where something is.
 const AT_ONCE: Duration = Duration::from_secs(10);

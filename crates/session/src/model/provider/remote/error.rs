@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
+use reqwest::StatusCode;
 use reqwest::header::{self, DATE, HeaderMap, RETRY_AFTER};
 use rig_core::ProviderResponseError;
 use rig_core::error::ProviderError;
@@ -135,6 +136,16 @@ pub(super) fn chain(error: &dyn Error) -> String {
         cause = error.source();
     }
     said
+}
+
+/// What an answer without a byte is.
+pub(super) fn empty(status: StatusCode) -> ProviderError {
+    ProviderError::Response(format!("it is empty (HTTP {})", status.as_u16()))
+}
+
+/// What went wrong on the way.
+pub(super) fn transport(error: reqwest::Error) -> ProviderError {
+    ProviderError::from_transport_error(http_client::Error::instance(error))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use rig_core::http_client::framing::{NdjsonFramer, SseFramer};
 use rig_core::wire::{Framing, WireFrame};
 
 use super::plain::Plain;
-use super::{Protocol, error, fault, http};
+use super::{Protocol, error, fault};
 
 /// Bytes that one event of an answer may have. A whole file written by one call is far below it.
 const MOST_EVENT: usize = 4 * 1024 * 1024;
@@ -136,12 +136,12 @@ impl<P: Protocol> Stream for Frames<P> {
                     }
                     Some(Err(error)) => {
                         this.over = true;
-                        return Poll::Ready(Some(Err(http::transport(error))));
+                        return Poll::Ready(Some(Err(error::transport(error))));
                     }
                     None => {
                         this.over = true;
                         if let Some(status) = this.empty {
-                            return Poll::Ready(Some(Err(http::empty(status))));
+                            return Poll::Ready(Some(Err(error::empty(status))));
                         }
                         this.ready.extend(this.framer.finish());
                     }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use reqwest::{Client, Request, Response, StatusCode, header};
+use reqwest::{Client, Request, Response, header};
 use rig_core::driver::{Exchange, Opened, Opening, Transport};
 use rig_core::error::ProviderError;
 use rig_core::http_client::Error as HttpError;
 use rig_core::wire::{Framing, WireFrame};
 
-use super::Protocol;
 use super::frames::Frames;
 use super::plain::Plain;
 use super::reader::Reader;
+use super::{Protocol, error};
 
 /// Bytes of a refusal that are read.
 const MOST_REFUSAL: usize = 64 * 1024;
@@ -37,7 +37,7 @@ impl<P: Protocol> Transport<Reader<P>> for Http {
         let Self { client, plain, key, .. } = self.clone();
         Opening::new(async move {
             let request = request.ok_or_else(|| ProviderError::request("its body is a stream"))?;
-            let response = client.execute(request).await.map_err(transport)?;
+            let response = client.execute(request).await.map_err(error::transport)?;
             let (status, headers) = (response.status(), response.headers().clone());
             if !status.is_success() {
                 let body = beginning(response, &key).await;
@@ -49,18 +49,17 @@ impl<P: Protocol> Transport<Reader<P>> for Http {
             match not_a_stream(&response, P::FRAMING) {
                 Some(kind) if kind.as_bytes().starts_with(b"application/json") => {
                     let body = beginning(response, &key).await;
-                    Err(if body.trim().is_empty() { empty(status) } else { ProviderError::from_provider_body(body) })
+                    Err(if body.trim().is_empty() {
+                        error::empty(status)
+                    } else {
+                        ProviderError::from_provider_body(body)
+                    })
                 }
                 Some(kind) => Err(ProviderError::from_transport_error(HttpError::InvalidContentType(kind))),
                 None => Ok(Opened::new(Frames::<P>::of(response, plain, key))),
             }
         })
     }
-}
-
-/// What an answer without a byte is.
-pub(super) fn empty(status: StatusCode) -> ProviderError {
-    ProviderError::Response(format!("it is empty (HTTP {})", status.as_u16()))
 }
 
 /// How a body is encoded, where it is: no request asks for it.
@@ -96,9 +95,5 @@ async fn beginning(response: Response, key: &str) -> String {
     };
     // That it was refused is known; what it says besides is not worth a long wait.
     let _ = tokio::time::timeout(REFUSAL_PATIENCE, read).await;
-    super::error::hidden_beginning(String::from_utf8_lossy(&bytes).into_owned(), key)
-}
-
-pub(super) fn transport(error: reqwest::Error) -> ProviderError {
-    ProviderError::from_transport_error(HttpError::instance(error))
+    error::hidden_beginning(String::from_utf8_lossy(&bytes).into_owned(), key)
 }
