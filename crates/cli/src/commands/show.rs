@@ -33,8 +33,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.json(&*snapshot)?;
         return Ok(0);
     }
-    let lines: String =
-        lines(&snapshot).iter().map(|(name, what)| format!("{name:9} {}\n", prose_line(what))).collect();
+    let lines: String = lines(&snapshot).iter().map(|(name, what)| said(name, what)).collect();
     ui.print(&lines)?;
     for ask in &snapshot.asks {
         ui.print(&format!("\nask {}, open for {}\n", ask.id, age(ask.since)))?;
@@ -42,6 +41,13 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.flush()?;
     }
     Ok(0)
+}
+
+/// What is of several lines has a margin: none of them passes for another thing that is said.
+fn said(name: &str, what: &str) -> String {
+    let mut lines = what.trim_end().split('\n').map(prose_line);
+    let first = format!("{name:9} {}\n", lines.next().unwrap_or_default());
+    lines.fold(first, |said, line| said + format!("{:9} {line}", "").trim_end() + "\n")
 }
 
 fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {

@@ -77,7 +77,8 @@ fn m_d5_a_limit_holds_the_run_and_every_command_says_so() {
     let listed = world.run(&["list"]).code(0).out;
     assert!(listed.contains("held (2 iterations), #2 ✓0 ●0 ○2, "), "{listed}");
     let shown = world.run(&["show", &session]).code(0).out;
-    for line in ["⏸ PAUSED: 2 iterations", "iteration 2: 2 iterations, ", "task      1 todo: more"] {
+    let goal = "goal      Rehearse.\n\n          ```rehearsal\n          call tasks ";
+    for line in ["⏸ PAUSED: 2 iterations", "iteration 2: 2 iterations, ", "task      1 todo: more", goal] {
         assert!(shown.contains(line), "{line}\n{shown}");
     }
     assert!(world.run(&["release", &session]).code(0).out.contains("goes on"));

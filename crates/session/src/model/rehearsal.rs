@@ -44,8 +44,9 @@ use script::{Instruction, Script};
 /// What it answers to a prompt that is no script.
 pub const INTRODUCTION: &str = "I am `rehearsal`, a built-in model that plays a script: it needs no key and knows \
 nothing. Your prompt is no script, so there is nothing to play. A script is a few lines like\n\n    say I will look \
-around.\n    shell: ls\n    say Done.\n\nFor a real model set one: `--model openai/NAME` with OPENAI_API_KEY in the \
-environment (OPENAI_BASE_URL for any compatible server), or `model` in the configuration.";
+around.\n    shell: ls\n    say Done.\n\nThe goal of a run has it in a block of code that is marked `rehearsal`.\n\nFor a \
+real model set one: `--model openai/NAME` with OPENAI_API_KEY in the environment (OPENAI_BASE_URL for any compatible \
+server), or `model` in the configuration.";
 
 /// What it says after the last step.
 pub const THE_END: &str = "The script has ended.";
