@@ -1,6 +1,9 @@
 //! Streams of events: from wherever a client left, whole for whoever reads, ended for who does not.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 
 use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{Delta, Event, Fact, ItemId, ItemKind, Kept, SessionStatus, Snapshot};
@@ -327,7 +330,14 @@ fn m_b4_a_client_that_has_seen_more_than_the_log_knows_is_told_so() {
     restart();
     for (was, file) in backup {
         match was {
-            Some(bytes) => std::fs::write(file, bytes).unwrap(),
+            Some(bytes) => OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(file)
+                .and_then(|mut file| file.write_all(&bytes))
+                .unwrap(),
             None => drop(std::fs::remove_file(file)),
         }
     }
