@@ -35,6 +35,7 @@ use holdpoint_session::Engine;
 use holdpoint_session::model::Catalog;
 use holdpoint_session::store::Sqlite;
 use holdpoint_tools::Supervisor;
+use tokio::time::timeout;
 
 pub(crate) use self::client::Daemon;
 pub(crate) use self::start::{announce, detach};
@@ -46,6 +47,9 @@ use crate::error::CliError;
 use crate::folders::{Folders, private};
 use crate::runtime::runtime;
 use crate::web;
+
+/// How long it waits at its end for its store to be closed.
+const STORE_CLOSES: Duration = Duration::from_secs(1);
 
 /// How a daemon runs.
 #[derive(Debug)]
@@ -94,7 +98,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         log_lost: log.lost.clone(),
         idle_stop: options.idle_stop,
     };
-    let host = Data::new(Host::new(&engine, browsers, store, config.limits, about));
+    let host = Data::new(Host::new(&engine, browsers, store.clone(), config.limits, about));
     runtime.block_on(async {
         let server = server::start(listeners, &host).map_err(|error| failed("no server", &error))?;
         let serving = server.handle();
@@ -125,8 +129,12 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         Ok::<_, CliError>(())
     })?;
     let since = Instant::now();
-    drop(engine);
-    tracing::info!(engine_ms = since.elapsed().as_millis(), "stopped");
+    drop((engine, host));
+    let engine_ms = since.elapsed().as_millis();
+    if runtime.block_on(async { timeout(STORE_CLOSES, store.close()).await }).is_err() {
+        tracing::warn!("the store is still in use: what was saved last is in a file beside it");
+    }
+    tracing::info!(engine_ms, "stopped");
     Ok(())
 }
 

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{Delta, Event, Fact};
 use holdpoint_session::AttachFrom;
+use holdpoint_session::store::Sqlite;
 use holdpoint_tests::model_server::{ModelServer, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Api;
 use crate::house::{House, ask};
-use crate::world::{PATIENCE, wait};
+use crate::world::{PATIENCE, rounds, wait};
 
 #[test]
 fn t_n6_it_stops_with_clients_that_are_stuck() {
@@ -28,6 +29,22 @@ fn t_n6_it_stops_with_clients_that_are_stuck() {
     assert_eq!(house.holder(), None);
     assert!(!house.socket().exists());
     drop((silent, half, deaf));
+}
+
+/// What is copied once it is gone is all there is.
+#[test]
+fn m_e2_it_leaves_one_file_of_its_sessions() {
+    let house = House::new();
+    for _ in 0..rounds(10, 100) {
+        house.start();
+        let api = Api::new(&house);
+        let session = api.open("all");
+        api.prompt(&session, "say Hello.");
+        api.settled(&session);
+        house.run(&["daemon", "stop"]).code(0);
+        let there: Vec<_> = Sqlite::files(&house.data()).into_iter().map(|file| file.exists()).collect();
+        assert_eq!(there, [true, false, false], "the database, and nothing beside it: {}", house.log());
+    }
 }
 
 /// A command that lives through everything but KILL.

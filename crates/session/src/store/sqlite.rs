@@ -17,7 +17,7 @@ use crossbeam_channel::{Sender, bounded, unbounded};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{Event, SessionId, SessionSummary};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::{Page, SavedSession, SessionLog, SessionStore, StoreError};
 pub use salvage::Salvaged;
@@ -40,6 +40,10 @@ pub struct Sqlite {
     writes: Sender<writer::Job>,
     reads: Sender<reader::Job>,
     shared: Arc<Shared>,
+    /// Closed when the thread that writes has ended.
+    writing: watch::Sender<()>,
+    /// Closed when those that read have.
+    reading: watch::Sender<()>,
 }
 
 impl Sqlite {
@@ -107,14 +111,26 @@ impl Sqlite {
         };
         // Bounded: each session has at most one write under way.
         let (writes, jobs) = unbounded();
-        let writing = Arc::clone(&shared);
-        spawn("holdpoint-store", move || writer::run(&writing, db, &jobs))?;
+        let (writing, reading) = (watch::Sender::default(), watch::Sender::default());
+        let written = Arc::clone(&shared);
+        spawn("holdpoint-store", writing.subscribe(), move || writer::run(&written, db, &jobs))?;
         let (reads, jobs) = bounded(WAITING_READS);
         for _ in 0..READERS {
             let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
-            spawn("holdpoint-reader", move || reader::run(&shared, &jobs))?;
+            spawn("holdpoint-reader", reading.subscribe(), move || reader::run(&shared, &jobs))?;
         }
-        Ok(Self { writes, reads, shared })
+        Ok(Self { writes, reads, shared, writing, reading })
+    }
+
+    /// Waits until its files are closed, which is once nobody else has it any more: then the database is one file, and
+    /// whoever copies that has all of it.
+    pub async fn close(self) {
+        let Self { writes, reads, writing, reading, .. } = self;
+        drop(reads);
+        reading.closed().await;
+        // SQLite puts the files together when the last connection is closed, if that one may write.
+        drop(writes);
+        writing.closed().await;
     }
 
     /// What was damaged since it was opened, and what became of it.
@@ -247,7 +263,12 @@ impl SessionLog for SqliteLog {
     }
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+/// `alive` is dropped when it has run.
+fn spawn(name: &str, alive: watch::Receiver<()>, run: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+    let run = move || {
+        run();
+        drop(alive);
+    };
     std::thread::Builder::new().name(name.to_owned()).spawn(run)?;
     Ok(())
 }
