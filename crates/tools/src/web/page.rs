@@ -6,7 +6,9 @@ use chromiumoxide::Page;
 use chromiumoxide::cdp::browser_protocol::network::{
     EventLoadingFailed, EventRequestWillBeSent, EventResponseReceived, RequestId, ResourceType, Response,
 };
-use chromiumoxide::cdp::browser_protocol::page::{CreateIsolatedWorldParams, NavigateParams, StopLoadingParams};
+use chromiumoxide::cdp::browser_protocol::page::{
+    CreateIsolatedWorldParams, EventFrameStoppedLoading, NavigateParams, StopLoadingParams,
+};
 use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
 use chromiumoxide::error::CdpError;
 use futures_util::{FutureExt, StreamExt};
@@ -47,7 +49,7 @@ pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arriv
         biased;
         name = tab.download() => return Err(is_download(url, &name)),
         error = &mut failure => return Err(failed(tab, url, &error).await),
-        loaded = tab.page.execute(NavigateParams::new(url)) => loaded,
+        loaded = navigate(tab, url) => loaded,
         () = tokio::time::sleep(within) => Err(CdpError::Timeout),
     };
     // What came before it was loaded may not have been heard yet.
@@ -55,10 +57,8 @@ pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arriv
         return Err(failed(tab, url, &error).await);
     }
     match loaded {
-        Ok(loaded) => match &loaded.result.error_text {
-            None => Ok(Arrival::Whole),
-            Some(error) => Err(not_loaded(tab, url, error)),
-        },
+        Ok(None) => Ok(Arrival::Whole),
+        Ok(Some(error)) => Err(not_loaded(tab, url, &error)),
         Err(CdpError::Timeout) => match tokio::time::timeout(STOPPED, stop(tab)).await {
             Ok(address) => match address?.as_str() {
                 "about:blank" => Err(WebError::Late { what: "the answer of the page's server", limit: within }),
@@ -67,6 +67,25 @@ pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arriv
             Err(_) => Err(WebError::failed(format!("{url} can't be read: its scripts never rest"))),
         },
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Goes there, and waits until all of it is there; or what the browser says was wrong.
+async fn navigate(tab: &Tab, url: &str) -> Result<Option<String>, CdpError> {
+    match tab.page.execute(NavigateParams::new(url)).await {
+        Ok(loaded) => Ok(loaded.result.error_text),
+        // No command is waited for any longer than 30 s, whatever the connection is set to. The browser goes on.
+        Err(CdpError::Timeout) => {
+            let frame = tab.page.mainframe().await?;
+            let mut stopped = tab.page.event_listener::<EventFrameStoppedLoading>().await?;
+            while let Some(stopped) = stopped.next().await {
+                if Some(&stopped.frame_id) == frame.as_ref() {
+                    return Ok(None);
+                }
+            }
+            Err(CdpError::NoResponse)
+        }
+        Err(error) => Err(error),
     }
 }
 

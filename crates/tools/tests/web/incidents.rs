@@ -1,13 +1,14 @@
 //! What pages do unasked, and servers that do not do what they should.
 
 use std::net::TcpListener;
+use std::time::Duration;
 
 use chromiumoxide::cdp::browser_protocol::page::{EventJavascriptDialogOpening, HandleJavaScriptDialogParams};
 use futures_util::StreamExt;
 use holdpoint_common::WebSettings;
 use serde_json::json;
 
-use crate::server::{Answer, Server, html, status};
+use crate::server::{Answer, Server, html, status, typed};
 use crate::support::{Session, as_second_client, local, pause, resumed, said};
 
 #[test]
@@ -134,6 +135,23 @@ fn m_e7_web_a_page_without_end_is_read_as_far_as_it_came() {
     assert!(text.contains("the beginning") && text.contains("still loading after 1 s"), "{text}");
     let why = session.open_fails(&server.url("/silent"));
     assert!(why.contains("took more than 1 s"), "{why}");
+    session.close();
+}
+
+/// In full runs it takes longer than chromiumoxide waits for anything.
+#[test]
+fn m_e7_web_a_slow_page_is_waited_for_as_long_as_the_settings_say() {
+    let late = Duration::from_secs(if std::env::var_os("HOLDPOINT_FULL").is_some() { 35 } else { 1 });
+    let server = Server::start(move |path| match path {
+        "/late" => {
+            std::thread::sleep(late);
+            typed("text/javascript", "document.body.append('the end')")
+        }
+        _ => html("<p>the beginning</p><script src='/late'></script>"),
+    });
+    let mut session = Session::with(WebSettings { load_s: 60, ..local() });
+    let text = session.open(&server.url("/"));
+    assert!(text.contains("the end") && !text.contains("still loading"), "{text}");
     session.close();
 }
 

@@ -78,7 +78,7 @@ impl Drive {
     }
 }
 
-/// How it is connected to. No command is given up before a page that is loading.
+/// How it is connected to: nothing that it waits for itself is given up before a page that is loading.
 fn config(load: Duration) -> HandlerConfig {
     let most = HandlerConfig::default();
     let request_timeout = most.request_timeout.max(load + MARGIN);
