@@ -61,7 +61,7 @@ pub(crate) const FIXED: [(&str, &str); 9] = [
     ("↑ ↓", "history of prompts; lines of an ask"),
     ("PgUp PgDn", "scroll"),
     ("Ctrl+Home/End", "to the first line, to the last"),
-    ("/", "commands: /help"),
+    ("/", "commands: a list as they are typed, Tab completes"),
 ];
 
 /// One key with its modifiers.

@@ -7,7 +7,7 @@ mod session;
 mod slash;
 
 use self::act::{act, hide_asks, leave, open, open_new};
-pub(crate) use self::slash::COMMANDS;
+pub(crate) use self::slash::{COMMANDS, candidates};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use holdpoint_common::SessionSummary;

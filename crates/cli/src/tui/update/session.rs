@@ -69,6 +69,9 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         }
         KeyCode::Char('d') if control && session.prompt.is_empty() => return leave(state, false),
         KeyCode::Enter if key.modifiers.is_empty() => return send(state),
+        KeyCode::Tab if let Some(completed) = slash::completed(&session.prompt.text()) => {
+            session.prompt.set(&completed)
+        }
         _ => _ = session.prompt.press(key),
     }
     vec![]

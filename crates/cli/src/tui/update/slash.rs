@@ -26,6 +26,26 @@ pub(crate) const COMMANDS: [(&str, &str); 12] = [
     ("/quit", "leave; the session goes on"),
 ];
 
+/// The commands that this may become while it is typed.
+pub(crate) fn candidates(typed: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    COMMANDS.into_iter().filter(move |(command, _)| typed.starts_with('/') && name_of(command).starts_with(typed))
+}
+
+/// It, without what comes behind it.
+fn name_of(command: &'static str) -> &'static str {
+    command.split(' ').next().unwrap_or(command)
+}
+
+/// What this becomes as far as all that it may become agree; with a space behind it, if it is one that takes more.
+pub(super) fn completed(typed: &str) -> Option<String> {
+    let (first, _) = candidates(typed).next()?;
+    let name = name_of(first);
+    let agree = |length: &usize| candidates(typed).all(|(command, _)| command.starts_with(&name[..*length]));
+    let length = (typed.len()..=name.len()).rev().find(agree)?;
+    let takes_more = length == name.len() && first.len() > length && candidates(typed).count() == 1;
+    Some(if takes_more { format!("{name} ") } else { name[..length].to_owned() })
+}
+
 /// Whether this is one, or looks like a slip in one: a path begins with a slash, too, but has more of them.
 pub(super) fn is_command(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();

@@ -222,6 +222,24 @@ fn commands_are_typed_and_paths_are_prompts() {
 }
 
 #[test]
+fn tab_completes_commands_as_far_as_they_agree() {
+    let completed = |text: &str| {
+        let mut scene = Scene::session();
+        scene.types(text);
+        assert_eq!(scene.press("tab"), []);
+        scene.state.session.as_ref().unwrap().prompt.text()
+    };
+    for (typed, becomes) in
+        [("/", "/"), ("/h", "/h"), ("/ho", "/hold"), ("/r", "/re"), ("/ren", "/rename "), ("/m", "/model ")]
+    {
+        assert_eq!(completed(typed), becomes, "{typed}");
+    }
+    for typed in ["/quit", "/quit now", "/nonsense", "quit", "/usr/b"] {
+        assert_eq!(completed(typed).trim_end(), typed, "nothing to complete");
+    }
+}
+
+#[test]
 fn leaving_a_running_session_asks_and_detaching_does_not() {
     let mut scene = Scene::session();
     scene.turn("Go.");

@@ -13,12 +13,15 @@ use super::super::layout::Look;
 use super::super::session::Session;
 use super::super::state::State;
 use super::super::style::Tone;
+use super::super::update::candidates;
 use super::super::wrap::{fit, wrap};
 use super::{ask, foot, is_held, put, rule, status};
 use crate::said::sum_up;
 
 /// Rows of the prompt, at most.
 const PROMPT: u16 = 8;
+/// Cells of a command.
+const COMMAND: usize = 14;
 /// Prompts that wait and are shown.
 const QUEUED: usize = 3;
 /// Rows of the transcript that an ask leaves.
@@ -45,7 +48,11 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         }
         _ => vec![hold_hint, esc("sessions"), help_hint, ("/".to_owned(), "commands")],
     };
-    let foot = foot(state, &hints, area.width);
+    let typed = match &state.session {
+        Some(session) if state.prefix.is_none() && session.asking.is_none() => commands(session, area),
+        _ => vec![],
+    };
+    let foot = if typed.is_empty() { foot(state, &hints, area.width) } else { typed };
     let foot_rows = u16::try_from(foot.len()).unwrap_or_default();
     let session = state.session.as_mut()?;
 
@@ -90,6 +97,27 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let rest = status_line(buffer, at_end, session, now);
     foot.iter().fold(rest, |rest, line| put(buffer, rest, line));
     cursor
+}
+
+/// The commands that what is typed may become, in a quarter of the rows.
+fn commands(session: &Session, area: Rect) -> Vec<Line<'static>> {
+    let all: Vec<_> = candidates(&session.prompt.text()).collect();
+    let rows = usize::from(area.height / 4).max(2);
+    let shown = if all.len() > rows { rows - 1 } else { all.len() };
+    let mut lines: Vec<_> = all
+        .iter()
+        .take(shown)
+        .map(|(command, does)| {
+            let command = Span::styled(format!("{command:COMMAND$}"), Tone::Accent.style());
+            let does = fit(does, usize::from(area.width).saturating_sub(COMMAND + 1));
+            Line::from(vec![command, Span::styled(format!(" {does}"), Tone::Dim.style())])
+        })
+        .collect();
+    if all.len() > shown {
+        let more = format!("and {} more: type on, or /help; Tab completes", all.len() - shown);
+        lines.push(Line::styled(fit(&more, usize::from(area.width)), Tone::Dim.style()));
+    }
+    lines
 }
 
 /// The status bar, and behind it what was used.

@@ -121,6 +121,15 @@ fn session_idle_after_work() {
 }
 
 #[test]
+fn session_typing_a_command() {
+    let mut scene = worked();
+    scene.types("/");
+    shows("session-commands", &mut scene);
+    scene.types("re");
+    shows("session-commands-few", &mut scene);
+}
+
+#[test]
 fn session_running() {
     let mut scene = Scene::session();
     scene.turn("Go on.").called(1, "make").fact(Fact::ToolStarted { call: CallId(1) });
