@@ -143,6 +143,35 @@ async fn many_sessions_write_at_once_and_each_has_its_own() {
     }
 }
 
+/// Whoever reads a log may come between an owner's writes: it sees what was there at one moment, and nothing as lost. Taken
+/// for lost, facts were passed over by the next owner of the session, which gave their prompts' numbers again.
+#[tokio::test]
+async fn m_b4_what_is_written_while_a_log_is_read_is_not_taken_for_lost() {
+    const LAST: u64 = 600;
+    let (_folder, stores) = stores();
+    for store in stores {
+        let session = id("one");
+        let log = store.create(&session).await.unwrap();
+        log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
+        let writes = async {
+            for seq in 2..=LAST {
+                log.append(seq - 1, vec![prompt(seq, "")], summary(&session, "")).await.unwrap();
+            }
+        };
+        let reads = async {
+            let reader = store.open(&session).await.unwrap();
+            let mut seen = 0;
+            while seen < LAST {
+                for fact in reader.page(seen + 1..u64::MAX, usize::MAX).await.unwrap().facts {
+                    assert!(fact.fact().is_some() && fact.seq == seen + 1, "after {seen}: {fact:?}");
+                    seen = fact.seq;
+                }
+            }
+        };
+        futures_util::future::join(writes, reads).await;
+    }
+}
+
 /// A piece of an answer that is still coming.
 fn piece(seq: u64, text: &str) -> Arc<Event> {
     let body = Body::Delta(Delta::Text { item: ItemId(1), text: text.to_owned() });

@@ -71,6 +71,7 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
 /// Which database is read: how often it was replaced by us, and which file it is.
 type Current = (usize, Option<Identity>);
 
+/// Reads what there is at one moment, however often it looks: what is written meanwhile is neither seen nor missed.
 fn with<T>(
     shared: &Shared,
     db: &mut Option<(Current, Connection)>,
@@ -81,7 +82,9 @@ fn with<T>(
         Some((known, connection)) if known == current && current.1.is_some() => connection,
         _ => schema::reader(&shared.path)?,
     };
-    let result = read(&connection);
+    let moment = connection.unchecked_transaction()?;
+    let result = read(&moment);
+    drop(moment);
     *db = result.is_ok().then_some((current, connection));
     result
 }
