@@ -7,6 +7,7 @@
 //! | `api` | what is said there: every path and its handler |
 //! | `status` | what it says of itself |
 //! | `ending` | what ends it, and by when |
+//! | `memory` | that what is freed goes back to the system |
 //! | `log` | its log: bounded, private, without secrets |
 //! | `notify` | tells the user, by a command of theirs, that a session waits |
 //! | `client`, `start`, `stop` | how a command finds it, starts it if there is none, and stops it |
@@ -18,6 +19,7 @@ mod connection;
 mod ending;
 mod host;
 mod log;
+mod memory;
 mod notify;
 mod peer;
 mod server;
@@ -66,6 +68,7 @@ pub(crate) struct Options {
 /// # Errors
 /// It can't be: another one is, or something it needs is not as it should be.
 pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&DaemonStatus)) -> Result<(), CliError> {
+    memory::keep_little();
     let config = folders.config()?;
     folders.make()?;
     for file in Sqlite::files(folders.data()) {
@@ -106,6 +109,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         if let Some(command) = config.notify.command {
             tokio::spawn(notify::of_asks(engine.sessions(Who::named("notify")), command, host.since));
         }
+        tokio::spawn(memory::give_back(host.load.clone()));
         let status = status::of(&host).await;
         tracing::info!(version = status.version, pid = status.pid, socket = status.socket, "serving");
         ready(&status);

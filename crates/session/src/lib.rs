@@ -66,7 +66,7 @@ mod turn;
 
 // Setting up.
 pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
-pub use load::{Load, LoadMeter};
+pub use load::{Load, LoadMeter, Turnover};
 
 // Sessions, and one session.
 pub use attach_from::AttachFrom;

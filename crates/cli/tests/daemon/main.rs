@@ -15,6 +15,7 @@ mod killed;
 mod leaving;
 mod logs;
 mod looping;
+mod memory;
 mod notify;
 mod one;
 mod private;

@@ -38,26 +38,32 @@ impl Gauge {
 
     /// That nothing has grown but by what a measurement is off.
     pub(crate) fn check(&self) {
-        let warm = self.readings.get(WARM..).unwrap_or_default();
-        if warm.is_empty() {
+        let (first, last) = self.ends();
+        if first.is_empty() {
             return;
         }
-        let (first, last) = (&warm[..warm.len().div_ceil(3)], &warm[warm.len() * 2 / 3..]);
         // A connection may be on its way out, a thread for files idle: so the least of the last against the most of the
         // first ones.
         let back = |of: fn(&Reading) -> usize| last.iter().map(of).min() <= first.iter().map(of).max();
         assert!(back(|reading| reading.descriptors), "descriptors: {self}");
         assert!(back(|reading| reading.threads), "threads: {self}");
-        // The allocator keeps what the largest round has taken, so the middle of the later ones is what counts.
-        let middle = |readings: &[Reading]| {
-            let mut kib: Vec<u64> = readings.iter().map(|reading| reading.kib).collect();
-            kib.sort_unstable();
-            kib[kib.len() / 2]
-        };
-        let (early, late) = (middle(first), middle(last));
+        let (early, late) = (memory(first), memory(last));
         // Of a few rounds the middle says little.
-        assert!(warm.len() < 30 || late <= early + early / 20, "memory: {early} to {late} KiB; {self}");
+        assert!(self.readings.len() < WARM + 30 || late <= early + early / 20, "memory: {early} to {late} KiB; {self}");
     }
+
+    /// The first and the last third of the rounds that count.
+    fn ends(&self) -> (&[Reading], &[Reading]) {
+        let warm = self.readings.get(WARM..).unwrap_or_default();
+        (&warm[..warm.len().div_ceil(3)], &warm[warm.len() * 2 / 3..])
+    }
+}
+
+/// KiB in the middle one of some readings: what a round takes differs, and what was freed is given back a moment later.
+fn memory(readings: &[Reading]) -> u64 {
+    let mut kib: Vec<u64> = readings.iter().map(|reading| reading.kib).collect();
+    kib.sort_unstable();
+    kib.get(kib.len() / 2).copied().unwrap_or_default()
 }
 
 impl Reading {
@@ -81,16 +87,19 @@ impl fmt::Display for Gauge {
         let Some((first, last)) = self.readings.first().zip(self.readings.last()) else {
             return write!(f, "nothing measured");
         };
+        let (early, late) = self.ends();
         write!(
             f,
-            "memory {} to {} KiB, descriptors {} to {}, threads {} to {}, in {} calm rounds",
-            first.kib,
-            last.kib,
+            "memory {} to {} KiB (middle of the first and the last third), descriptors {} to {}, threads {} to {}, in {} \
+             calm rounds; KiB after each: {:?}",
+            memory(early),
+            memory(late),
             first.descriptors,
             last.descriptors,
             first.threads,
             last.threads,
-            self.readings.len()
+            self.readings.len(),
+            self.readings.iter().map(|reading| reading.kib).collect::<Vec<_>>()
         )
     }
 }
