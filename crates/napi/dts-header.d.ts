@@ -47,6 +47,20 @@ export interface StreamEnd {
   after: number
 }
 
+/** Something that was logged. Its texts are of one line each, with secrets masked. */
+export interface LogRecord {
+  /** When. */
+  at: Timestamp
+  level: 'error' | 'warn' | 'info' | 'debug' | 'trace'
+  /** The part of the program that says so. */
+  target: string
+  message: string
+  /** The session that it is about, if it is about one. */
+  session?: SessionId
+  /** What else is said, and where in the session it was: `turn`, `step`, `call`. */
+  fields: Record<string, string | number | boolean>
+}
+
 /** What is received by iterating. */
 export interface EventsOptions {
   /** Only what comes after this number: the last event you have. */

@@ -1,26 +1,17 @@
 'use strict'
 // How events reach JavaScript: a batch at a time, of which one is on its way, and the next comes when it was taken.
 
+const { caller, check, warning } = require('./callbacks.js')
+
 /** Milliseconds of callbacks after which other things have their turn. */
 const SLICE = 8
 
 const others = () => new Promise((resolve) => setImmediate(resolve))
 
 /** What takes batches and gives a callback their events, one after the other. */
-function toCallback(callback, { onEnd = () => {}, onError = warn } = {}) {
-  for (const [what, given] of Object.entries({ callback, onEnd, onError })) {
-    if (typeof given !== 'function') throw refused(`the ${what} of sessionAttach is not a function`)
-  }
-  const failed = (error) => report(onError, error)
-  const call = (callee, value) => {
-    try {
-      const result = callee(value)
-      // Nobody waits for a callback that is async, but what it throws is not to end the process.
-      if (typeof result?.then === 'function') result.then(undefined, failed)
-    } catch (error) {
-      failed(error)
-    }
-  }
+function toCallback(callback, { onEnd = () => {}, onError = warning('sessionAttach') } = {}) {
+  check('sessionAttach', { callback, onEnd, onError })
+  const call = caller('sessionAttach', onError)
   return async (events, end) => {
     if (end) return call(onEnd, JSON.parse(end))
     if (!events) throw new Error('nothing was delivered')
@@ -33,24 +24,6 @@ function toCallback(callback, { onEnd = () => {}, onError = warn } = {}) {
       }
     }
   }
-}
-
-function refused(what) {
-  return Object.assign(new TypeError(what), { code: 'invalidArgument' })
-}
-
-function report(onError, error) {
-  try {
-    onError(error)
-  } catch (another) {
-    warn(another)
-  }
-}
-
-/** A callback that throws ends neither the stream nor the process. */
-function warn(error) {
-  const what = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  process.emitWarning(`a callback of sessionAttach has thrown: ${what}`, 'HoldpointWarning')
 }
 
 /** The events of a session, to be iterated: the next batch comes when the last was taken. */

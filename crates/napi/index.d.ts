@@ -48,6 +48,20 @@ export interface StreamEnd {
   after: number
 }
 
+/** Something that was logged. Its texts are of one line each, with secrets masked. */
+export interface LogRecord {
+  /** When. */
+  at: Timestamp
+  level: 'error' | 'warn' | 'info' | 'debug' | 'trace'
+  /** The part of the program that says so. */
+  target: string
+  message: string
+  /** The session that it is about, if it is about one. */
+  session?: SessionId
+  /** What else is said, and where in the session it was: `turn`, `step`, `call`. */
+  fields: Record<string, string | number | boolean>
+}
+
 /** What is received by iterating. */
 export interface EventsOptions {
   /** Only what comes after this number: the last event you have. */
@@ -149,7 +163,10 @@ export declare class Sessions {
    * Rejects with `modelSetup`.
    */
   sessionSetModel(id: string, model: string): Promise<void>
-  /** Has a session logged at debug level, or not any more. Its snapshot's `isDebugEnabled` says what it is. */
+  /**
+   * Has a session log at debug level, or not any more: to the `log` that was given to `start`, or to that of its daemon. Its
+   * snapshot's `isDebugEnabled` says what it is.
+   */
   sessionSetDebug(id: string, enabled: boolean): Promise<void>
   /** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */
   sessionHold(id: string): Promise<Hold>
@@ -363,6 +380,16 @@ export interface StartOptions {
    * a daemon, too (`--state-dir`), but of one process at a time.
    */
   stateDir?: string
+  /**
+   * Called with what is logged: `info` and worse of all that is done here, `debug` of sessions for which that is set
+   * (`sessionSetDebug`). `HOLDPOINT_LOG`, or else `log` of the configuration, says other levels. Without a callback,
+   * nothing is logged.
+   *
+   * Nobody waits for it. Up to 1 MiB of records wait while it is busy; beyond, a record says how many were left out. Node
+   * does not stay for it; what waits when Node exits is given to it then. What it throws, or rejects with if it is
+   * async, is told by a warning of the process.
+   */
+  log?: (record: LogRecord) => void
 }
 
 /** The version of the package. */
@@ -429,7 +456,10 @@ export declare function sessionRename(id: string, name: string): Promise<void>
  */
 export declare function sessionSetModel(id: string, model: string): Promise<void>
 
-/** Has a session logged at debug level, or not any more. Its snapshot's `isDebugEnabled` says what it is. */
+/**
+ * Has a session log at debug level, or not any more: to the `log` that was given to `start`, or to that of its daemon. Its
+ * snapshot's `isDebugEnabled` says what it is.
+ */
 export declare function sessionSetDebug(id: string, enabled: boolean): Promise<void>
 
 /** Stops a session at its next boundary; an idle one at once. Gives what the hold is now. */

@@ -2,7 +2,8 @@
 // The package, for `require`: a class of all functions, and the functions, of the engine in this process.
 
 const { iterate, toCallback } = require('./events.js')
-const { Sessions, connect, start, version } = require('./native.js')
+const { startLogging } = require('./log.js')
+const { Sessions, connect, start, takeLog, version } = require('./native.js')
 const { promised, thrown } = require('./refusals.js')
 
 /** What is read at once. All else gives a promise. */
@@ -27,7 +28,7 @@ own.sessionEvents = function (id, options) {
 
 const here = Sessions.here()
 
-module.exports = { Sessions, connect: promised(connect), start: thrown(start), version }
+module.exports = { Sessions, connect: promised(connect), start: thrown((options) => startLogging(start, takeLog, options)), version }
 for (const name of Object.getOwnPropertyNames(own)) {
   if (name !== 'constructor') module.exports[name] = here[name].bind(here)
 }

@@ -1,29 +1,23 @@
 //! The program's own log, for whoever looks for a fault: `HOLDPOINT_LOG`.
 
-mod debug;
-
 use std::io::{self, Write};
 
-use tracing_subscriber::filter::FilterExt;
+use holdpoint_session::levels::{Levels, VARIABLE};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::error::CliError;
 
-/// Sets levels, for example `debug` or `holdpoint_session=trace`. Unset or empty: no log at all.
-pub(crate) const VARIABLE: &str = "HOLDPOINT_LOG";
-
-/// What is asked for, if anything is.
-pub(crate) fn levels() -> Result<Option<EnvFilter>, CliError> {
+/// What is asked for, if anything is: unset or empty, no log at all.
+pub(crate) fn levels() -> Result<Option<Levels>, CliError> {
     let Some(levels) = std::env::var_os(VARIABLE).filter(|levels| !levels.is_empty()) else { return Ok(None) };
     let levels = levels.to_string_lossy();
-    let filter = EnvFilter::try_new(&levels).map_err(|error| {
+    let parsed = Levels::parse(&levels).map_err(|error| {
         CliError::usage(format!("{VARIABLE}={levels}: {error}"))
             .hint("for example HOLDPOINT_LOG=holdpoint_session=debug")
     })?;
-    Ok(Some(filter))
+    Ok(Some(parsed))
 }
 
 /// Writes the log to standard error if it is asked for. If not, nothing is set up, and a log line costs the
@@ -35,13 +29,12 @@ pub(crate) fn start() -> Result<(), CliError> {
 }
 
 /// Writes what these levels let through, and all that is debugged, from now on.
-pub(crate) fn write<W>(levels: EnvFilter, to: W)
+pub(crate) fn write<W>(levels: Levels, to: W)
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).log_internal_errors(false).with_writer(to);
-    let lines = lines.with_filter(levels.or(debug::Debugged));
-    tracing_subscriber::registry().with(debug::Marks.with_filter(debug::sessions())).with(lines).init();
+    tracing_subscriber::registry().with(levels.around(lines)).init();
 }
 
 /// Standard error, for as long as somebody reads it: a log nobody reads any more must not disturb the work.

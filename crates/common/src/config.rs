@@ -43,8 +43,8 @@ pub struct Config {
     /// What models are told about themselves, instead of what is built in. A workspace's `AGENTS.md` is added to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// What the daemon logs: levels, such as `debug` or `warn,holdpoint_session=trace`. `HOLDPOINT_LOG` of the command
-    /// that starts it goes before it.
+    /// What the daemon logs, or a Node.js program that takes a log: levels, such as `debug` or
+    /// `warn,holdpoint_session=trace`. `HOLDPOINT_LOG` of whoever starts it goes before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     /// Providers of models, by name: `openai`, `anthropic`, `gemini`, `ollama`.

@@ -10,22 +10,25 @@ use holdpoint_common::{Config, Who};
 use holdpoint_session::{Engine, Sessions};
 use holdpoint_tools::Supervisor;
 use napi::Env;
-use napi::bindgen_prelude::{Object, Unknown};
+use napi::bindgen_prelude::{Function, Object, Unknown};
 use napi_derive::napi;
 use serde::Deserialize;
 
 use crate::crossing::{now, read};
 use crate::failure::Failure;
+use crate::log::{self, Log};
 use crate::setup::Setup;
 
 /// The engine of this process.
 static PROCESS: Mutex<Process> =
-    Mutex::new(Process { supervisor: None, setup: None, engine: None, threads: 0, ends: false });
+    Mutex::new(Process { supervisor: None, setup: None, log: None, engine: None, threads: 0, ends: false });
 
 struct Process {
     supervisor: Option<PathBuf>,
     /// What it starts with; nothing until it is said, or it has started.
     setup: Option<Setup>,
+    /// Where there is a callback for it.
+    log: Option<Arc<Log>>,
     engine: Option<Engine>,
     /// Threads of JavaScript that have loaded us.
     threads: usize,
@@ -48,6 +51,16 @@ pub struct StartOptions {
     /// A folder that sessions are saved in, so that they outlive the process; without it, they end with it. It is that of
     /// a daemon, too (`--state-dir`), but of one process at a time.
     pub state_dir: Option<String>,
+    /// Called with what is logged: `info` and worse of all that is done here, `debug` of sessions for which that is set
+    /// (`sessionSetDebug`). `HOLDPOINT_LOG`, or else `log` of the configuration, says other levels. Without a callback,
+    /// nothing is logged.
+    ///
+    /// Nobody waits for it. Up to 1 MiB of records wait while it is busy; beyond, a record says how many were left out. Node
+    /// does not stay for it; what waits when Node exits is given to it then. What it throws, or rejects with if it is
+    /// async, is told by a warning of the process.
+    #[napi(ts_type = "(record: LogRecord) => void")]
+    #[serde(skip)]
+    pub log: Option<()>,
 }
 
 /// Says what the engine of this process is to be started with, before it is first used. Without it, it is started with
@@ -56,9 +69,10 @@ pub struct StartOptions {
 /// Throws `alreadyStarted` if it has been used, `config` if the configuration is wrong, `start` if another process has
 /// the saved sessions, and `store` if they can't be opened.
 #[napi(catch_unwind, ts_args_type = "options: StartOptions")]
-pub fn start(env: &Env, options: Unknown<'_>) -> napi::Result<()> {
+pub fn start(env: &Env, options: Unknown<'_>, wake: Option<Function<'_, (), ()>>) -> napi::Result<()> {
+    let wake = wake.map(|wake| log::wake(&wake)).transpose()?;
     now(env, || {
-        let StartOptions { config, state_dir } =
+        let StartOptions { config, state_dir, .. } =
             read::<Option<StartOptions>>(env, "options", options)?.unwrap_or_default();
         let config = read_config(config.as_deref().unwrap_or_default())?;
         let mut process = process();
@@ -66,7 +80,9 @@ pub fn start(env: &Env, options: Unknown<'_>) -> napi::Result<()> {
             return Err(Failure::new("alreadyStarted", "the engine of this process has been started")
                 .hint("call start() before anything is done with sessions"));
         }
+        let levels = log::levels(&config)?;
         process.setup = Some(Setup::new(config, state_dir.as_deref())?);
+        process.log = wake.map(|wake| Log::start(levels, wake)).transpose()?;
         Ok(())
     })
 }
@@ -104,6 +120,11 @@ pub(crate) fn sessions() -> Result<(Sessions, Arc<Config>), Failure> {
         None => engine.insert(setup.engine(supervisor.clone().map_or(Supervisor::None, Supervisor::Program))?),
     };
     Ok((engine.sessions(who()), Arc::clone(&setup.config)))
+}
+
+/// The log of this process, if there is a callback for it.
+pub(crate) fn log() -> Option<Arc<Log>> {
+    process().log.clone()
 }
 
 /// This process, as other clients see it.

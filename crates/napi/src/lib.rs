@@ -6,6 +6,7 @@
 //! | `sessions` | all that is done with sessions, a file a concern |
 //! | `connect`, `folders` | sessions of a daemon, and where it listens |
 //! | `stream`, `batch` | events on their way to a callback: in order, in batches, as fast as it takes them |
+//! | `log` | what is logged, on its way to a callback: as much of it as there is room for |
 //! | `crossing` | values and promises, on their way to JavaScript and back |
 //! | `failure` | what goes wrong, as an error of JavaScript with a `code` |
 //! | `panics`, `stop` | ways to panic, and a tool that stops, for the tests (feature `test-support`) |
@@ -20,6 +21,7 @@ mod crossing;
 mod engine;
 mod failure;
 mod folders;
+mod log;
 #[cfg(feature = "test-support")]
 mod panics;
 mod sessions;

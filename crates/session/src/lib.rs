@@ -45,6 +45,8 @@ mod error;
 mod handle;
 pub mod history;
 mod lane;
+#[cfg(feature = "levels")]
+pub mod levels;
 mod load;
 mod local;
 mod manager;

@@ -4,19 +4,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use holdpoint_session::levels::Levels;
 use holdpoint_tools::secrets::mask;
 use holdpoint_tools::shown::prose_line;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::EnvFilter;
 
 use crate::error::CliError;
 use crate::folders::private;
-
-/// What is logged where nobody says otherwise.
-const LEVELS: &str = "warn,holdpoint=info,holdpoint_session=info,holdpoint_tools=info";
-
-/// What is never logged in more detail, whatever is asked for.
-const SILENT: &str = "rig=info";
 
 /// Bytes of one file.
 const FILE_SIZE: u64 = 8 * 1024 * 1024;
@@ -40,10 +34,8 @@ pub(super) struct Log {
 pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliError> {
     let levels = match crate::log::levels()? {
         Some(levels) => levels,
-        None => levels(configured.unwrap_or(LEVELS))?,
+        None => configured_levels(configured)?,
     };
-    // rig writes down whole answers of models: their words and what tools are called with are never logged.
-    let levels = levels.add_directive(SILENT.parse().map_err(CliError::failed)?);
     let path = folder.join("daemon.log");
     let rolling = Rolling::open(&path, FILE_SIZE)?;
     let builder = NonBlockingBuilder::default().buffered_lines_limit(WAITING).thread_name("holdpoint-log");
@@ -58,8 +50,9 @@ pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliE
     Ok(Log { path, lost, _writer: guard })
 }
 
-fn levels(text: &str) -> Result<EnvFilter, CliError> {
-    EnvFilter::try_new(text).map_err(|error| {
+fn configured_levels(configured: Option<&str>) -> Result<Levels, CliError> {
+    let Some(text) = configured else { return Ok(Levels::default()) };
+    Levels::parse(text).map_err(|error| {
         CliError::usage(format!("`log = \"{text}\"` in the configuration: {error}"))
             .hint("for example log = \"holdpoint_session=debug\"")
     })

@@ -36,7 +36,7 @@ const ENVIRONMENT: [&str; 7] = [
     "XDG_RUNTIME_DIR",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
-    crate::log::VARIABLE,
+    holdpoint_session::levels::VARIABLE,
 ];
 
 /// Starts a daemon, unless one can be reached by the time it is our turn. Blocks until it serves.

@@ -38,7 +38,8 @@ impl Sessions {
         done(env, self.act(id, |session| async move { Ok(session.change_model(model).await?) }))
     }
 
-    /// Has a session logged at debug level, or not any more. Its snapshot's `isDebugEnabled` says what it is.
+    /// Has a session log at debug level, or not any more: to the `log` that was given to `start`, or to that of its daemon. Its
+    /// snapshot's `isDebugEnabled` says what it is.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_set_debug<'env>(
         &self,
