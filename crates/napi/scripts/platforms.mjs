@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../', import.meta.url))
 const main = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 const { version, license, repository, engines } = main
+const licenses = ['LICENSE-APACHE', 'LICENSE-MIT']
 const npm = path.join(root, 'npm')
 rmSync(npm, { recursive: true, force: true })
 
@@ -14,6 +15,7 @@ function write(folder, files, manifest) {
   mkdirSync(folder, { recursive: true })
   const place = (file) => (file.startsWith('native') ? path.basename(file) : file)
   for (const file of files) cpSync(path.join(root, file), path.join(folder, place(file)), { recursive: true })
+  for (const file of licenses) cpSync(path.join(root, '../..', file), path.join(folder, file))
   writeFileSync(path.join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
@@ -34,5 +36,5 @@ for (const platform of ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64'
 
 const { devDependencies, scripts, napi, ...manifest } = main
 const files = main.files.filter((file) => !file.startsWith('native/'))
-write(path.join(npm, 'holdpoint'), [...files, 'README.md'], { ...manifest, files, optionalDependencies: packages })
+write(path.join(npm, 'holdpoint'), [...files, 'README.md'], { ...manifest, files: [...files, ...licenses], optionalDependencies: packages })
 console.log(readdirSync(npm).map((folder) => `npm/${folder}`).join('\n'))

@@ -1,6 +1,6 @@
 // The package itself: its two entries, its declarations, and a project that has it installed.
 import assert from 'node:assert/strict'
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { test } from 'node:test'
@@ -55,6 +55,10 @@ test('m_f4_a_fresh_project_uses_the_package', async () => {
   const platform = path.join(root, 'npm', `${process.platform}-${process.arch}`)
   await writeFile(path.join(project, 'package.json'), JSON.stringify({ name: 'fresh', private: true }))
   await run('npm', ['install', '--offline', '--no-audit', '--no-fund', platform, `./${filename}`], { cwd: project })
+  for (const name of ['holdpoint', `@holdpoint/${process.platform}-${process.arch}`]) {
+    const has = await readdir(path.join(project, 'node_modules', name))
+    for (const file of ['LICENSE-APACHE', 'LICENSE-MIT']) assert.ok(has.includes(file), `${name} has ${has}`)
+  }
   await writeFile(path.join(project, 'esm.mjs'), `import ${NAMES} from 'holdpoint'\n${PROGRAM}`)
   await writeFile(path.join(project, 'cjs.cjs'), `const ${NAMES} = require('holdpoint')\n;(async () => {${PROGRAM}})()`)
   for (const program of ['esm.mjs', 'cjs.cjs']) {
