@@ -289,6 +289,56 @@ everywhere('the parts', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
+  test('m_f3_every_key_that_edits', async () => {
+    const { screen, seen } = await shownPart(place, InputTransition)
+    await screen.shows(/>/)
+    const sent = async (...pressed) => {
+      const before = seen.events.filter(({ body }) => body.type === 'promptAccepted').length
+      await screen.press(...pressed, keys.enter)
+      const { text } = (await seen.event('promptAccepted', before)).body
+      await seen.event('turnFinished', before)
+      await screen.shows(/^>/)
+      return text
+    }
+    const ctrl = (letters) => [...letters].map(keys.ctrl)
+    assert.equal(await sent('a', 'b', 'c', ...ctrl('bbd'), '1', ...ctrl('f'), '2'), 'a1c2')
+    assert.equal(await sent('a', 'b', ...ctrl('j'), 'c', 'd', ...ctrl('a'), '1', ...ctrl('e'), '2'), 'ab\n1cd2')
+    assert.equal(await sent('a', 'b', ...ctrl('j'), 'c', 'd', keys.left, ...ctrl('k'), ...ctrl('u'), 'e'), 'ab\ne')
+    assert.equal(await sent(keys.paste('one two  '), ...ctrl('w'), '2'), 'one 2')
+    // Where an empty line is the first, nothing is before it.
+    assert.equal(await sent('x', ...ctrl('ja'), keys.left, keys.backspace, keys.left, ...ctrl('ua'), keys.home, 'y'), 'y\n')
+    // Keys that do nothing here.
+    assert.equal(await sent('a', '\t', '\u001b[5~', '\u001b[6~', keys.up, '\u001b[B', '\u001bx', ...ctrl('gy'), 'b'), 'ab')
+  })
+
+  test('m_f3_what_stands_there_and_what_enter_does_can_be_said', async () => {
+    const given = []
+    const props = { thinking: 'Musing', onSubmit: (text) => given.push(text) }
+    const { screen, sessions, id } = await shownPart(place, InputTransition, { props })
+    await screen.shows(/>/)
+    await screen.press('h', 'i', keys.enter)
+    assert.deepEqual(given, ['hi'])
+    await screen.shows(/^>\s*\n/)
+    await sessions.sessionPrompt(id, 'hang')
+    await screen.shows(/Musing \(Esc to interrupt\)/)
+    await sessions.sessionInterrupt(id)
+  })
+
+  test('m_c5_what_takes_its_time_to_end_is_interrupting', async () => {
+    const script = 'shell: trap "" TERM; echo up; while :; do sleep 1; done'
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition, { script, policy: 'all' })
+    const bar = show(h(StatusBar, { sessionId: id }), { sessions })
+    await seen.event('output')
+    await screen.shows(/Thinking/)
+    await screen.press(keys.esc)
+    await screen.shows(/^Interrupting\.\.\./)
+    await bar.shows(/[◐◓◑◒] interrupting$/)
+    // Nothing is typed meanwhile.
+    await screen.press('x')
+    assert.equal((await seen.event('turnFinished')).body.outcome, 'interrupted')
+    await screen.shows(/^>\s*\n/)
+  })
+
   test('m_f3_a_prompt_that_is_refused_is_given_back', async () => {
     const { screen, sessions, id } = await shownPart(place, InputTransition)
     await sessions.sessionHold(id)
@@ -424,12 +474,20 @@ everywhere('the status bar', (place) => {
     await sessions.sessionInterrupt(id)
   })
 
-  test('m_d6_a_limit_is_said', async () => {
-    const { screen, sessions, id } = await shownPart(place, StatusBar, { columns: 200 })
-    await sessions.sessionRun(id, { goal: '```rehearsal\nsay once\n```', tasks: ['a'], limits: { iterations: 1 } })
-    await screen.shows(/⏸ PAUSED: 1 iteration$/)
-    await sessions.sessionInterrupt(id)
-  })
+  const LIMITS = [
+    ['1 iteration', 'say once', { iterations: 1 }],
+    ['2 iterations', 'say once', { iterations: 2 }],
+    ['10 tokens', 'say once', { tokens: 10 }],
+    ['1 ms of work', 'wait 20ms', { timeMs: 1 }],
+  ]
+  for (const [said, script, limits] of LIMITS) {
+    test(`m_d6_a_limit_is_said: ${said}`, async () => {
+      const { screen, sessions, id } = await shownPart(place, StatusBar, { columns: 200 })
+      await sessions.sessionRun(id, { goal: `\`\`\`rehearsal\n${script}\n\`\`\``, tasks: ['a'], limits })
+      await screen.shows((text) => text.endsWith(`⏸ PAUSED: ${said}`))
+      await sessions.sessionInterrupt(id)
+    })
+  }
 })
 
 test('m_a10_an_answer_that_is_not_taken_is_told_and_asked_for_again', async () => {

@@ -22,6 +22,13 @@ test('m_f4_both_entries_have_what_is_declared', () => {
   assert.deepEqual([...methods, ...own].sort(), declared)
 })
 
+test('m_f1_every_function_is_called_by_a_test', async () => {
+  const files = (await readdir(path.join(root, 'test'))).filter((file) => file.endsWith('.test.mjs'))
+  const tests = (await Promise.all(files.map((file) => readFile(path.join(root, 'test', file), 'utf8')))).join('\n')
+  const functions = [...declarations.matchAll(/^export declare function (\w+)/gm)].map(([, name]) => name)
+  assert.deepEqual(functions.filter((name) => !new RegExp(`\\b${name}\\(`).test(tests)), [])
+})
+
 test('m_f4_everything_that_is_declared_is_described', () => {
   const bare = declarations.matchAll(/(?<!\*\/\n)^(?: {2}\w+\(|export declare (?:function|class) ).*$/gm)
   assert.deepEqual([...bare].map(([line]) => line).filter((line) => !/^ {2}(constructor|if|for)\(/.test(line)), [])

@@ -1,6 +1,7 @@
 // The hook: as fresh as the last event, the same until something has changed, and quiet in between.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
+import path from 'node:path'
 import { test } from 'node:test'
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 
@@ -11,7 +12,7 @@ import { useRustSessionState, useSessionEvents, useSessionSnapshot } from 'holdp
 import * as react from 'holdpoint/react'
 
 import { counting, opened, show, waiters } from './rendered.mjs'
-import { everywhere, holdpoint, program, record, run, startDaemon } from './support.mjs'
+import { everywhere, folder, holdpoint, program, record, run, script, startDaemon } from './support.mjs'
 
 const CONFIRM = 'shell: echo confirmed > made'
 const QUESTION = `call ask_user {"questions": [{"id": "colour", "header": "Colour", "question": "Which?"}]}`
@@ -277,4 +278,43 @@ test('m_f2_a_daemon_that_is_stopped_is_for_an_error_boundary', { skip: !program 
   const { code, message } = await found
   assert.equal(code, 'stopped')
   assert.match(message, /after event \d+/)
+})
+
+test('m_f2_a_session_that_is_gone_is_for_an_error_boundary', async () => {
+  const stateDir = await folder()
+  // In a process of its own, whose sessions are saved: what is saved goes, and then the session fails.
+  const { stdout } = await script(`
+    import { renameSync } from 'node:fs'
+    import { createRequire } from 'node:module'
+    import { render } from 'ink-testing-library'
+    import { Text } from 'ink'
+    import { Component, createElement as h } from 'react'
+    import { sessionAttach, sessionOpen, sessionSnapshot, start } from './index.mjs'
+    import { useRustSessionState } from './react/index.mjs'
+    const { Panics } = createRequire(import.meta.url)('./native.js')
+    start({ stateDir: ${JSON.stringify(stateDir)} })
+    const id = await sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
+    const ended = new Promise((onEnd) => sessionAttach(id, () => {}, { onEnd, keepAlive: true }))
+    let followed, caught
+    const [isFollowed, isCaught] = [new Promise((kept) => (followed = kept)), new Promise((kept) => (caught = kept))]
+    class Boundary extends Component {
+      state = {}
+      static getDerivedStateFromError = (error) => ({ error })
+      componentDidCatch = (error) => caught(error)
+      render = () => (this.state.error ? null : this.props.children)
+    }
+    function Follower() {
+      const { model } = useRustSessionState(id)
+      if (model) followed()
+      return h(Text, null, model)
+    }
+    render(h(Boundary, null, h(Follower)))
+    await isFollowed
+    while (sessionSnapshot(id).clients < 2) await new Promise(setImmediate)
+    renameSync(${JSON.stringify(path.join(stateDir, 'data/sessions.db'))}, ${JSON.stringify(path.join(stateDir, 'away.db'))})
+    await new Panics().session(id)
+    console.log((await ended).reason, (await isCaught).code)
+    process.exit()
+  `)
+  assert.equal(stdout, 'ended ended\n')
 })

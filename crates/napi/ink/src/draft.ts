@@ -27,7 +27,7 @@ export function edit(draft: Draft, press: Press): Draft {
       return moved(draft, behind(text, cursor))
     case 'home':
     case 'ctrl+a':
-      return moved(draft, text.lastIndexOf('\n', cursor - 1) + 1)
+      return moved(draft, lineStart(text, cursor))
     case 'end':
     case 'ctrl+e':
       return moved(draft, lineEnd(text, cursor))
@@ -38,7 +38,7 @@ export function edit(draft: Draft, press: Press): Draft {
     case 'ctrl+w':
       return without(draft, cursor - (/\S*\s*$/.exec(text.slice(0, cursor))?.[0].length ?? 0), cursor)
     case 'ctrl+u':
-      return without(draft, text.lastIndexOf('\n', cursor - 1) + 1, cursor)
+      return without(draft, lineStart(text, cursor), cursor)
     case 'ctrl+k':
       return without(draft, cursor, lineEnd(text, cursor))
     case 'ctrl+j':
@@ -69,6 +69,11 @@ function before(text: string, cursor: number): number {
 /** Where the character ends that begins here. */
 function behind(text: string, cursor: number): number {
   return cursor + (new Intl.Segmenter().segment(text).containing(cursor)?.segment.length ?? 0)
+}
+
+function lineStart(text: string, cursor: number): number {
+  // `lastIndexOf` looks at the first character also from before it.
+  return cursor === 0 ? 0 : text.lastIndexOf('\n', cursor - 1) + 1
 }
 
 function lineEnd(text: string, cursor: number): number {
