@@ -7,7 +7,7 @@ import { createElement as h } from 'react'
 
 import { SessionsProvider } from 'holdpoint/react'
 
-import { open } from './support.mjs'
+import { open, record } from './support.mjs'
 
 /** Milliseconds in which a key does not answer what has just appeared, and a little more. */
 const GUARD = 320
@@ -129,4 +129,21 @@ export function counting(sessions) {
     },
   })
   return { sessions: counted, calls }
+}
+
+/** Scripts that ask: whether, which, and what. */
+export const CONFIRM = 'shell: echo confirmed > made'
+export const CHOICE = `call ask_user {"questions": [
+  {"id": "colour", "header": "Colour", "question": "Which?", "options": [{"label": "red", "description": "afar"}, {"label": "grey"}]}
+]}`
+export const WORDS = `call ask_user {"questions": [{"id": "name", "header": "Name", "question": "What?"}]}`
+
+/** A session, what it has done, and a part of it on a screen. */
+export async function shownPart(place, Part, { columns, script, props, ...options } = {}) {
+  const sessions = await place()
+  const id = await opened(sessions, options)
+  const seen = await record(sessions, id)
+  if (script) await sessions.sessionPrompt(id, script)
+  const screen = show(h(Part, { sessionId: id, ...props }), { sessions, columns })
+  return { sessions, id, seen, screen }
 }

@@ -124,7 +124,7 @@ export async function failure(what) {
 /** Runs a script of JavaScript in a process of its own. */
 export async function script(text, options = {}) {
   const args = ['--input-type=module', '--expose-gc', '-e', text]
-  return run(process.execPath, args, { cwd: root, timeout: 60_000, ...options })
+  return run(process.execPath, args, { cwd: root, timeout: full ? 300_000 : 60_000, ...options })
 }
 
 export { existsSync, holdpoint, program, run, Sessions }

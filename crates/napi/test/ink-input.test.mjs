@@ -1,0 +1,200 @@
+// The input of an Ink program: what is typed, what stands there meanwhile, and what an interrupt hands back.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import { createElement as h } from 'react'
+
+import { InputTransition, StatusBar } from 'holdpoint/ink'
+
+import { CONFIRM, keys, show, shownPart } from './rendered.mjs'
+import { everywhere } from './support.mjs'
+
+everywhere('the input', (place) => {
+  test('m_f3_input_while_idle_thinking_while_running', async () => {
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition, { props: { placeholder: 'What next?' } })
+    await screen.shows(/> .*What next\?/)
+    await screen.press('h', 'a', 'n', 'g', keys.enter)
+    assert.equal((await seen.event('promptAccepted')).body.text, 'hang')
+    const text = await screen.shows(/Thinking\.\.\. \(Esc to interrupt\)/)
+    assert.doesNotMatch(text, /hang/)
+    // What is pressed meanwhile goes nowhere.
+    await screen.press('x', 'y')
+    await screen.press(keys.esc)
+    assert.equal((await seen.event('turnFinished')).body.outcome, 'interrupted')
+    assert.match(await screen.shows(/What next\?/), /> {2}?/)
+    assert.equal(sessions.sessionGetStatus(id), 'idle')
+    assert.equal(seen.events.filter(({ body }) => body.type === 'promptAccepted').length, 1)
+  })
+
+  test('m_a10_the_draft_is_kept_and_no_key_leaks_into_it', async () => {
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition)
+    await screen.shows(/>/)
+    await screen.press('d', 'r', 'a', 'f', 't')
+    await screen.shows(/> draft/)
+    await sessions.sessionPrompt(id, CONFIRM)
+    await screen.shows(/\[Y\]/)
+    await screen.press('y', 'q', keys.backspace, keys.backspace)
+    await screen.guard()
+    await screen.press('q', keys.backspace, 'n')
+    await seen.event('turnFinished')
+    await screen.shows(/> draft/)
+    await screen.press('s', keys.enter)
+    assert.equal((await seen.event('promptAccepted', 1)).body.text, 'drafts')
+    await seen.event('turnFinished', 1)
+  })
+
+  test('m_d7_ctrl_x_p_holds_and_releases_above_any_prompt', async () => {
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition)
+    await screen.shows(/ctrl\+x p pause/)
+    await screen.press('o', 'k', keys.ctrl('x'))
+    await screen.shows(/ctrl\+x … p pause, Esc back/)
+    // An unknown key leaves, and is not typed.
+    await screen.press('z')
+    assert.match(await screen.shows(/ctrl\+x p pause/), /> ok\s/)
+    await screen.press(keys.ctrl('x'), keys.esc)
+    assert.match(await screen.shows(/ctrl\+x p pause/), /> ok\s/)
+    await screen.press(`${keys.ctrl('x')}p`)
+    assert.equal((await seen.event('holdChanged')).body.hold.state, 'standing')
+    await screen.shows(/ctrl\+x p play/)
+    // A prompt waits for the release.
+    await screen.press(keys.ctrl('u'), 's', 'a', 'y', ' ', '1', keys.enter)
+    await seen.event('promptAccepted')
+    assert.equal(sessions.sessionGetStatus(id), 'paused')
+    await screen.press(keys.ctrl('x'), 'p')
+    assert.equal((await seen.event('holdChanged', 1)).body.hold.state, 'off')
+    await seen.event('turnFinished')
+    // Above an ask: neither key answers it.
+    await sessions.sessionPrompt(id, CONFIRM)
+    await screen.shows(/\[Y\]/)
+    await screen.guard()
+    await screen.press(keys.ctrl('x'), 'y', keys.ctrl('x'), 'p')
+    assert.equal((await seen.event('holdChanged', 2)).body.hold.state, 'requested')
+    assert.equal(sessions.sessionSnapshot(id).asks.length, 1)
+    await sessions.sessionInterrupt(id)
+  })
+
+  test('m_a10_ctrl_c_clears_and_then_leaves', async () => {
+    let left
+    const leaves = new Promise((resolve) => (left = resolve))
+    const { screen } = await shownPart(place, InputTransition, { props: { onLeave: left } })
+    await screen.shows(/>/)
+    await screen.press('a', 'b', keys.ctrl('c'))
+    assert.doesNotMatch(await screen.shows(/Ctrl\+C again to leave/), /ab/)
+    // Whatever else is pressed, it is the first one again.
+    await screen.press('c', keys.ctrl('c'))
+    await screen.shows(/again/)
+    await screen.press(keys.ctrl('c'))
+    await leaves
+  })
+
+  test('m_a10_ctrl_c_interrupts_what_runs_and_what_is_held', async () => {
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition, { script: 'hang' })
+    await screen.shows(/Thinking/)
+    await screen.press(keys.ctrl('c'))
+    assert.equal((await seen.event('turnFinished')).body.outcome, 'interrupted')
+    await sessions.sessionPrompt(id, `call list_dir\n---\nhang`)
+    await seen.event('turnStarted', 1)
+    await sessions.sessionHold(id)
+    await screen.shows(/play/)
+    await screen.press(keys.esc)
+    assert.equal((await seen.event('turnFinished', 1)).body.outcome, 'interrupted')
+  })
+
+  test('m_f3_text_is_edited_where_the_cursor_is', async () => {
+    const { screen, seen } = await shownPart(place, InputTransition)
+    await screen.shows(/>/)
+    await screen.press(keys.paste('sai\r\nxy👩‍👩‍👧'), keys.left, 'd', keys.end, keys.backspace, keys.backspace, keys.home, 'z')
+    await screen.press(keys.up, keys.ctrl('e'), keys.ctrl('w'), '!', keys.left, keys.left, keys.right, '?')
+    await screen.press(keys.enter)
+    assert.equal((await seen.event('promptAccepted')).body.text, 'sai\n?!')
+    await seen.event('turnFinished')
+  })
+
+  test('m_f3_every_key_that_edits', async () => {
+    const { screen, seen } = await shownPart(place, InputTransition)
+    await screen.shows(/>/)
+    const sent = async (...pressed) => {
+      const before = seen.events.filter(({ body }) => body.type === 'promptAccepted').length
+      await screen.press(...pressed, keys.enter)
+      const { text } = (await seen.event('promptAccepted', before)).body
+      await seen.event('turnFinished', before)
+      await screen.shows(/^>/)
+      return text
+    }
+    const ctrl = (letters) => [...letters].map(keys.ctrl)
+    assert.equal(await sent('a', 'b', 'c', ...ctrl('bbd'), '1', ...ctrl('f'), '2'), 'a1c2')
+    assert.equal(await sent('a', 'b', ...ctrl('j'), 'c', 'd', ...ctrl('a'), '1', ...ctrl('e'), '2'), 'ab\n1cd2')
+    assert.equal(await sent('a', 'b', ...ctrl('j'), 'c', 'd', keys.left, ...ctrl('k'), ...ctrl('u'), 'e'), 'ab\ne')
+    assert.equal(await sent(keys.paste('one two  '), ...ctrl('w'), '2'), 'one 2')
+    // Where an empty line is the first, nothing is before it.
+    assert.equal(await sent('x', ...ctrl('ja'), keys.left, keys.backspace, keys.left, ...ctrl('ua'), keys.home, 'y'), 'y\n')
+    // Keys that do nothing here.
+    assert.equal(await sent('a', '\t', '\u001b[5~', '\u001b[6~', keys.up, '\u001b[B', '\u001bx', ...ctrl('gy'), 'b'), 'ab')
+  })
+
+  test('m_f3_what_stands_there_and_what_enter_does_can_be_said', async () => {
+    const given = []
+    const props = { thinking: 'Musing', onSubmit: (text) => given.push(text) }
+    const { screen, sessions, id } = await shownPart(place, InputTransition, { props })
+    await screen.shows(/>/)
+    await screen.press('h', 'i', keys.enter)
+    assert.deepEqual(given, ['hi'])
+    await screen.shows(/^>\s*\n/)
+    await sessions.sessionPrompt(id, 'hang')
+    await screen.shows(/Musing \(Esc to interrupt\)/)
+    await sessions.sessionInterrupt(id)
+  })
+
+  test('m_c5_what_takes_its_time_to_end_is_interrupting', async () => {
+    const script = 'shell: trap "" TERM; echo up; while :; do sleep 1; done'
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition, { script, policy: 'all' })
+    const bar = show(h(StatusBar, { sessionId: id }), { sessions })
+    await seen.event('output')
+    await screen.shows(/Thinking/)
+    await screen.press(keys.esc)
+    await screen.shows(/^Interrupting\.\.\./)
+    await bar.shows(/[◐◓◑◒] interrupting$/)
+    // Nothing is typed meanwhile.
+    await screen.press('x')
+    assert.equal((await seen.event('turnFinished')).body.outcome, 'interrupted')
+    await screen.shows(/^>\s*\n/)
+  })
+
+  test('m_f3_a_prompt_that_is_refused_is_given_back', async () => {
+    const { screen, sessions, id } = await shownPart(place, InputTransition)
+    await sessions.sessionHold(id)
+    for (let waiting = 0; waiting < 32; waiting++) await sessions.sessionPrompt(id, 'say one of many')
+    await screen.shows(/play/)
+    await screen.press('o', 'n', 'e', keys.enter)
+    assert.match(await screen.shows(/32/), /> one/)
+    await sessions.sessionInterrupt(id)
+  })
+
+  test('m_c5_what_is_handed_back_is_typed_again', async () => {
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition, { script: 'say on it\nhang' })
+    await screen.shows(/Thinking/)
+    await sessions.sessionPrompt(id, 'say one')
+    await sessions.sessionPrompt(id, 'say two')
+    await seen.event('promptAccepted', 2)
+    await screen.press(keys.esc)
+    await seen.event('promptReturned', 1)
+    await screen.shows(/> say one\nsay two/)
+    // It is as if it had been typed: sent with what is added.
+    await screen.press('!', keys.enter)
+    assert.equal((await seen.event('promptAccepted', 3)).body.text, 'say one\nsay two!')
+    await seen.event('turnFinished', 1)
+  })
+
+  test('m_c5_what_is_handed_back_does_not_take_the_place_of_a_draft', async () => {
+    const { screen, seen, sessions, id } = await shownPart(place, InputTransition)
+    await screen.shows(/>/)
+    await screen.press('m', 'i', 'n', 'e')
+    await sessions.sessionPrompt(id, 'hang')
+    await sessions.sessionPrompt(id, 'say later')
+    await screen.shows(/Thinking/)
+    await screen.press(keys.esc)
+    await seen.event('promptReturned')
+    await seen.event('turnFinished')
+    await screen.shows(/> mine\s/)
+  })
+})

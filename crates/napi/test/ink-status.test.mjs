@@ -1,0 +1,64 @@
+// The status bar of an Ink program, in every state.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import { StatusBar } from 'holdpoint/ink'
+
+import { CONFIRM, shownPart } from './rendered.mjs'
+import { everywhere } from './support.mjs'
+
+everywhere('the status bar', (place) => {
+  test('m_d6_idle_running_asking_pausing_paused', async () => {
+    const { screen, seen, sessions, id } = await shownPart(place, StatusBar, { columns: 100 })
+    const { name } = sessions.sessionSnapshot(id).settings
+    assert.equal(await screen.shows(/holdpoint/), `holdpoint | ${name}`)
+    await sessions.sessionPrompt(id, `${CONFIRM}\n---\nhang`)
+    await screen.shows(/⏸ asks you$/)
+    await sessions.sessionHold(id)
+    await screen.shows(/[◐◓◑◒] PAUSING\.\.\.$/)
+    await sessions.sessionPauseConfirm(id, true)
+    assert.doesNotMatch(await screen.shows(/⏸ PAUSED$/), /[◐◓◑◒]/)
+    await sessions.sessionRelease(id)
+    await screen.shows(/[◐◓◑◒]$/)
+    // It turns, and the time runs.
+    const spinners = new Set()
+    await screen.shows((text) => spinners.add(text.at(-1)).size === 4)
+    await screen.shows(/\| 00:00:0\d .$/)
+    await sessions.sessionInterrupt(id)
+    await seen.event('turnFinished')
+    await screen.shows(/[^◐◓◑◒]$/)
+  })
+
+  test('m_d6_runs_tasks_and_files', async () => {
+    const { screen, sessions, id } = await shownPart(place, StatusBar, { asks: 'approve' })
+    const goal = '```rehearsal\ncall write_file {"path": "one.txt", "content": "1"}\n---\nhang\n```'
+    await sessions.sessionRun(id, { goal, tasks: ['first', 'second'] })
+    await screen.shows(/\| Iteration #1 \| ✓0 ●0 ○2 \| 1 file modified [◐◓◑◒]$/)
+    // A narrow terminal shortens whole segments; the label stays.
+    await sessions.sessionHold(id)
+    await screen.shows(/PAUSING\.\.\.$/)
+    for (const width of [80, 60, 48, 40, 30, 24, 14]) {
+      screen.resize(width)
+      const text = await screen.shows((text) => text.length <= width && /[◐◓◑◒] PAUSING\.\.\.$/.test(text))
+      for (const segment of text.slice(0, -12).trim().split(' | ')) {
+        assert.match(segment, /^(holdpoint|hp-\S+|\d\d:\d\d:\d\d|(Iteration )?#1|✓0 ●0 ○2|1 file( modified)?|)$/, text)
+      }
+    }
+    await sessions.sessionInterrupt(id)
+  })
+
+  const LIMITS = [
+    ['1 iteration', 'say once', { iterations: 1 }],
+    ['2 iterations', 'say once', { iterations: 2 }],
+    ['10 tokens', 'say once', { tokens: 10 }],
+    ['1 ms of work', 'wait 20ms', { timeMs: 1 }],
+  ]
+  for (const [said, script, limits] of LIMITS) {
+    test(`m_d6_a_limit_is_said: ${said}`, async () => {
+      const { screen, sessions, id } = await shownPart(place, StatusBar, { columns: 200 })
+      await sessions.sessionRun(id, { goal: `\`\`\`rehearsal\n${script}\n\`\`\``, tasks: ['a'], limits })
+      await screen.shows((text) => text.endsWith(`⏸ PAUSED: ${said}`))
+      await sessions.sessionInterrupt(id)
+    })
+  }
+})
