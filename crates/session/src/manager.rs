@@ -375,15 +375,18 @@ impl Handler<CloseSession> for Manager {
         entry.ends.push(ended);
         let shown = entry.shown.subscribe();
         Box::pin(async move {
-            let closed = match actor.send(actor::Close { by }).await {
-                Ok(closed) => closed.map_err(SessionError::from),
-                Err(_) => Err(SessionError::Gone { session: id.clone() }),
-            };
-            if closed.is_err() {
-                // It lives on, or is rebuilt.
+            let closed = actor.send(actor::Close { by: by.clone() }).await;
+            if !matches!(closed, Ok(Ok(()))) {
+                // It lives on, is rebuilt, or was unloaded before it heard of it.
                 manager.send(Reopen(id.clone())).await.map_err(|_| SessionError::Stopped)?;
             }
-            closed?;
+            match closed {
+                Ok(closed) => closed?,
+                Err(_) => {
+                    end.await.map_err(|_| SessionError::Gone { session: id.clone() })?;
+                    return manager.send(CloseSession { id, by }).await.unwrap_or(Err(SessionError::Stopped));
+                }
+            }
             end.await.map_err(|_| SessionError::Gone { session: id })?;
             if shown.borrow().saved {
                 return Ok(());

@@ -304,6 +304,26 @@ async fn m_b1_a_prompt_races_the_unloading() {
     }
 }
 
+/// A close that meets its session's unloading closes what is saved.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_b8_a_close_races_the_unloading() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    for round in 1..=300 {
+        let session = harness.open().await;
+        let opener = tokio::spawn({
+            let (sessions, open) = (harness.sessions(), harness.session());
+            async move { sessions.open(open).await }
+        });
+        for _ in 0..fastrand::u32(..20_000) {
+            std::hint::spin_loop();
+        }
+        let closed = soon("the close", session.close()).await;
+        assert_eq!(closed, Ok(()), "round {round}");
+        opener.await.unwrap().unwrap();
+        assert_eq!(session.prompt("go").await.unwrap_err(), SessionError::Refused(Refused::Closed), "round {round}");
+    }
+}
+
 #[tokio::test]
 async fn m_b9_a_closed_session_opens_only_by_being_asked_for() {
     let harness = Harness::start();
