@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -147,14 +147,15 @@ async fn m_b9_a_title_is_bounded() {
     assert_eq!(session.snapshot().title, "ü".repeat(MAX_TITLE));
 }
 
-/// A store whose list can't be read while `broken` is set.
+/// A store whose list can't be read while `broken` is set; it counts how often it was.
 #[derive(Default, Clone)]
-struct Broken {
+struct Counting {
     store: Arc<Memory>,
     broken: Arc<AtomicBool>,
+    listed: Arc<AtomicUsize>,
 }
 
-impl SessionStore for Broken {
+impl SessionStore for Counting {
     fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.store.create(session)
     }
@@ -167,6 +168,7 @@ impl SessionStore for Broken {
         if self.broken.load(Ordering::SeqCst) {
             return async { Err(StoreError::Io { message: "it is broken".into() }) }.boxed();
         }
+        self.listed.fetch_add(1, Ordering::SeqCst);
         self.store.list()
     }
 
@@ -177,31 +179,53 @@ impl SessionStore for Broken {
 
 #[tokio::test]
 async fn t_u6_a_watch_outlives_a_store_that_can_t_be_read() {
-    let store = Broken::default();
+    let store = Counting::default();
     let harness = Harness::with(|engine| engine.store(store.clone()));
+    let sessions = harness.sessions();
     let first = harness.open().await;
-    let mut watch = harness.sessions().watch().await.unwrap();
+    let mut text = Vec::new();
+    sessions.export(first.id().as_str(), &mut text).await.unwrap();
+    let mut watch = sessions.watch().await.unwrap();
     until(&mut watch, &first, |_| true).await;
     store.broken.store(true, Ordering::SeqCst);
-    let second = harness.open().await;
+    let second = sessions.import(&mut &text[..]).await.unwrap();
     // It looks for the second, and can't read the list.
     assert!(watch.next().now_or_never().is_none());
-    let mut told = false;
     first.prompt("go").await.unwrap();
-    let ended = async {
-        while let Some(SessionNews::Session(summary)) = watch.next().await {
-            told |= summary.id == *second.id();
-            if summary.id == *first.id() && summary.last_turn.is_some() {
-                return;
-            }
-        }
-        panic!("the watch has ended");
-    };
-    soon("the end of the turn", ended).await;
+    until(&mut watch, &first, |told| told.last_turn.is_some()).await;
     store.broken.store(false, Ordering::SeqCst);
     first.prompt("go on").await.unwrap();
-    // It may have told by itself that it is there.
-    if !told {
-        until(&mut watch, &second, |told| told.live).await;
-    }
+    soon("news of the second", async {
+        while !matches!(watch.next().await.unwrap(), SessionNews::Session(told) if told.id == second) {}
+    })
+    .await;
+}
+
+/// There may be thousands of saved sessions: who watches reads them once, and not whenever one comes or goes.
+#[tokio::test]
+async fn m_b9_a_watch_lists_the_saved_sessions_only_when_they_change() {
+    let store = Counting::default();
+    let harness = Harness::with(|engine| engine.store(store.clone()));
+    let sessions = harness.sessions();
+    let saved = harness.open().await;
+    saved.close().await.unwrap();
+    let mut watch = sessions.watch().await.unwrap();
+    until(&mut watch, &saved, |told| !told.live).await;
+    let listed = || store.listed.load(Ordering::SeqCst);
+    let before = listed();
+    let session = harness.open().await;
+    until(&mut watch, &session, |told| told.live).await;
+    session.prompt("go").await.unwrap();
+    until(&mut watch, &session, |told| told.last_turn.is_some()).await;
+    session.close().await.unwrap();
+    let told = until(&mut watch, &session, |told| !told.live).await;
+    assert_eq!(listed(), before, "not even once");
+    let list = sessions.list().await.unwrap();
+    assert_eq!(told, *list.iter().find(|listed| listed.id == told.id).unwrap(), "it is told of as it is listed");
+    // One that is deleted is told of, too.
+    sessions.delete(saved.id().as_str()).await.unwrap();
+    soon("news of the deleted", async {
+        while !matches!(watch.next().await.unwrap(), SessionNews::Deleted(id) if id == *saved.id()) {}
+    })
+    .await;
 }

@@ -15,11 +15,17 @@ use super::LocalSessions;
 use crate::error::SessionError;
 use crate::manager::{GetWatched, List, Manager, Watched};
 
+type Shown = HashMap<SessionId, watch::Receiver<Arc<Snapshot>>>;
+
 /// Sees what becomes of all sessions. What changes faster than it is looked at is told as it is then.
 pub(crate) struct LocalWatch {
     manager: Addr<Manager>,
     roster: watch::Receiver<u64>,
     live: StreamMap<SessionId, WatchStream<Arc<Snapshot>>>,
+    /// The same to look at: what a session showed last, it is when it is no longer live.
+    shown: Shown,
+    /// Which of the saved sessions were told of.
+    listed: Option<u64>,
     /// What was told of each.
     told: HashMap<SessionId, SessionSummary>,
     /// What is to be told next.
@@ -32,8 +38,9 @@ impl LocalSessions {
     pub(crate) async fn watch(&self) -> Result<LocalWatch, SessionError> {
         let manager = self.manager().clone();
         let roster = manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?.roster;
-        let (live, told, news) = (StreamMap::new(), HashMap::new(), VecDeque::new());
-        let mut watch = LocalWatch { manager, roster, live, told, news, behind: false };
+        let (live, shown, told) = (StreamMap::new(), HashMap::new(), HashMap::new());
+        let (listed, news, behind) = (None, VecDeque::new(), false);
+        let mut watch = LocalWatch { manager, roster, live, shown, listed, told, news, behind };
         watch.call_roll().await?;
         Ok(watch)
     }
@@ -63,11 +70,38 @@ impl LocalWatch {
         }
     }
 
-    /// Finds out which sessions there are.
+    /// Finds out which sessions there are. The saved ones, which may be many, only if there may be others.
     async fn call_roll(&mut self) -> Result<(), SessionError> {
-        let Watched { roster, live } = self.manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?;
+        let Watched { roster, live, saved } = self.manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?;
         self.roster = roster;
+        let before = std::mem::replace(&mut self.shown, live.iter().cloned().collect());
+        if self.listed == Some(saved) {
+            self.tell_live(&before, &live);
+        }
         self.live = live.into_iter().map(|(id, shown)| (id, WatchStream::from_changes(shown))).collect();
+        if self.listed != Some(saved) {
+            self.tell_all().await?;
+            self.listed = Some(saved);
+        }
+        Ok(())
+    }
+
+    /// Tells of those that are live, and of those that were.
+    fn tell_live(&mut self, before: &Shown, live: &[(SessionId, watch::Receiver<Arc<Snapshot>>)]) {
+        for (id, shown) in before {
+            if !self.shown.contains_key(id) {
+                let summary = SessionSummary::from(&**shown.borrow());
+                self.tell(SessionSummary { live: false, ..summary });
+            }
+        }
+        for (_, shown) in live {
+            let summary = SessionSummary::from(&**shown.borrow());
+            self.tell(summary);
+        }
+    }
+
+    /// Tells of all there are.
+    async fn tell_all(&mut self) -> Result<(), SessionError> {
         let sessions = self.manager.send(List).await.map_err(|_| SessionError::Stopped)??;
         let gone: Vec<_> =
             self.told.keys().filter(|id| !sessions.iter().any(|session| session.id == **id)).cloned().collect();

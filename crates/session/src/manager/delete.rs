@@ -65,6 +65,6 @@ impl Handler<Deleted> for Manager {
     type Result = ();
 
     fn handle(&mut self, _: Deleted, _: &mut Self::Context) {
-        self.roster.changed();
+        self.roster.saved_changed();
     }
 }

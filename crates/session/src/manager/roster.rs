@@ -10,11 +10,22 @@ use super::{Life, Manager};
 
 /// Counts how often sessions came, went, or changed whether they are live.
 #[derive(Default)]
-pub(super) struct Roster(watch::Sender<u64>);
+pub(super) struct Roster {
+    changes: watch::Sender<u64>,
+    /// How often there was a change that only the store knows of.
+    saved: u64,
+}
 
 impl Roster {
+    /// A session has an actor that had none, or none any more.
     pub(super) fn changed(&self) {
-        self.0.send_modify(|changes| *changes += 1);
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// A session that has no actor came, went, or is not what it was.
+    pub(super) fn saved_changed(&mut self) {
+        self.saved += 1;
+        self.changed();
     }
 }
 
@@ -27,7 +38,7 @@ impl Handler<Imported> for Manager {
     type Result = ();
 
     fn handle(&mut self, _: Imported, _: &mut Self::Context) {
-        self.roster.changed();
+        self.roster.saved_changed();
     }
 }
 
@@ -35,8 +46,10 @@ impl Handler<Imported> for Manager {
 pub(crate) struct Watched {
     /// Changes with which sessions there are, and which of them are live.
     pub(crate) roster: watch::Receiver<u64>,
-    /// What the live ones publish.
+    /// What the live ones publish, the oldest first.
     pub(crate) live: Vec<(SessionId, watch::Receiver<Arc<Snapshot>>)>,
+    /// As long as it stays the same, so do the sessions that are not live; but for those that were.
+    pub(crate) saved: u64,
 }
 
 /// What there is to watch now.
@@ -49,7 +62,9 @@ impl Handler<GetWatched> for Manager {
 
     fn handle(&mut self, _: GetWatched, _: &mut Self::Context) -> Self::Result {
         let live = self.sessions.iter().filter(|(_, entry)| !matches!(entry.life, Life::Saved));
-        let live = live.map(|(id, entry)| (id.clone(), entry.shown.subscribe())).collect();
-        MessageResult(Watched { roster: self.roster.0.subscribe(), live })
+        let mut live: Vec<_> = live.collect();
+        live.sort_by_key(|(id, entry)| (entry.opened, *id));
+        let live = live.into_iter().map(|(id, entry)| (id.clone(), entry.shown.subscribe())).collect();
+        MessageResult(Watched { roster: self.roster.changes.subscribe(), live, saved: self.roster.saved })
     }
 }

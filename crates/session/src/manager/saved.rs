@@ -101,7 +101,7 @@ impl Handler<Rewritten> for Manager {
     type Result = ();
 
     fn handle(&mut self, Rewritten { snapshot, closed }: Rewritten, _: &mut Self::Context) {
-        self.roster.changed();
+        self.roster.saved_changed();
         if let Some(entry) = self.sessions.get_mut(&snapshot.settings.id) {
             entry.name.clone_from(&snapshot.settings.name);
             entry.closed = closed;
