@@ -171,8 +171,9 @@ everywhere('the input', (place) => {
   })
 
   test('m_c5_what_is_handed_back_is_typed_again', async () => {
-    const { screen, seen, sessions, id } = await shownPart(place, InputTransition, { script: 'say on it\nhang' })
+    const { screen, seen, sessions, id, isAttached } = await shownPart(place, InputTransition, { script: 'say on it\nhang' })
     await screen.shows(/Thinking/)
+    await isAttached
     await sessions.sessionPrompt(id, 'say one')
     await sessions.sessionPrompt(id, 'say two')
     await seen.event('promptAccepted', 2)
@@ -186,8 +187,9 @@ everywhere('the input', (place) => {
   })
 
   test('m_c5_what_is_handed_back_does_not_take_the_place_of_a_draft', async () => {
-    const { screen, seen, sessions, id } = await shownPart(place, InputTransition)
+    const { screen, seen, sessions, id, isAttached } = await shownPart(place, InputTransition)
     await screen.shows(/>/)
+    await isAttached
     await screen.press('m', 'i', 'n', 'e')
     await sessions.sessionPrompt(id, 'hang')
     await sessions.sessionPrompt(id, 'say later')

@@ -138,12 +138,21 @@ export const CHOICE = `call ask_user {"questions": [
 ]}`
 export const WORDS = `call ask_user {"questions": [{"id": "name", "header": "Name", "question": "What?"}]}`
 
-/** A session, what it has done, and a part of it on a screen. */
+/** A session, what it has done, and a part of it on a screen; and that this is told what happens from now on. */
 export async function shownPart(place, Part, { columns, script, props, ...options } = {}) {
   const sessions = await place()
   const id = await opened(sessions, options)
   const seen = await record(sessions, id)
   if (script) await sessions.sessionPrompt(id, script)
-  const screen = show(h(Part, { sessionId: id, ...props }), { sessions, columns })
-  return { sessions, id, seen, screen }
+  let attached
+  const isAttached = new Promise((resolve) => (attached = resolve))
+  const followed = new Proxy(sessions, {
+    get: (_, name) => {
+      const value = sessions[name]
+      if (name !== 'sessionAttach') return typeof value === 'function' ? value.bind(sessions) : value
+      return (...args) => value.apply(sessions, args).finally(attached)
+    },
+  })
+  const screen = show(h(Part, { sessionId: id, ...props }), { sessions: followed, columns })
+  return { sessions, id, seen, screen, isAttached }
 }
