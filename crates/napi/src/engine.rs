@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::crossing::{now, read};
 use crate::failure::Failure;
-use crate::log::{self, Log};
+use crate::log::{self, Queue};
 use crate::setup::Setup;
 
 /// The engine of this process.
@@ -28,7 +28,7 @@ struct Process {
     /// What it starts with; nothing until it is said, or it has started.
     setup: Option<Setup>,
     /// Where there is a callback for it.
-    log: Option<Arc<Log>>,
+    log: Option<Arc<Queue>>,
     engine: Option<Engine>,
     /// Threads of JavaScript that have loaded us.
     threads: usize,
@@ -82,7 +82,7 @@ pub fn start(env: &Env, options: Unknown<'_>, wake: Option<Function<'_, (), ()>>
         }
         let levels = log::levels(&config)?;
         process.setup = Some(Setup::new(config, state_dir.as_deref())?);
-        process.log = wake.map(|wake| Log::start(levels, wake)).transpose()?;
+        process.log = wake.map(|wake| log::start(levels, wake)).transpose()?;
         Ok(())
     })
 }
@@ -122,9 +122,12 @@ pub(crate) fn sessions() -> Result<(Sessions, Arc<Config>), Failure> {
     Ok((engine.sessions(who()), Arc::clone(&setup.config)))
 }
 
-/// The log of this process, if there is a callback for it.
-pub(crate) fn log() -> Option<Arc<Log>> {
-    process().log.clone()
+/// The records of the log that wait next; nothing if none does, and then it is told when there are some.
+#[napi(catch_unwind, skip_typescript)]
+#[must_use]
+pub fn take_log() -> Option<String> {
+    let log = process().log.clone()?;
+    log.take()
 }
 
 /// This process, as other clients see it.
