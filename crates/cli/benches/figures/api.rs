@@ -21,6 +21,9 @@ const STREAMS: usize = 10;
 const RATE: usize = 50;
 const SECONDS: usize = 10;
 
+/// How often it is looked at what a client costs that never reads.
+const DEAF_ROUNDS: usize = 7;
+
 /// Facts of the session that is replayed: two messages in five.
 const FACTS: u64 = 25_000;
 
@@ -46,6 +49,9 @@ pub(crate) fn measure(table: &Table) {
     }
     if table.wants("streams", &["deltas to one API client"]) {
         World::new().flood(table);
+    }
+    if table.wants("deaf", &["with a client that never reads, of the time without"]) {
+        World::new().deaf(table);
     }
     if table.wants("trickle", &["sessions at 50 deltas a second"]) {
         World::new().trickle(table);
@@ -141,6 +147,39 @@ impl World {
         table.note("   … events they came in (µs for one)", Amount::us(events));
     }
 
+    /// What a client that never reads takes from the others: of its own session, and of one beside it.
+    fn deaf(&self, table: &Table) {
+        // The first round warms up.
+        let rounds: Vec<_> =
+            (0..=DEAF_ROUNDS).map(|_| (self.two_floods(false), self.two_floods(true))).skip(1).collect();
+        let (without, with): (Vec<_>, Vec<_>) = rounds.into_iter().unzip();
+        let (without, with) = (Samples::new(without).median(), Samples::new(with).median());
+        table.note("2 sessions, 200,000 deltas each, to a client each", without);
+        // 95 % of full speed.
+        let most = Amount::Times(1.0 / 0.95);
+        table.figure("   … with a client that never reads, of the time without", with.of(without), most);
+    }
+
+    /// How long two sessions take to stream to those who read, if one that does not is attached to the first, or not.
+    fn two_floods(&self, deaf: bool) -> Duration {
+        self.server.reply(Reply::flood(DELTAS));
+        self.server.reply(Reply::flood(DELTAS));
+        self.runtime.block_on(async {
+            let (first, mut reader) = self.watched(MODEL).await;
+            let (second, mut other) = self.watched(MODEL).await;
+            let unread = if deaf { Some(first.attach(AttachFrom::start()).await.unwrap()) } else { None };
+            let since = Instant::now();
+            let (one, two) = tokio::join!(first.prompt("go"), second.prompt("go"));
+            one.and(two).unwrap();
+            tokio::join!(read_turn(&mut reader), read_turn(&mut other));
+            let took = since.elapsed();
+            drop(unread);
+            first.close().await.unwrap();
+            second.close().await.unwrap();
+            took
+        })
+    }
+
     fn trickle(&self, table: &Table) {
         let script = format!("say@{RATE} {}", "word ".repeat(RATE * SECONDS));
         let mut clients = Vec::new();
@@ -198,5 +237,16 @@ impl World {
         let (used, wall): (Vec<_>, Vec<_>) = took.into_iter().unzip();
         table.figure("replay of 10,000 messages, CPU of both", Samples::new(used).median(), Amount::ms(60));
         table.note("   … wall", Samples::new(wall).median());
+    }
+}
+
+/// Reads until the turn has ended, as fast as it comes.
+async fn read_turn(client: &mut Attachment) {
+    let mut batch = Vec::new();
+    loop {
+        assert!(client.next_batch(&mut batch, 256).await > 0, "it lagged: {:?}", client.end());
+        if batch.drain(..).any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))) {
+            return;
+        }
     }
 }

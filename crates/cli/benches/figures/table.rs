@@ -13,6 +13,8 @@ pub(crate) struct Table {
 pub(crate) enum Amount {
     Time(Duration),
     Bytes(u64),
+    /// Of another amount.
+    Times(f64),
 }
 
 /// Values of one figure, sorted.
@@ -65,11 +67,17 @@ impl Amount {
         Self::kib(mib * 1024)
     }
 
+    /// How often another amount goes into it.
+    pub(crate) fn of(self, other: Self) -> Self {
+        Self::Times(self.number() / other.number())
+    }
+
     fn number(self) -> f64 {
         match self {
             Self::Time(time) => time.as_secs_f64(),
             #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
             Self::Bytes(bytes) => bytes as f64,
+            Self::Times(times) => times,
         }
     }
 }
@@ -79,6 +87,7 @@ impl fmt::Display for Amount {
         match self {
             Self::Time(time) => write!(f, "{time:.2?}"),
             Self::Bytes(bytes) if *bytes >= 1024 * 1024 => write!(f, "{:.1} MiB", self.number() / (1024.0 * 1024.0)),
+            Self::Times(times) => write!(f, "{times:.2} times"),
             Self::Bytes(_) => write!(f, "{:.1} KiB", self.number() / 1024.0),
         }
     }
