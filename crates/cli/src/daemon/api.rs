@@ -26,6 +26,7 @@ use actix_web::web::{self, ServiceConfig};
 pub(super) use self::body::read_ahead;
 use self::fault::Fault;
 use self::route::Resource;
+pub(super) use self::transfer::MOST_IMPORTS;
 
 /// Every path.
 fn resources() -> Vec<Resource> {

@@ -7,9 +7,10 @@ use holdpoint_common::{Limits, Timestamp, Who};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{Engine, LoadMeter, Sessions};
 use holdpoint_tools::web::Browsers;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tracing_appender::non_blocking::ErrorCounter;
 
+use super::api::MOST_IMPORTS;
 use super::connection::Connections;
 
 /// How long streams may take to say that the daemon stops.
@@ -25,6 +26,8 @@ pub(super) struct Host {
     pub(super) limits: Limits,
     pub(super) browsers: Browsers,
     pub(super) connections: Connections,
+    /// Places for texts that are taken in.
+    pub(super) importing: Semaphore,
     pub(super) since: Timestamp,
     pub(super) stopping: Stopping,
     pub(super) about: About,
@@ -71,6 +74,7 @@ impl Host {
             limits,
             browsers,
             connections: Connections::default(),
+            importing: Semaphore::new(MOST_IMPORTS),
             since: SystemTime::now().into(),
             stopping: Stopping::default(),
             about,

@@ -188,6 +188,43 @@ fn a_session_goes_out_and_in_whole_or_not_at_all() {
     assert_eq!(api.look(&copy).title, api.look(&session).title);
 }
 
+/// All of a text is in memory until it is saved.
+#[test]
+fn t_s3_only_so_many_texts_are_taken_in_at_once() {
+    const MOST: usize = 4;
+    let (_house, api) = house();
+    let text = api.written(&api.open("all"));
+    let import = || {
+        let mut line = api.line();
+        line.send(&api.request("POST", "import", "", &text)).unwrap();
+        line.answer().unwrap()
+    };
+    let until = |status: u16| {
+        let by = Instant::now() + PATIENCE;
+        loop {
+            let answer = import();
+            if answer.status == status {
+                return answer;
+            }
+            assert!(Instant::now() < by, "{}", answer.text());
+        }
+    };
+    // More than is read before it is looked at, and never whole.
+    let half = api.request("POST", "import", "", &[b'x'; 100_000]);
+    let begin = |_| {
+        let mut line = api.line();
+        line.send(&half[..half.len() - 1]).unwrap();
+        line
+    };
+    let mut stalled: Vec<_> = (1..MOST).map(begin).collect();
+    assert_eq!(import().status, 200, "there is a place left");
+    stalled.push(begin(MOST));
+    assert_eq!(until(429).error(429).code, "tooManyImports");
+    // One that breaks off leaves its place.
+    stalled.pop();
+    until(200);
+}
+
 #[test]
 fn t_u6_a_session_is_not_closed_while_it_can_not_be_saved() {
     let (house, api) = house();

@@ -38,6 +38,12 @@ impl Fault {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "tooLarge", format!("the body is longer than {most} bytes, the limit"))
     }
 
+    /// As many texts as may be are taken in already.
+    pub(super) fn too_many_imports(most: usize) -> Self {
+        let what = format!("{most} sessions are being imported, the limit");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "tooManyImports", what).hint("try again when one of them is done")
+    }
+
     /// What was to come did not.
     pub(super) fn too_slow() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "tooSlow", "the rest of the body has not come in time")

@@ -30,6 +30,9 @@ use super::stream::STALL;
 /// Bytes of a text that are in the pipe, or read from it at once.
 const CHUNK: usize = 64 * 1024;
 
+/// Texts that are taken in at once.
+pub(in crate::daemon) const MOST_IMPORTS: usize = 4;
+
 /// The text's form.
 const MEDIA: &str = "application/x-ndjson";
 
@@ -70,8 +73,10 @@ pub(super) async fn export(caller: Caller, What(what): What) -> Result<TextOut, 
     Ok(TextOut(taken))
 }
 
-/// `POST import`. A text that breaks off has no last line, and nothing is taken in.
+/// `POST import`. A text that breaks off has no last line, and nothing is taken in. All of it is in memory until it is
+/// saved, so that only so many are taken in at once.
 pub(super) async fn import(caller: Caller, TextIn(mut text): TextIn) -> Result<Reply<Arc<Snapshot>>, Fault> {
+    let _place = caller.host.importing.try_acquire().map_err(|_| Fault::too_many_imports(MOST_IMPORTS))?;
     let (ours, theirs) = pipe().map_err(Fault::failed)?;
     let (sessions, runtime) = (caller.sessions(), Handle::current());
     let taken = spawn_blocking(move || {
