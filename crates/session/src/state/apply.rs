@@ -31,7 +31,11 @@ impl State {
                     self.phase = Phase::Idle;
                 }
             }
-            Fact::SessionClosed { .. } => self.phase = Phase::Closed,
+            Fact::SessionClosed { .. } => {
+                self.phase = Phase::Closed;
+                // Where a log has lost its turn's end, nobody is left who asks.
+                self.asks.clear();
+            }
             Fact::SessionRenamed { name, .. } => {
                 Arc::make_mut(&mut self.settings).name.clone_from(name);
                 self.title = Some(name.clone());
