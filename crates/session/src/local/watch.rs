@@ -49,9 +49,20 @@ impl LocalSessions {
 impl LocalWatch {
     /// What has changed, once something has; nothing when the engine has stopped.
     pub(crate) async fn next(&mut self) -> Option<SessionNews> {
+        // Who gave up waiting may have done so in the middle of this.
+        let mut tried = false;
         loop {
             if let Some(news) = self.news.pop_front() {
                 return Some(news);
+            }
+            if self.behind && !tried {
+                tried = true;
+                match self.call_roll().await {
+                    Ok(()) => self.behind = false,
+                    Err(SessionError::Stopped) => return None,
+                    Err(error) => tracing::warn!(%error, "who watches is not told which sessions there are"),
+                }
+                continue;
             }
             tokio::select! {
                 changed = self.roster.changed() => {
@@ -60,13 +71,7 @@ impl LocalWatch {
                 }
                 Some((_, snapshot)) = self.live.next() => self.tell(SessionSummary::from(&*snapshot)),
             }
-            if self.behind {
-                match self.call_roll().await {
-                    Ok(()) => self.behind = false,
-                    Err(SessionError::Stopped) => return None,
-                    Err(error) => tracing::warn!(%error, "who watches is not told which sessions there are"),
-                }
-            }
+            tried = false;
         }
     }
 
@@ -75,7 +80,8 @@ impl LocalWatch {
         let Watched { roster, live, saved } = self.manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?;
         self.roster = roster;
         let before = std::mem::replace(&mut self.shown, live.iter().cloned().collect());
-        if self.listed == Some(saved) {
+        // The first time, all are told in their order.
+        if self.listed.is_some() {
             self.tell_live(&before, &live);
         }
         self.live = live.into_iter().map(|(id, shown)| (id, WatchStream::from_changes(shown))).collect();
