@@ -20,6 +20,9 @@ use crate::table::{Amount, Samples, Table};
 const BROWSERS: usize = 5;
 const PAGES: usize = 20;
 
+/// How long a large page is drawn.
+const DRAWN: Duration = Duration::from_millis(500);
+
 /// Requests that are sent through the proxy; bytes that are.
 const REQUESTS: usize = 1_000;
 const BYTES: u64 = 64 * 1024 * 1024;
@@ -66,6 +69,8 @@ fn pages(table: &Table) {
             let input = json!({"action": "open_page", "url": format!("{server}{path}"), "pause": true});
             let calling = bench.start(make(), input);
             let _ = calling.wait_asked();
+            // A person looks at it for longer than the browser goes on drawing it.
+            std::thread::sleep(DRAWN);
             let since = Instant::now();
             calling.answer(AskReply::Pause(PauseResponse::Resumed));
             let called = calling.wait();

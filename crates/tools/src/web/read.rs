@@ -19,7 +19,10 @@ const DEEPEST: usize = 512;
 const STACK: usize = 32 * 1024 * 1024;
 
 /// How many times the text that is returned is looked at, to tell the main part of it.
-const BEGINNING: usize = 4;
+const BEGINNING: usize = 2;
+
+/// How many characters of text are looked at for that at least.
+const LEAST: usize = 64 * 1024;
 
 /// Sees what there is of the document, in a copy that loads and runs nothing: of its beginning, as much as has so many
 /// characters of text.
@@ -54,7 +57,7 @@ struct Link {
 impl Read {
     /// Looks at the page of a tab as it is now, for at most so many bytes of its text.
     pub(super) async fn of(tab: &Tab, most: usize) -> Result<Self, WebError> {
-        look(&tab.page, format!("({LOOK})({})", BEGINNING * most)).await
+        look(&tab.page, format!("({LOOK})({})", LEAST.max(BEGINNING * most))).await
     }
 
     /// Its text, at most so many bytes of it, and its links.
