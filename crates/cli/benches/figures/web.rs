@@ -19,6 +19,7 @@ use crate::table::{Amount, Samples, Table};
 /// Browsers that are started; pages that are opened in each.
 const BROWSERS: usize = 5;
 const PAGES: usize = 20;
+const LARGE_PAGES: usize = 5;
 
 /// How long a large page is drawn.
 const DRAWN: Duration = Duration::from_millis(500);
@@ -78,7 +79,7 @@ fn pages(table: &Table) {
             assert!(called.result.unwrap().output.contains("words"));
             took
         };
-        for _ in 0..PAGES {
+        for _ in 0..LARGE_PAGES {
             larges.push(read("/large"));
             markups.push(read("/markup"));
         }
