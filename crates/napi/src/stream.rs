@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture, pending};
 use holdpoint_common::Fact;
 use holdpoint_common::api::ClientEnd;
-use holdpoint_session::{AttachFrom, Attachment, SessionHandle};
+use holdpoint_session::{AttachFrom, Attachment, SessionError, SessionHandle};
 use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -228,19 +228,21 @@ impl Stream {
             // Its actor has failed, and is rebuilt; or the callback was too slow.
             ClientEnd::Ended | ClientEnd::Lagged { .. } | ClientEnd::Detached => Reason::Ended,
         };
-        self.breaks += 1;
-        if self.breaks > BREAKS {
-            return Err(reason);
-        }
-        match self.session.attach(AttachFrom::after(self.taken)).await {
-            Ok(attachment) => {
-                self.attachment = attachment;
-                Ok(())
+        while self.breaks < BREAKS {
+            self.breaks += 1;
+            match self.session.attach(AttachFrom::after(self.taken)).await {
+                Ok(attachment) => {
+                    self.attachment = attachment;
+                    return Ok(());
+                }
+                // The next one has failed, too.
+                Err(SessionError::Gone { .. }) => {}
+                Err(error) => {
+                    tracing::debug!(%error, after = self.taken, "a stream of events can't be begun again");
+                    break;
+                }
             }
-            Err(error) => {
-                tracing::debug!(%error, after = self.taken, "a stream of events can't be begun again");
-                Err(reason)
-            }
         }
+        Err(reason)
     }
 }

@@ -90,7 +90,7 @@ export async function record(sessions, id, options = {}) {
   }
   const onEnd = (why) => {
     end = why
-    news.emit('end')
+    for (const waitedFor of news.eventNames()) news.emit(waitedFor)
   }
   const attached = await attach(sessions, id, callback, { ...options, onEnd })
   return {
@@ -101,6 +101,7 @@ export async function record(sessions, id, options = {}) {
       for (;;) {
         const found = events.filter(({ body }) => body.type === type)[skip]
         if (found) return found
+        if (end) throw new Error(`the stream has ended (${end.reason}) before ${type}`)
         await once(news, type)
       }
     },

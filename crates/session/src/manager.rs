@@ -59,6 +59,8 @@ pub(crate) struct Manager {
     stopping: bool,
     /// Counts uses, to tell which session is longest untouched.
     touches: u64,
+    /// Counts actors, to tell one from the next.
+    incarnations: u64,
     /// Held while room is made and an actor started: one at a time, so that the limit is exact.
     room: Arc<tokio::sync::Mutex<()>>,
     /// Held while the sessions that a crash has cut are mended: until then nobody is shown a saved one.
@@ -118,7 +120,7 @@ pub(crate) struct Live {
 /// One of the actors that a session has in its life.
 #[derive(Clone)]
 pub(crate) struct Incarnation {
-    /// Counted from 1.
+    /// Counted from 1; no two actors of an engine have the same.
     pub(crate) number: u64,
     pub(crate) actor: Addr<SessionActor>,
 }
@@ -136,7 +138,7 @@ pub(crate) struct Open {
 #[rtype(result = "Result<Live, SessionError>")]
 pub(crate) struct Touch {
     pub(crate) id: SessionId,
-    /// The actor that the asker has seen.
+    /// The actor that the asker has seen end, or 0.
     pub(crate) seen: u64,
     /// What it has if it was unloaded; without, it stays so.
     pub(crate) supplies: Option<Arc<Supplies>>,
@@ -214,6 +216,7 @@ impl Manager {
             numbered: HashMap::new(),
             stopping: false,
             touches: 0,
+            incarnations: 0,
             room: Arc::default(),
             mending: Arc::default(),
         }
@@ -281,12 +284,12 @@ impl Manager {
         }
         entry.touched = touched;
         match &mut entry.life {
-            Life::Live { actor, .. } if actor.connected() => {
+            Life::Live { actor, .. } if actor.connected() && entry.incarnation != seen => {
                 let actor = actor.clone();
                 let live = entry.live(id, actor, seen);
                 Box::pin(async move { Ok(live) })
             }
-            // Its actor has ended, and how is not told yet.
+            // Its actor has ended, or left its asker unanswered and is ending; how is not told yet.
             Life::Live { .. } => {
                 let (ended, end) = oneshot::channel();
                 entry.ends.push(ended);

@@ -235,6 +235,27 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     assert_eq!(others.turn_finished().await.outcome, Outcome::Done);
 }
 
+/// An actor that fails is for a while neither there nor gone: what it failed over is not for the next one.
+#[tokio::test]
+async fn m_b8_what_an_actor_fails_over_is_not_sent_again() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let rounds = 32;
+    for _ in 0..rounds {
+        // They are told of its end, one by one, before it is gone.
+        let mut clients = Vec::new();
+        for _ in 0..128 {
+            clients.push(session.attach(AttachFrom::now()).await.unwrap());
+        }
+        session.panic_now().await;
+    }
+    let mut events = harness.watch(&session).await;
+    let last = events.attachment().snapshot().seq;
+    events.until("all there is", |event| (event.seq >= last).then_some(())).await;
+    let restored = events.facts().filter(|fact| matches!(fact, Fact::SessionRestored { .. })).count();
+    assert_eq!(restored, rounds, "each was sent to one actor");
+}
+
 /// As far as it goes without a disk: what was acknowledged as saved is in the log the moment it is
 /// acknowledged, so that an actor that dies right then loses nothing.
 #[tokio::test]

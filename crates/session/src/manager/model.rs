@@ -48,13 +48,15 @@ async fn ask_actor(
     supplies: &Arc<Supplies>,
     by: &Who,
 ) -> Result<(), SessionError> {
+    let mut seen = 0;
     for _ in 0..2 {
-        let live = manager.send(Reach { id: id.clone(), seen: 0, supplies: Some(Arc::clone(supplies)) });
+        let live = manager.send(Reach { id: id.clone(), seen, supplies: Some(Arc::clone(supplies)) });
         let live = live.await.map_err(stopped)??;
         let change = actor::ChangeModel { model: Arc::clone(model), by: by.clone() };
         if let Ok(changed) = live.actor.actor.send(change).await {
             return Ok(changed?);
         }
+        seen = live.actor.number;
     }
     Err(SessionError::Gone { session: id.clone() })
 }

@@ -51,11 +51,12 @@ impl Handler<RenameSession> for Manager {
 /// Has the session's actor take the name, or writes it into its log where there is none. One that was unloaded meanwhile
 /// is renamed again: twice is as good as once.
 async fn rename_wherever(session: &Saved, name: &str, by: &Who) -> Result<(), SessionError> {
+    let mut seen = 0;
     for _ in 0..2 {
         if let Some(_alone) = session.alone().await? {
             return session.rename(name.to_owned(), by.clone()).await;
         }
-        let reach = Reach { id: session.id.clone(), seen: 0, supplies: None };
+        let reach = Reach { id: session.id.clone(), seen, supplies: None };
         let live = match session.manager.send(reach).await.map_err(stopped)? {
             Err(SessionError::NotLive { .. }) => continue,
             live => live?,
@@ -63,6 +64,7 @@ async fn rename_wherever(session: &Saved, name: &str, by: &Who) -> Result<(), Se
         if let Ok(renamed) = live.actor.actor.send(actor::Rename { name: name.to_owned(), by: by.clone() }).await {
             return Ok(renamed?);
         }
+        seen = live.actor.number;
     }
     Err(SessionError::Gone { session: session.id.clone() })
 }

@@ -362,7 +362,8 @@ impl Handler<Started> for Manager {
     fn handle(&mut self, Started { id, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
         self.roster.changed();
-        entry.incarnation += 1;
+        self.incarnations += 1;
+        entry.incarnation = self.incarnations;
         let live = Life::Live { actor: actor.clone(), alive };
         if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, live) {
             for (seen, waits) in waiting {
