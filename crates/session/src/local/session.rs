@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::actor::{self, Interrupted, SessionActor};
 use crate::error::SessionError;
-use crate::manager::{ChangeModel, CloseSession, Incarnation, Live, Manager, RenameSession, Touch};
+use crate::manager::{ChangeModel, CloseSession, Incarnation, Live, Manager, Reach, RenameSession};
 
 /// A client, and the way it takes.
 #[derive(Clone)]
@@ -132,9 +132,9 @@ impl LocalSession {
                 return Ok(reply);
             }
             let supplies = (self.unloaded == Unloaded::Opens).then(|| Arc::clone(&self.caller.supplies));
-            let touch = Touch { id: self.id.clone(), seen: number, supplies };
+            let reach = Reach { id: self.id.clone(), seen: number, supplies };
             // That it is closed, for one: so this ends.
-            let live = self.caller.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
+            let live = self.caller.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
             *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = live.actor;
             if sent && live.seen_failed {
                 return Err(SessionError::Gone { session: self.id.clone() });

@@ -10,7 +10,7 @@ use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
 use super::{Caller, LocalSession, Unloaded};
 use crate::error::SessionError;
 use crate::manager::{
-    CloseSession, DeleteSession, Find, GetStore, Imported, List, Look, Manager, Open, RenameSession, Touch,
+    CloseSession, DeleteSession, Find, GetStore, Imported, List, Look, Manager, Open, Reach, RenameSession,
 };
 use crate::open::OpenSession;
 use crate::store::SessionStore;
@@ -111,8 +111,8 @@ impl LocalSessions {
     }
 
     pub(crate) async fn reach(&self, id: &SessionId) -> Result<LocalSession, SessionError> {
-        let touch = Touch { id: id.clone(), seen: 0, supplies: None };
-        let live = self.0.manager.send(touch).await.map_err(|_| SessionError::Stopped)??;
+        let reach = Reach { id: id.clone(), seen: 0, supplies: None };
+        let live = self.0.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
         Ok(LocalSession::new(self.0.clone(), Unloaded::Stays, live))
     }
 

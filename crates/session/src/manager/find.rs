@@ -4,13 +4,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::{SessionId, SessionSummary, Snapshot, Timestamp};
+use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp};
 
+use super::entries::Keep;
 use super::room::stopped;
-use super::start::Keep;
-use super::{Find, Life, List, Live, Look, Manager, Reach, fold, start};
+use super::{Life, Live, Manager, Reach, fold, start};
 use crate::error::SessionError;
 use crate::store::{SavedSession, SessionStore};
+
+/// The session of this id, name, or unique beginning of an id, with an actor.
+#[derive(Message)]
+#[rtype(result = "Result<Live, SessionError>")]
+pub(crate) struct Find {
+    pub(crate) what: String,
+    /// What it has if it has to be opened.
+    pub(crate) supplies: Arc<Supplies>,
+}
+
+/// The session of this id, name, or unique beginning of an id, as it is: without giving it an actor.
+#[derive(Message)]
+#[rtype(result = "Result<Arc<Snapshot>, SessionError>")]
+pub(crate) struct Look {
+    pub(crate) what: String,
+}
+
+/// Every session.
+#[derive(Message)]
+#[rtype(result = "Result<Vec<SessionSummary>, SessionError>")]
+pub(crate) struct List;
 
 impl Handler<Find> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
