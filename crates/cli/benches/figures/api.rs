@@ -17,9 +17,9 @@ const ROUNDS: usize = 200;
 const DELTAS: usize = 200_000;
 
 /// Sessions that stream at once, pieces of each in a second, and for how long.
-const STREAMS: usize = 10;
-const RATE: usize = 50;
-const SECONDS: usize = 10;
+pub(crate) const STREAMS: usize = 10;
+pub(crate) const RATE: usize = 50;
+pub(crate) const SECONDS: usize = 10;
 
 /// How often it is looked at what a client costs that never reads.
 const DEAF_ROUNDS: usize = 7;

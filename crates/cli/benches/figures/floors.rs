@@ -1,14 +1,19 @@
 //! What the machine itself takes.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::time::{ClockId, clock_gettime};
 
+use crate::api::{RATE, SECONDS, STREAMS};
 use crate::support::{line_of, pidfds, wait_all};
-use crate::table::{Samples, Table};
+use crate::table::{Amount, Samples, Table};
 
 pub(crate) fn measure(table: &Table) {
     if !table.wants("floors", &[]) {
@@ -24,6 +29,63 @@ pub(crate) fn measure(table: &Table) {
     });
     table.note("spawn and reap /bin/true", spawned.median());
     table.note("kill a group of four", group().median());
+    for threads in [1, 3] {
+        let what = format!("a piece read and written by {threads} thread(s) in a row, CPU");
+        table.note(&what, Amount::Time(relay(threads)));
+    }
+}
+
+/// What threads in a row use of CPU for each piece, of which every one does nothing but read it from the one before and write
+/// it to the next: as many streams, as often, as sessions are followed at.
+fn relay(threads: usize) -> Duration {
+    let ways: Vec<(Vec<_>, Vec<_>)> =
+        (0..=threads).map(|_| (0..STREAMS).map(|_| UnixStream::pair().unwrap()).unzip()).collect();
+    let (mut enters, mut leaves): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
+    let (first, last) = (enters.remove(0), leaves.pop().unwrap());
+    let relays = leaves.into_iter().zip(enters).map(|(from, to)| {
+        std::thread::spawn(move || {
+            pass_on(&from, |at, piece| (&to[at]).write_all(piece).unwrap());
+            let used = clock_gettime(ClockId::ThreadCPUTime);
+            Duration::new(used.tv_sec.try_into().unwrap(), used.tv_nsec.try_into().unwrap())
+        })
+    });
+    let relays: Vec<_> = relays.collect();
+    let reads = std::thread::spawn(move || {
+        let mut pieces = 0;
+        pass_on(&last, |_, _| pieces += 1);
+        pieces
+    });
+    for _ in 0..RATE * SECONDS {
+        for stream in &first {
+            std::thread::sleep(Duration::from_secs(1) / u32::try_from(RATE * STREAMS).unwrap());
+            (&*stream).write_all(&[b'x'; 200]).unwrap();
+        }
+    }
+    drop(first);
+    let used: Duration = relays.into_iter().map(|relay| relay.join().unwrap()).sum();
+    used / reads.join().unwrap()
+}
+
+/// Gives on what comes on any of these, until all of them have ended.
+fn pass_on(streams: &[UnixStream], mut take: impl FnMut(usize, &[u8])) {
+    let mut open: Vec<usize> = (0..streams.len()).collect();
+    let mut piece = [0; 4096];
+    while !open.is_empty() {
+        let mut polled: Vec<_> = open.iter().map(|at| PollFd::new(&streams[*at], PollFlags::IN)).collect();
+        poll(&mut polled, None).unwrap();
+        let ready: Vec<_> = polled.iter().map(|stream| !stream.revents().is_empty()).collect();
+        let mut ready = ready.into_iter();
+        open.retain(|at| {
+            if !ready.next().unwrap() {
+                return true;
+            }
+            let bytes = (&streams[*at]).read(&mut piece).unwrap();
+            if bytes > 0 {
+                take(*at, &piece[..bytes]);
+            }
+            bytes > 0
+        });
+    }
 }
 
 /// Half of the way there and back between two threads that block.
