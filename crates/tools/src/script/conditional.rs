@@ -92,13 +92,19 @@ impl Reader<'_> {
 
     /// Goes past line breaks, which may stand around a term.
     fn term_lines(&mut self) -> Result<(), Stop> {
+        self.term_blanks()?;
+        self.lines()
+    }
+
+    /// Goes past blanks. Where a word may begin, a comment may, too.
+    fn term_blanks(&mut self) -> Result<(), Stop> {
         self.blanks();
-        if self.peek() == Some(b'#') { Err(Stop("there is a comment in a condition")) } else { self.lines() }
+        if self.peek() == Some(b'#') { Err(Stop("there is a comment in a condition")) } else { Ok(()) }
     }
 
     /// A word, as it is written.
     fn term_word(&mut self) -> Result<String, Stop> {
-        self.blanks();
+        self.term_blanks()?;
         if self.peek().is_none() {
             return Err(Stop("a `[[` is not closed"));
         }

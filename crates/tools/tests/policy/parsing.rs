@@ -85,6 +85,10 @@ fn a_condition_is_read_as_bash_reads_it() {
         "[[ a\n== b ]]",
         "[[ a\n]]",
         "[[ a",
+        "[[ -f #b ]]",
+        "[[ a == #b ]]",
+        "[[ a #b ]]",
+        "[[ #a ]]",
     ] {
         assert_eq!(world.verdict(not), Verdict::Ask, "{not}");
     }
