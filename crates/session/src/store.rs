@@ -194,9 +194,6 @@ impl dyn SessionLog {
     }
 }
 
-/// Bytes of facts that are read at a time, or one fact more.
-const PAGE_BYTES: usize = 1 << 20;
-
 /// Facts that are read at a time, where a whole log is read.
 const PAGE: usize = 16_384;
 

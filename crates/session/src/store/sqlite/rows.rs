@@ -9,7 +9,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::StoreError;
-use crate::store::{PAGE_BYTES, Page, end_of};
+use crate::store::{Page, end_of};
+
+/// Bytes of facts that are read at a time, or one fact more.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// A fact as it lies in the database.
 pub(super) struct Stored<'row> {
