@@ -993,7 +993,7 @@ export interface ErrorBody {
    */
   answer?: AnswerError | null
   /**
-   * `ambiguous`: the sessions that may be meant. `notLive`: the session.
+   * `ambiguous`: the sessions that may be meant. `notLive`, `gone`: the session.
    */
   ids?: SessionId[]
 }

@@ -409,7 +409,7 @@ pub struct ErrorBody {
     /// Why an answer had no effect, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerError>,
-    /// `ambiguous`: the sessions that may be meant. `notLive`: the session.
+    /// `ambiguous`: the sessions that may be meant. `notLive`, `gone`: the session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<SessionId>,
 }

@@ -66,7 +66,7 @@ impl SessionError {
             },
             ids: match self {
                 Self::Ambiguous { ids, .. } => ids.clone(),
-                Self::NotLive { session } => vec![session.clone()],
+                Self::NotLive { session } | Self::Gone { session } => vec![session.clone()],
                 _ => Vec::new(),
             },
         }
@@ -78,6 +78,7 @@ impl From<ErrorBody> for SessionError {
     fn from(body: ErrorBody) -> Self {
         match (body.code.as_str(), body.answer) {
             ("notLive", _) if !body.ids.is_empty() => Self::NotLive { session: body.ids[0].clone() },
+            ("gone", _) if !body.ids.is_empty() => Self::Gone { session: body.ids[0].clone() },
             ("closed", _) => Self::Refused(Refused::Closed),
             ("stopped", _) => Self::Stopped,
             (_, Some(answer)) => Self::Answer(answer),

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Hold, Limits, RestoreCause, SessionId, SessionStatus};
+use futures_util::{StreamExt, stream};
+use holdpoint_common::{Hold, RestoreCause, SessionId, SessionStatus};
 
-use super::fold::fold;
 use super::scribe::Scribe;
-use crate::actor::now;
 use crate::error::SessionError;
 use crate::outfit::Base;
-use crate::state::{Input, Moment, decide};
+use crate::state::Input;
 use crate::store::{SavedSession, SessionStore};
+
+/// Sessions that are mended at once: they are read side by side, and written together.
+const AT_ONCE: usize = 16;
 
 /// Ends in the log what can't go on: of every session that was not at rest when this program ended.
 pub(super) async fn all(base: &Arc<Base>) {
@@ -22,33 +24,22 @@ pub(super) async fn all(base: &Arc<Base>) {
         }
     };
     let cut = |saved: &SavedSession| saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off;
-    for SavedSession { summary, .. } in saved.into_iter().filter(cut) {
+    let mended = saved.into_iter().filter(cut).map(|SavedSession { summary, .. }| async move {
         let id = summary.id;
         match mend(&*base.store, &id).await {
             Ok(facts) => tracing::info!(session = %id, facts, "what was cut is ended"),
             Err(error) => tracing::error!(session = %id, %error, "the session can't be mended"),
         }
-    }
+    });
+    stream::iter(mended).for_each_concurrent(AT_ONCE, |mended| mended).await;
 }
 
 /// Mends one, and says how many facts that took.
 pub(crate) async fn mend(store: &dyn SessionStore, id: &SessionId) -> Result<usize, SessionError> {
-    // What waits for somebody does so over many restarts, and is only read.
-    if is_mended(store, id).await? {
-        return Ok(0);
-    }
     let mut scribe = Scribe::of(store, id).await?;
     let draft = std::mem::take(&mut scribe.draft);
     // Never refused.
     scribe.take(Input::Restored { cause: RestoreCause::Restart, draft })?;
     let (_, facts) = scribe.save().await?;
     Ok(facts)
-}
-
-/// Whether nothing of it is left to be ended.
-async fn is_mended(store: &dyn SessionStore, id: &SessionId) -> Result<bool, SessionError> {
-    let state = fold(id, &*store.open(id).await?).await?;
-    let moment = Moment { now: now(), next: state.last() + 1, limits: &Limits::default() };
-    let restored = Input::Restored { cause: RestoreCause::Restart, draft: Vec::new() };
-    Ok(decide(&state, moment, restored)?.facts.is_empty())
 }
