@@ -191,6 +191,7 @@ impl Stage {
         let kept = api.open("all");
         api.prompt(&kept, "say hello\nshell: echo 1\nthink hm");
         api.settled(&kept);
+        api.left(&kept);
         Self { house, api, kept, asks: Vec::new(), answered: 0, done: 0 }
     }
 
