@@ -138,8 +138,9 @@ export declare class Sessions {
    * Calls back with a session's events: the past as `options` say, then what happens, in one stream of strictly rising
    * numbers. Node stays for it while a turn is open, or always with `keepAlive`.
    *
-   * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB; beyond, facts still
-   * come all, and of text and output whose pieces are gone an `itemSoFar` says what they had come to.
+   * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB, or 32 MiB of a
+   * daemon's session; beyond, facts still come all, and of text and output whose pieces are gone an `itemSoFar` says what
+   * they had come to.
    *
    * Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if it has not come to `after`, or what keeps a saved
    * session from being opened.
@@ -427,8 +428,9 @@ export declare function sessionAnswerQuestion(id: string, answers: QuestionReply
  * Calls back with a session's events: the past as `options` say, then what happens, in one stream of strictly rising
  * numbers. Node stays for it while a turn is open, or always with `keepAlive`.
  *
- * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB; beyond, facts still
- * come all, and of text and output whose pieces are gone an `itemSoFar` says what they had come to.
+ * The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB, or 32 MiB of a
+ * daemon's session; beyond, facts still come all, and of text and output whose pieces are gone an `itemSoFar` says what
+ * they had come to.
  *
  * Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if it has not come to `after`, or what keeps a saved
  * session from being opened.

@@ -53,7 +53,7 @@ impl StreamArgs {
 
     /// From where on.
     pub(crate) fn from(&self) -> AttachFrom {
-        AttachFrom { after: self.after, limit: self.limit }
+        AttachFrom { limit: self.limit, ..AttachFrom::after(self.after) }
     }
 }
 

@@ -12,9 +12,10 @@ use crate::failure::Failure;
 const MOST_EVENTS: usize = 512;
 /// Bytes that cross at once, but for an event that is longer by itself.
 const MOST_BYTES: usize = 64 * 1024;
-/// Bytes that wait for a callback that is slower than its session. At more, no more is taken; the session then ends the
-/// stream, which is begun again where it stopped.
-const WAITING: usize = 64 * 1024 * 1024;
+/// Bytes of text that wait for a callback that is slower than its session. At more, no more is taken. So much waits as
+/// events, too, before a session of this process ends the stream, which is begun again where it stopped: a burst that
+/// comes faster than it can be written is all kept.
+pub(crate) const WAITING: usize = 32 * 1024 * 1024;
 
 /// Events that cross at once.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! The way of a session's events to a callback of JavaScript: in order, in batches, as fast as it takes them.
 //!
-//! A batch crosses when the one before was taken. What comes meanwhile waits here; if it is more than may wait, the
-//! session goes on without us, and we come back for the rest: facts are never lost, and of items whose pieces are gone
+//! A batch crosses when the one before was taken. What comes meanwhile waits here, and at the session, in the room that
+//! we have there; if it is more than may wait, the session goes on without us, and we come back for the rest: facts are never lost, and of items whose pieces are gone
 //! an `itemSoFar` says what they had come to.
 
 use std::panic::AssertUnwindSafe;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::batch::{Batch, Waiting};
+use crate::batch::{Batch, WAITING, Waiting};
 
 /// Events that are taken from the session at once.
 const READ: usize = 1_024;
@@ -230,7 +230,7 @@ impl Stream {
         };
         while self.breaks < BREAKS {
             self.breaks += 1;
-            match self.session.attach(AttachFrom::after(self.taken)).await {
+            match self.session.attach(AttachFrom::after(self.taken).with_room(WAITING)).await {
                 Ok(attachment) => {
                     self.attachment = attachment;
                     return Ok(());

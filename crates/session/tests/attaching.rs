@@ -66,7 +66,7 @@ async fn m_b4_an_event_that_the_session_has_not_come_to_is_refused() {
     read_to(&mut events, newest).await;
     for after in [newest + 1, newest + 2, 1 << 63, u64::MAX - 1, u64::MAX] {
         for limit in [None, Some(0), Some(1_000_000)] {
-            let refused = session.attach(AttachFrom { after, limit }).await.err();
+            let refused = session.attach(AttachFrom { limit, ..AttachFrom::after(after) }).await.err();
             let session = session.id().clone();
             assert_eq!(refused, Some(SessionError::UnknownEvent { session, after, newest }), "limit {limit:?}");
         }
@@ -112,7 +112,7 @@ async fn m_b4_limit_gives_the_newest_facts_from_memory_and_log() {
     read_to(&mut whole, last).await;
     let all = facts(whole.events());
     for limit in [0, 1, 3, 7, 12, all.len(), all.len() + 5] {
-        let from = AttachFrom { after: 0, limit: Some(limit) };
+        let from = AttachFrom { limit: Some(limit), ..AttachFrom::start() };
         let mut attached = session.attach(from).await.unwrap();
         let mut seen = Vec::new();
         while limit > 0 && seen.last() != all.last() {
@@ -179,7 +179,8 @@ async fn m_b4_an_open_item_whose_beginning_is_over_the_limit_comes_as_it_stands(
             .await;
     }
     for limit in [0, 1, 2, 100] {
-        let mut late = Recorder::of(session.attach(AttachFrom { after: 0, limit: Some(limit) }).await.unwrap());
+        let mut late =
+            Recorder::of(session.attach(AttachFrom { limit: Some(limit), ..AttachFrom::start() }).await.unwrap());
         let so_far = |event: &Event| match event.delta()? {
             Delta::ItemSoFar { so_far, .. } => Some(so_far.head.clone()),
             Delta::Text { text, .. } if text == "one " => Some(String::new()),
@@ -191,7 +192,8 @@ async fn m_b4_an_open_item_whose_beginning_is_over_the_limit_comes_as_it_stands(
     }
     // Who comes back has what it says it has.
     let seen = first.events().last().unwrap().seq;
-    let mut back = Recorder::of(session.attach(AttachFrom { after: seen, limit: Some(0) }).await.unwrap());
+    let mut back =
+        Recorder::of(session.attach(AttachFrom { limit: Some(0), ..AttachFrom::after(seen) }).await.unwrap());
     live.text("three");
     let next = back.next().await.unwrap();
     assert!(matches!(next.delta(), Some(Delta::Text { text, .. }) if text == "three"), "{next:?}");
@@ -258,6 +260,27 @@ async fn m_b6_bytes_count_too() {
     flood(&harness, &session, 0).await;
     assert!(soon("the end", slow.next()).await.is_none(), "it is given nothing it may have missed something of");
     assert_eq!(slow.end(), ClientEnd::Lagged { after: slow.snapshot().seq });
+}
+
+#[tokio::test]
+async fn m_b6_a_client_with_room_of_its_own_misses_nothing_that_fits() {
+    let limits = Limits { buffered_events: 100, ..Limits::default() };
+    let harness = Harness::limited(limits);
+    flooding(&harness);
+    let session = harness.open().await;
+    // None of them reads while the session floods.
+    let mut roomy = session.attach(AttachFrom::start().with_room(64 * 1024 * 1024)).await.unwrap();
+    let mut narrow = session.attach(AttachFrom::start().with_room(64 * 1024)).await.unwrap();
+    flood(&harness, &session, 5_000).await;
+    let last = session.snapshot().seq;
+    let mut seen = Vec::new();
+    while seen.last() != Some(&last) {
+        seen.push(soon("an event", roomy.next()).await.unwrap().seq);
+    }
+    assert!(seen.len() > 5_000, "{} events", seen.len());
+    assert_eq!(seen, (1..=last).collect::<Vec<_>>(), "every one of them");
+    while soon("the end", narrow.next()).await.is_some() {}
+    assert!(matches!(narrow.end(), ClientEnd::Lagged { .. }), "{:?}", narrow.end());
 }
 
 /// What waits for a client is what is kept for all, and no more.

@@ -32,7 +32,7 @@ async fn t_p8_a_flood_of_output_is_bounded() {
         session.prompt("go").await.unwrap();
         tokio::time::timeout(std::time::Duration::from_secs(600), session.settled()).await.unwrap().unwrap();
         let turn = session.snapshot().last_turn.as_ref().map(|last| last.turn);
-        let mut newest = session.attach(AttachFrom { after: 0, limit: Some(20) }).await.unwrap();
+        let mut newest = session.attach(AttachFrom { limit: Some(20), ..AttachFrom::start() }).await.unwrap();
         let result = loop {
             let event = newest.next().await.unwrap();
             if let Some(Fact::ToolFinished(result)) = event.fact()

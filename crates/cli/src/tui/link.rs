@@ -103,7 +103,7 @@ impl Link {
     pub(crate) fn follow(&mut self, session: SessionHandle, attachment: u64, limit: usize) {
         self.detach();
         self.session = Some(session.clone());
-        let from = AttachFrom { after: 0, limit: Some(limit) };
+        let from = AttachFrom { limit: Some(limit), ..AttachFrom::start() };
         self.following = Some(tokio::spawn(follow::follow(self.shared.clone(), session, attachment, from)));
     }
 

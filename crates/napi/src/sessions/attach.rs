@@ -13,6 +13,7 @@ use napi_derive::napi;
 use serde::{Deserialize, Serialize};
 
 use super::{Place, Sessions};
+use crate::batch::WAITING;
 use crate::crossing::{Collected, caught, done, now, read, write};
 use crate::stream::{Deliver, Delivery, Stream, Untaken};
 
@@ -58,8 +59,9 @@ impl Sessions {
     /// Calls back with a session's events: the past as `options` say, then what happens, in one stream of strictly rising
     /// numbers. Node stays for it while a turn is open, or always with `keepAlive`.
     ///
-    /// The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB; beyond, facts still
-    /// come all, and of text and output whose pieces are gone an `itemSoFar` says what they had come to.
+    /// The session never waits for the callback. What comes while it is busy waits here, up to 64 MiB, or 32 MiB of a
+    /// daemon's session; beyond, facts still come all, and of text and output whose pieces are gone an `itemSoFar` says what
+    /// they had come to.
     ///
     /// Rejects with `unknownSession`, `tooManyClients`, `unknownEvent` if it has not come to `after`, or what keeps a saved
     /// session from being opened.
@@ -77,7 +79,8 @@ impl Sessions {
         is_loop: Option<bool>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let options = now(env, || read::<Option<AttachOptions>>(env, "options", options))?.unwrap_or_default();
-        let from = AttachFrom { after: options.after.unwrap_or(0), limit: options.limit };
+        let from =
+            AttachFrom { limit: options.limit, ..AttachFrom::after(options.after.unwrap_or(0)) }.with_room(WAITING);
         let place = self.place();
         let deliver = match options.keep_alive {
             Some(true) => across(callback::<false>(&deliver, Arc::clone(&place))?),

@@ -10,6 +10,7 @@ use holdpoint_common::{Event, Snapshot, Who};
 
 use super::SessionActor;
 use super::queue::{Receiver, Sender, queue};
+use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
 use crate::store::SessionLog;
 
@@ -18,10 +19,7 @@ use crate::store::SessionLog;
 #[rtype(result = "Result<Attached, SessionError>")]
 pub(crate) struct Attach {
     pub(crate) who: Who,
-    /// Only what comes after this number.
-    pub(crate) after: u64,
-    /// Of the past, at most this many facts: the newest.
-    pub(crate) limit: Option<usize>,
+    pub(crate) from: AttachFrom,
 }
 
 /// Facts that the output buffer no longer has: those in this range, or only the newest so many of them.
@@ -89,7 +87,8 @@ impl Clients {
 impl Handler<Attach> for SessionActor {
     type Result = Result<Attached, SessionError>;
 
-    fn handle(&mut self, Attach { who, after, limit }: Attach, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Attach { who, from }: Attach, ctx: &mut Self::Context) -> Self::Result {
+        let AttachFrom { after, limit, room } = from;
         let limits = &self.outfit.limits;
         if self.clients.len() >= limits.max_clients {
             return Err(SessionError::TooManyClients { most: limits.max_clients });
@@ -105,7 +104,7 @@ impl Handler<Attach> for SessionActor {
         summaries.sort_by_key(|event| event.seq);
         // Before anything live it has what the log and the buffer give it.
         let given = past.last().map_or(from.max(self.ring.evicted()), |event| event.seq);
-        let (queue, events) = queue(given, limits);
+        let (queue, events) = queue(given, room, limits);
         let client = self.clients.next;
         self.clients.next += 1;
         tracing::info!(client, %who, after, "attach");

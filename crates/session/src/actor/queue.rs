@@ -1,7 +1,7 @@
 //! A client's queue: what it has still to be given, from the session's actor to whoever reads it.
 //!
 //! What waits in it is what the output buffer has, too, so that it takes no memory of its own: who falls further behind
-//! than that has its queue emptied at once, read or not.
+//! than that has its queue emptied at once, read or not. A client that was given room may have so much more waiting.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,11 +37,15 @@ struct Queue {
     end: Option<ClientEnd>,
 }
 
-/// An empty queue of a client that is given everything up to the event of number `given`.
-pub(super) fn queue(given: u64, limits: &Limits) -> (Sender, Receiver) {
+/// An empty queue of a client that is given everything up to the event of number `given`, and may have `room` bytes
+/// waiting, or as much as the output buffer keeps.
+pub(super) fn queue(given: u64, room: Option<usize>, limits: &Limits) -> (Sender, Receiver) {
     let queue = Queue { waiting: VecDeque::new(), bytes: 0, given, end: None };
     let shared = Arc::new(Shared { queue: Mutex::new(queue), news: Notify::new() });
-    let (most_events, most_bytes) = (limits.buffered_events.max(1), limits.buffered_bytes);
+    let (most_events, most_bytes) = match room {
+        Some(bytes) => (usize::MAX, bytes),
+        None => (limits.buffered_events.max(1), limits.buffered_bytes),
+    };
     (Sender { shared: Arc::clone(&shared), most_events, most_bytes }, Receiver(shared))
 }
 

@@ -36,14 +36,13 @@ pub(crate) struct LocalAttachment {
 
 impl LocalSession {
     pub(crate) async fn attach(&self, from: AttachFrom) -> Result<LocalAttachment, SessionError> {
-        let AttachFrom { after, limit } = from;
-        let attach = || Attach { who: self.who(), after, limit };
+        let attach = || Attach { who: self.who(), from };
         let attached = match self.send(attach).await {
             // The actor failed under it. Attaching twice does no harm.
             Err(SessionError::Gone { .. }) => self.send(attach).await?,
             attached => attached?,
         };
-        let mend = if limit.is_some() { Mend::after(0) } else { Mend::after(after) };
+        let mend = if from.limit.is_some() { Mend::after(0) } else { Mend::after(from.after) };
         Ok(LocalAttachment::new(attached?, mend))
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct News(Stream);
 
 /// `GET sessions/{id}/events`: attaches. Closing the connection detaches.
 pub(super) async fn attach(caller: Caller, Id(id): Id, Attaching(query): Attaching) -> Result<Events, Fault> {
-    let from = AttachFrom { after: query.after.unwrap_or(0), limit: query.limit };
+    let from = AttachFrom { limit: query.limit, ..AttachFrom::after(query.after.unwrap_or(0)) };
     let attached = begin(&caller, &id, from).await;
     let Caller { peer, who, .. } = &caller;
     match &attached {
