@@ -27,12 +27,13 @@ impl Gauge {
         Self { sockets: house.sockets(), readings: Vec::new() }
     }
 
-    /// Reads, once the clients' connections are gone: the daemon learns of that when it looks.
+    /// Reads, once the clients' connections are gone: the daemon learns of that when it looks. A thread for files ends when
+    /// it was idle for ten seconds: who has more than at first is given that long.
     pub(crate) fn read(&mut self, house: &House) {
-        let by = Instant::now() + Duration::from_secs(5);
-        while house.sockets() > self.sockets && Instant::now() < by {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let (first, _) = self.ends();
+        let most = first.iter().map(|reading| reading.threads).max().unwrap_or(usize::MAX);
+        within(Duration::from_secs(5), || house.sockets() <= self.sockets);
+        within(Duration::from_secs(15), || Reading::of(house).threads <= most);
         self.readings.push(Reading::of(house));
     }
 
@@ -42,8 +43,7 @@ impl Gauge {
         if first.is_empty() {
             return;
         }
-        // A connection may be on its way out, a thread for files idle: so the least of the last against the most of the
-        // first ones.
+        // A connection may be on its way out: so the least of the last against the most of the first ones.
         let back = |of: fn(&Reading) -> usize| last.iter().map(of).min() <= first.iter().map(of).max();
         assert!(back(|reading| reading.descriptors), "descriptors: {self}");
         assert!(back(|reading| reading.threads), "threads: {self}");
@@ -56,6 +56,14 @@ impl Gauge {
     fn ends(&self) -> (&[Reading], &[Reading]) {
         let warm = self.readings.get(WARM..).unwrap_or_default();
         (&warm[..warm.len().div_ceil(3)], &warm[warm.len() * 2 / 3..])
+    }
+}
+
+/// Waits until this is so, or for so long.
+fn within(time: Duration, is_so: impl Fn() -> bool) {
+    let by = Instant::now() + time;
+    while !is_so() && Instant::now() < by {
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
