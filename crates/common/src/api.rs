@@ -383,7 +383,7 @@ pub struct BrowserStatus {
 pub struct SessionCounts {
     /// Live ones.
     pub live: usize,
-    /// Of these, with a turn or run that is open: running, being interrupted, or paused.
+    /// Of these, with a turn, a run or a background job: running, being interrupted, or paused, or with a job only.
     pub busy: usize,
     /// Of these, running.
     pub running: usize,

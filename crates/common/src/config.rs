@@ -203,7 +203,6 @@ fn nearest_key(key: &str) -> Option<String> {
         key.rsplit_once('.').map_or((vec![], key), |(tables, last)| (tables.split('.').collect(), last));
     for name in &tables {
         let property = table["properties"].get(*name).unwrap_or(&table["additionalProperties"]);
-        let property = property.get("$ref").map_or(property, |_| property);
         let target = property["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#')));
         table = target.unwrap_or(property);
     }

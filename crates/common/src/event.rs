@@ -15,7 +15,7 @@ use crate::client::Who;
 use crate::hold::Hold;
 use crate::id::{AskId, CallId, ItemId, PromptId, TaskId, TurnId};
 use crate::job::{Job, JobEnd};
-use crate::message::{AssistantMessage, BlockKind, ToolResult};
+use crate::message::{AssistantMessage, Block, BlockKind, ToolCall, ToolResult};
 use crate::output::Kept;
 use crate::run::{RunEnd, RunLimits, RunProgress, RunSettings};
 use crate::session::SessionSettings;
@@ -294,9 +294,12 @@ impl Fact {
         match self {
             Self::PromptAccepted { text, .. } | Self::PromptReturned { text, .. } => text.len(),
             Self::AssistantMessage(message) => {
-                let blocks: usize = message.blocks.iter().map(|block| size_of_val(block) + block.text.len()).sum();
-                let calls: usize = message.calls.iter().map(|call| size_of_val(call) + json_weight(&call.input)).sum();
-                blocks + calls
+                let signed = |signature: &Option<String>| signature.as_ref().map_or(0, String::len);
+                let block = |block: &Block| size_of_val(block) + block.text.len() + signed(&block.signature);
+                let call = |call: &ToolCall| {
+                    size_of_val(call) + call.name.len() + json_weight(&call.input) + signed(&call.signature)
+                };
+                message.blocks.iter().map(block).sum::<usize>() + message.calls.iter().map(call).sum::<usize>()
             }
             Self::ToolFinished(result) => result.output.head.len() + result.output.tail.len() + result.result.len(),
             Self::AskRaised { ask } => match &ask.request {

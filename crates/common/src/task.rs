@@ -107,6 +107,12 @@ impl TaskCounts {
         self.doing + self.todo
     }
 
+    /// What is done or given up.
+    #[must_use]
+    pub fn closed(self) -> usize {
+        self.done + self.dropped
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

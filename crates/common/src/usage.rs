@@ -43,7 +43,7 @@ impl Usage {
     /// Our estimate for texts of these sizes in bytes: 2.5 bytes a token, the worst seen being 2.54.
     #[must_use]
     pub fn estimate(input_bytes: u64, output_bytes: u64) -> Self {
-        let tokens = |bytes: u64| (bytes * 2).div_ceil(5);
+        let tokens = |bytes: u64| bytes.saturating_mul(2).div_ceil(5);
         Self { input: tokens(input_bytes), output: tokens(output_bytes), estimated: true, ..Self::default() }
     }
 

@@ -112,11 +112,11 @@ impl SessionHandle {
         }
     }
 
-    fn shown(&self) -> &watch::Receiver<Arc<Snapshot>> {
+    fn shown(&self) -> watch::Receiver<Arc<Snapshot>> {
         match &self.0 {
             Way::Local(session) => session.shown(),
             #[cfg(feature = "remote")]
-            Way::Remote(session) => session.shown(),
+            Way::Remote(session) => session.shown().clone(),
         }
     }
 
@@ -294,7 +294,7 @@ impl SessionHandle {
             let waits = snapshot.run.is_some() || !snapshot.queue.is_empty();
             snapshot.turn.is_none() && (!waits || snapshot.hold.shown() == HoldShown::Standing)
         };
-        let mut shown = self.shown().clone();
+        let mut shown = self.shown();
         match &self.0 {
             Way::Local(_) => Ok(shown.wait_for(has_settled).await.map_err(|_| SessionError::Stopped)?.clone()),
             #[cfg(feature = "remote")]

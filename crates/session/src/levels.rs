@@ -31,7 +31,7 @@ impl Levels {
     }
 
     /// This layer, given what these levels let through, and all that is done at debug level in sessions that are debugged
-    /// (`SessionHandle::set_debug`). Of spans it is given all of ours: `session` with its `id`, `turn`, `step`, `call`.
+    /// (`SessionHandle::change_debug`). Of spans it is given all of ours: `session` with its `id`, `turn`, `step`, `call`.
     pub fn around<S, L>(self, layer: L) -> impl Layer<S>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,

@@ -76,7 +76,7 @@ impl Load {
     pub(crate) fn add(&mut self, session: &Snapshot) {
         let counts = &mut self.sessions;
         counts.live += 1;
-        counts.busy += usize::from(session.status != SessionStatus::Idle);
+        counts.busy += usize::from(session.status != SessionStatus::Idle || !session.jobs.is_empty());
         counts.running += usize::from(session.status == SessionStatus::Running);
         counts.waiting += usize::from(!session.asks.is_empty());
         counts.held += usize::from(session.hold.shown() == HoldShown::Standing);

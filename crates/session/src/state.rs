@@ -62,6 +62,8 @@ pub struct State {
     run: Option<Run>,
     last_run: Option<LastRun>,
     tasks: Tasks,
+    /// How many of them were done or dropped when the last run began.
+    closed_before_run: usize,
     /// The background jobs that run, the oldest first.
     jobs: Vec<Job>,
     next_turn: TurnId,
@@ -178,6 +180,7 @@ impl State {
             run: None,
             last_run: None,
             tasks: Tasks::default(),
+            closed_before_run: 0,
             jobs: Vec::new(),
             next_turn: TurnId(1),
             next_prompt: PromptId(1),

@@ -232,9 +232,10 @@ pub(crate) fn end_of(event: &Event) -> u64 {
     }
 }
 
-/// Whether these facts end the answer that a draft is of.
-fn end_draft(facts: &[Arc<Event>]) -> bool {
-    facts.iter().any(|event| matches!(event.fact(), Some(Fact::AssistantMessage(_) | Fact::TurnFinished { .. })))
+/// Where these facts end the answer that a draft is of: of pieces that come after it, another answer is made.
+fn end_of_draft(facts: &[Arc<Event>]) -> Option<u64> {
+    let ends = |fact: &Fact| matches!(fact, Fact::AssistantMessage(_) | Fact::TurnFinished { .. });
+    facts.iter().rfind(|event| event.fact().is_some_and(ends)).map(|event| event.seq)
 }
 
 /// What facts come to, for a list; nothing if they do not begin with a session's opening.

@@ -63,9 +63,12 @@ pub(crate) async fn run(job: TurnJob) {
     let TurnJob { background, cancel, lane: to_actor, asks, alive, .. } = job;
     let specs = toolbox.specs().cloned().collect();
     let system = project::system_prompt(&outfit.system, outfit.workspace.root()).await;
+    // Who is cut meanwhile learns it at the first gate.
+    let before = if iteration { cancel.run_until_cancelled(Repository::now(&outfit.workspace)).await } else { None };
+    let before = before.flatten();
     let runner = Runner {
         turn,
-        before: if iteration { Repository::now(&outfit.workspace).await } else { None },
+        before,
         outfit,
         specs,
         system,
@@ -113,6 +116,10 @@ impl Default for End {
 impl End {
     fn of(outcome: Outcome) -> Self {
         Self { outcome, ..Self::default() }
+    }
+
+    fn failed(error: String) -> Self {
+        Self { error: Some(error), ..Self::of(Outcome::Failed) }
     }
 }
 
@@ -206,9 +213,9 @@ impl Runner {
     async fn step(&mut self, history: Conversation, toolbox: &mut Toolbox) -> Option<End> {
         let request = match self.request(history).await {
             Ok(request) => request,
-            Err(error) => {
+            Err(end) => {
                 self.step_finished(Usage::default()).await;
-                return Some(End { outcome: Outcome::Failed, error: Some(error), ..End::default() });
+                return Some(end);
             }
         };
         let Answered { message, usage, stop, refused } = self.answer(&request).await;
@@ -232,7 +239,7 @@ impl Runner {
             answer::Stop::Broken(error) => self.go_on(error).await,
             answer::Stop::Failed(error) | answer::Stop::Refused(error) => {
                 tracing::warn!(error, "the model failed");
-                Some(End { outcome: Outcome::Failed, error: Some(error), ..End::default() })
+                Some(End::failed(error))
             }
         }
     }
@@ -240,13 +247,12 @@ impl Runner {
     /// After an answer that broke in the middle: what was said is kept, and the model is asked, once, to go on.
     /// `Some`: it is not.
     async fn go_on(&mut self, error: ModelError) -> Option<End> {
-        let failed = |error: String| End { outcome: Outcome::Failed, error: Some(error), ..End::default() };
         if std::mem::replace(&mut self.continues, true) {
-            return Some(failed(error.to_string()));
+            return Some(End::failed(error.to_string()));
         }
         match self.again(&mut Tries::default(), error).await {
             None => None,
-            Some(answer::Stop::Failed(error)) => Some(failed(error)),
+            Some(answer::Stop::Failed(error)) => Some(End::failed(error)),
             Some(_) => Some(End::of(Outcome::Interrupted)),
         }
     }

@@ -128,6 +128,7 @@ async fn m_b1_a_session_with_a_job_is_not_unloaded_to_make_room() {
     drop(events);
     let refused = harness.sessions().open(harness.session()).await;
     assert!(matches!(refused, Err(SessionError::TooManySessions { most: 1 })));
+    assert_eq!(harness.engine.load_meter().load().await.unwrap().sessions.busy, 1, "nor is its engine idle");
     harness.model.then(reply().call("jobs", json!({"action": "stop", "job": job.id})));
     session.prompt("stop it").await.unwrap();
     let mut events = harness.watch(&session).await;

@@ -229,6 +229,23 @@ async fn asked_and_crashed(harness: &Harness, store: &Path, tool: &str, input: s
     (ask, crashed(store))
 }
 
+/// A session that is at rest but for a job is not mended before it is opened: its job is gone all the same.
+#[tokio::test]
+async fn m_b7_a_job_that_went_with_the_crash_is_not_shown() {
+    let store = TempDir::new().unwrap();
+    let harness = on(store.path());
+    let session = harness.open().await;
+    harness.model.then(reply().call("shell", json!({"command": "sleep 1000", "background": true})));
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(session.snapshot().jobs.len(), 1);
+    let crash = crashed(store.path());
+    let after = on(crash.path());
+    let shown = after.sessions().look(session.id().as_str()).await.unwrap();
+    assert_eq!((shown.status, shown.jobs.len()), (SessionStatus::Idle, 0));
+    session.close().await.unwrap();
+}
+
 /// Of a session that nothing has happened to since, all of the past is in the log, and none in the buffer.
 #[tokio::test]
 async fn m_b6_who_lags_behind_the_log_alone_goes_on_after_it() {

@@ -356,8 +356,11 @@ async fn m_b9_a_closed_session_opens_only_by_being_asked_for() {
     let again = harness.sessions().get(session.id().as_str()).await.unwrap();
     again.prompt("go").await.unwrap();
     assert_eq!(again.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
-    // The old handle reaches it again, too.
+    // The old handle reaches it again, too, and shows what it is at.
+    let before = again.snapshot().seq;
     session.prompt("go").await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    assert!(session.snapshot().seq > before, "{:?}", session.snapshot());
 }
 
 /// The one place is held by a session that fails: it is rebuilt, and who wants the place is served or refused.

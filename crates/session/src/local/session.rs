@@ -1,6 +1,6 @@
 //! One session of an engine in this process.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
@@ -36,14 +36,20 @@ pub(crate) struct LocalSession {
     unloaded: Unloaded,
     id: SessionId,
     // Shared by the clones of this handle, never with an actor.
-    actor: Arc<Mutex<Incarnation>>,
+    way: Arc<Mutex<Way>>,
+}
+
+/// Where the session was last reached.
+struct Way {
+    actor: Incarnation,
+    /// What it publishes: another after it was closed and opened again.
     shown: watch::Receiver<Arc<Snapshot>>,
 }
 
 impl LocalSession {
     pub(crate) fn new(caller: Caller, unloaded: Unloaded, live: Live) -> Self {
         let Live { id, actor, shown, .. } = live;
-        Self { caller, unloaded, id, actor: Arc::new(Mutex::new(actor)), shown }
+        Self { caller, unloaded, id, way: Arc::new(Mutex::new(Way { actor, shown })) }
     }
 
     pub(crate) fn id(&self) -> &SessionId {
@@ -51,8 +57,8 @@ impl LocalSession {
     }
 
     /// What the session publishes.
-    pub(crate) fn shown(&self) -> &watch::Receiver<Arc<Snapshot>> {
-        &self.shown
+    pub(crate) fn shown(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.way().shown.clone()
     }
 
     pub(crate) async fn prompt(&self, text: String) -> Result<Prompted, SessionError> {
@@ -126,7 +132,7 @@ impl LocalSession {
         <SessionActor as Actor>::Context: ToEnvelope<SessionActor, M>,
     {
         loop {
-            let Incarnation { number, actor } = self.incarnation();
+            let Incarnation { number, actor } = self.way().actor.clone();
             let sent = actor.connected();
             if sent && let Ok(reply) = actor.send(message()).await {
                 return Ok(reply);
@@ -135,14 +141,14 @@ impl LocalSession {
             let reach = Reach { id: self.id.clone(), seen: number, supplies };
             // That it is closed, for one: so this ends.
             let live = self.caller.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
-            *self.actor.lock().unwrap_or_else(PoisonError::into_inner) = live.actor;
+            *self.way() = Way { actor: live.actor, shown: live.shown };
             if sent && live.seen_failed {
                 return Err(SessionError::Gone { session: self.id.clone() });
             }
         }
     }
 
-    fn incarnation(&self) -> Incarnation {
-        self.actor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn way(&self) -> MutexGuard<'_, Way> {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -64,6 +64,7 @@ impl State {
                     self.title = title_of(&run.goal);
                 }
                 self.run = Some(Run::begun(run.clone()));
+                self.closed_before_run = self.tasks.counts().closed();
                 self.remember(event);
             }
             Fact::IterationStarted { turn, iteration, resumed } => {

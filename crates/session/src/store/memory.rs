@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use holdpoint_common::{Event, SessionId, SessionSummary};
 
-use super::{Page, SavedSession, SessionLog, SessionStore, StoreError, end_draft, end_of};
+use super::{Page, SavedSession, SessionLog, SessionStore, StoreError, end_of, end_of_draft};
 
 /// Keeps every log in memory.
 #[derive(Default)]
@@ -90,8 +90,8 @@ impl SessionLog for MemoryLog {
         if kept.deleted {
             return ready(Err(StoreError::Unknown { session: summary.id })).boxed();
         }
-        if end_draft(&facts) {
-            kept.draft.clear();
+        if let Some(end) = end_of_draft(&facts) {
+            kept.draft.retain(|piece| piece.seq > end);
         }
         kept.facts.extend(facts);
         kept.summary = Some(summary);

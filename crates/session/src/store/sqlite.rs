@@ -109,7 +109,7 @@ impl Sqlite {
             }
             db => db?,
         };
-        // Bounded: each session has at most one write under way.
+        // Bounded: of each kind, a session has at most one write under way.
         let (writes, jobs) = unbounded();
         let (writing, reading) = (watch::Sender::default(), watch::Sender::default());
         let written = Arc::clone(&shared);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::Delta;
+use holdpoint_common::{Delta, Outcome};
 
-use super::Runner;
+use super::{End, Runner};
 use crate::context::{self, Bounds, Counter, LeftOut};
 use crate::history;
 use crate::lane::Lane;
@@ -15,8 +15,8 @@ impl Runner {
     /// The next request.
     ///
     /// # Errors
-    /// Why there is none: what can't be left out of it is too large.
-    pub(super) async fn request(&mut self, history: Conversation) -> Result<ModelRequest, String> {
+    /// How the turn ends because there is none: what can't be left out of it is too large, or it was cut meanwhile.
+    pub(super) async fn request(&mut self, history: Conversation) -> Result<ModelRequest, End> {
         let request = ModelRequest {
             system: Arc::clone(&self.system),
             messages: history::apart(history.events()),
@@ -31,7 +31,7 @@ impl Runner {
     }
 
     /// Leaves out of a request what the model's context has no room for, and tells it. So many facts are not even in it.
-    async fn fit(&mut self, mut request: ModelRequest, forgotten: u64) -> Result<ModelRequest, String> {
+    async fn fit(&mut self, mut request: ModelRequest, forgotten: u64) -> Result<ModelRequest, End> {
         let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
         if !self.outfit.model.has_context() || bounds.hold(&request) {
             return Ok(request);
@@ -42,10 +42,14 @@ impl Runner {
             let left_out = context::fit(&mut request, &bounds, &mut |text| counter.count(text));
             (request, left_out, counter)
         });
+        // A long conversation takes seconds. It is counted to its end, unheard.
+        let Some(fitted) = self.cancel.run_until_cancelled(fitted).await else {
+            return Err(End::of(Outcome::Interrupted));
+        };
         let (request, left_out, counter) =
-            fitted.await.map_err(|panic| format!("the conversation could not be cut to size: {panic}"))?;
+            fitted.map_err(|panic| End::failed(format!("the conversation could not be cut to size: {panic}")))?;
         self.counter = Some(counter);
-        let left_out = left_out.map_err(|error| error.to_string())?.unwrap_or_default();
+        let left_out = left_out.map_err(|error| End::failed(error.to_string()))?.unwrap_or_default();
         let LeftOut { messages, results, tokens } = left_out;
         let messages = messages + forgotten;
         if (messages, results) != std::mem::replace(&mut self.left_out, (messages, results)) {

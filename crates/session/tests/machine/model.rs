@@ -81,6 +81,8 @@ pub(super) struct Model {
     /// Somebody has interrupted the open turn.
     interrupted: bool,
     tasks: Vec<&'static str>,
+    /// How many of them were closed when the run began.
+    closed_before: usize,
     notes: usize,
 }
 
@@ -108,6 +110,7 @@ impl Model {
             limit: None,
             interrupted: false,
             tasks: vec![],
+            closed_before: 0,
             notes: 0,
         }
     }
@@ -236,6 +239,7 @@ impl Model {
         if !refused.is_empty() {
             return format!("refused: {refused}");
         }
+        self.closed_before = self.closed();
         self.tasks.extend(request.tasks.iter().map(|_| "todo"));
         let grants = [request.limits.iterations, request.limits.tokens].map(|limit| limit.map(|limit| limit.get()));
         self.run = Some(Run {
@@ -591,6 +595,10 @@ impl Model {
         "Noted".to_owned()
     }
 
+    fn closed(&self) -> usize {
+        self.tasks.iter().filter(|state| matches!(**state, "done" | "dropped")).count()
+    }
+
     /// What becomes of the run with the end of its turn.
     fn iteration_over(&mut self, outcome: Outcome) {
         let (was, interrupted) = (self.at, std::mem::take(&mut self.interrupted));
@@ -612,7 +620,7 @@ impl Model {
                     Outcome::Limit => run.failures = 0,
                     Outcome::Done | Outcome::Interrupted => {}
                 }
-                !open && !self.tasks.is_empty()
+                !open && self.closed() > self.closed_before
             }
         };
         if over && (interrupted || was == At::Closing || self.queue.is_empty()) {

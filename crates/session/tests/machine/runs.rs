@@ -171,6 +171,27 @@ fn m_d5_a_run_ends_when_no_task_is_left() {
     assert_eq!((snapshot.run, snapshot.status), (None, SessionStatus::Idle));
 }
 
+/// The tasks are the session's, and those of the run before it say nothing of this one.
+#[test]
+fn m_d5_a_second_run_is_not_done_because_the_first_had_no_task_left() {
+    let bench = open().with([
+        run(9),
+        gate(1, Gate::Step),
+        report(1, Report::Answered(answer(1, 1))),
+        gate(1, allow(2)),
+        tasks(1, 2, next_task(TaskState::Doing)),
+        tasks(1, 2, next_task(TaskState::Done)),
+        report(1, tool_finished(2)),
+        report(1, finished(Outcome::Done)),
+    ]);
+    assert_eq!(iteration(&bench), None, "the first is done");
+    let mut bench = bench.with([Input::Run { request: RunRequest::towards("a goal"), by: ann() }]);
+    bench = iterate(bench, Outcome::Failed);
+    assert_eq!(iteration(&bench), Some(1), "a failure is no end");
+    bench = bench.with([Input::WaitOver { iteration: 1 }]);
+    assert_eq!(iteration(&iterate(bench, Outcome::Done)), None);
+}
+
 #[test]
 fn m_d5_without_a_list_the_run_ends_with_the_first_iteration_that_is_done() {
     let bench = open().with([Input::Run { request: RunRequest::towards("a goal"), by: ann() }]);

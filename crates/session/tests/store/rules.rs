@@ -198,13 +198,18 @@ async fn a_draft_lasts_until_its_answer_or_the_end_of_its_turn_is_a_fact() {
         log.append(6, vec![answer], summary(&one, "")).await.unwrap();
         assert_eq!(log.draft().await.unwrap(), []);
 
-        log.keep_draft(vec![piece(8, "more")]).await.unwrap();
+        // Saved late: the next one has begun.
+        log.keep_draft(vec![piece(8, "more"), piece(10, "of the next")]).await.unwrap();
+        let answer = event(9, Fact::AssistantMessage(AssistantMessage::default()));
+        log.append(7, vec![answer], summary(&one, "")).await.unwrap();
+        assert_eq!(log.draft().await.unwrap(), [piece(10, "of the next")]);
+
         let (outcome, usage) = (Outcome::Done, Usage::default());
         let end = Fact::TurnFinished { outcome, error: None, cause: None, receipt: None, usage };
-        log.append(7, vec![event(10, end)], summary(&one, "")).await.unwrap();
+        log.append(9, vec![event(11, end)], summary(&one, "")).await.unwrap();
         assert_eq!(log.draft().await.unwrap(), []);
         assert_eq!(other.draft().await.unwrap(), [piece(9, "other")]);
         store.delete(&two).await.unwrap();
-        assert!(matches!(other.keep_draft(vec![piece(11, "late")]).await, Err(StoreError::Unknown { .. })));
+        assert!(matches!(other.keep_draft(vec![piece(12, "late")]).await, Err(StoreError::Unknown { .. })));
     }
 }

@@ -122,7 +122,9 @@ impl Draft<'_> {
                 Fact::AssistantMessage(message) => Some(said(message)),
                 _ => None,
             });
-            let usage = Usage::estimate(self.state.history.words(), drafted.unwrap_or(answered));
+            let mut usage = Usage::estimate(self.state.history.words(), drafted.unwrap_or(answered));
+            // Beyond that, nothing was sent.
+            usage.input = usage.input.min(self.moment.limits.max_history_tokens);
             self.facts.push(Fact::StepFinished { usage, context: None, refused: false });
             whole += usage;
         }

@@ -66,9 +66,9 @@ impl Draft<'_> {
     /// Whether a run has come to its end: no task is left, and nobody has said anything since.
     fn nothing_left(&self, outcome: Outcome) -> bool {
         let counts = self.state.tasks.counts();
-        // Without a list there is only the model's word for it.
-        let all = if counts.is_empty() { outcome == Outcome::Done } else { counts.open() == 0 };
-        all && self.state.queue.is_empty()
+        // Where the run has worked none off, there is only the model's word for it.
+        let worked_off = counts.closed() > self.state.closed_before_run;
+        counts.open() == 0 && (worked_off || outcome == Outcome::Done) && self.state.queue.is_empty()
     }
 
     pub(super) fn end_run(&mut self, end: RunEnd) {
@@ -90,7 +90,12 @@ impl Draft<'_> {
             Fact::StepFinished { usage, .. } => usage.total(),
             _ => 0,
         });
-        RunProgress { worked_ms, working_since: None, tokens: progress.tokens + tokens.sum::<u64>(), ..*progress }
+        RunProgress {
+            worked_ms,
+            working_since: None,
+            tokens: tokens.fold(progress.tokens, u64::saturating_add),
+            ..*progress
+        }
     }
 
     /// Goes on with a run whose turn is over: now, after a wait, or not before it is released.

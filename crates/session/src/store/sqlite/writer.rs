@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 
 use super::place::Identity;
 use super::{Shared, StoreError, rows, schema};
-use crate::store::{end_draft, end_of};
+use crate::store::{end_of, end_of_draft};
 
 /// Jobs that share a commit at most.
 const GROUP: usize = 256;
 
-/// Something to write. Each session has at most one under way, and its sender waits for the answer.
+/// Something to write. Of each kind, a session has at most one under way, and its sender waits for the answer.
 pub(super) struct Job {
     pub(super) what: What,
     pub(super) done: oneshot::Sender<Result<u64, StoreError>>,
@@ -172,8 +172,9 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
             }
             let mut update = db.prepare_cached("UPDATE sessions SET last = ?2, summary = ?3 WHERE id = ?1")?;
             update.execute(params![id, last.cast_signed(), serde_json::to_string(summary)?])?;
-            if end_draft(facts) {
-                db.prepare_cached("DELETE FROM drafts WHERE session = ?1")?.execute([id])?;
+            if let Some(end) = end_of_draft(facts) {
+                let mut delete = db.prepare_cached("DELETE FROM drafts WHERE session = ?1 AND seq < ?2")?;
+                delete.execute(params![id, end.cast_signed()])?;
             }
             Ok(last)
         }
