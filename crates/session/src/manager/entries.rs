@@ -154,6 +154,8 @@ impl Handler<Failed> for Manager {
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         let name = entry.name.clone();
         entry.outfit = None;
+        // Who waits for its actor's end learns by this that there is none.
+        entry.ends.clear();
         if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, Life::Saved) {
             for (_, waits) in waiting {
                 let _ = waits.send(Err(error.clone()));

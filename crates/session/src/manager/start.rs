@@ -87,8 +87,8 @@ async fn open(
     let Some(state) = State::open(&first) else { return Err(damaged()) };
     let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(first.seq, 0, true)) };
     log.append(0, vec![Arc::clone(&first)], summary).await?;
-    enter(manager, &state, first.at).await?;
-    start(manager, 0, outfit, log, Origin { state, numbers, restored: None }).await
+    let opened = first.at;
+    begin(manager, opened, outfit, log, Origin { state, numbers, restored: None }).await
 }
 
 /// Opens a session that is only in the store: of an earlier process, or closed since.
@@ -117,17 +117,20 @@ pub(super) async fn load(
     let Found { state, draft, numbers } = found;
     let outfit = equip(manager, base, &state, &supplies).await?;
     let cause = if matches!(state.phase(), Phase::Closed) { RestoreCause::Unloaded } else { RestoreCause::Restart };
-    enter(manager, &state, state.opened()).await?;
-    let restored = Some(Restored { cause, draft });
-    let started = start(manager, 0, outfit, log, Origin { state, numbers, restored }).await;
-    if let Err(error) = &started {
-        manager.send(Failed(id, error.clone())).await.map_err(stopped)?;
-    }
-    started
+    let opened = state.opened();
+    begin(manager, opened, outfit, log, Origin { state, numbers, restored: Some(Restored { cause, draft }) }).await
 }
 
-/// Makes a session known that is about to have an actor.
-async fn enter(manager: &Addr<Manager>, state: &State, opened: Timestamp) -> Result<(), SessionError> {
+/// Makes a session known, and gives it its first actor here. Who reaches it meanwhile waits for that.
+async fn begin(
+    manager: &Addr<Manager>,
+    opened: Timestamp,
+    outfit: Arc<Outfit>,
+    log: Arc<dyn SessionLog>,
+    origin: Origin,
+) -> Result<Live, SessionError> {
+    let state = &origin.state;
+    let id = state.id().clone();
     let (shown, _) = watch::channel(Arc::new(state.snapshot(state.last(), 0, true)));
     let entry = Entry {
         name: state.settings().name.clone(),
@@ -141,7 +144,12 @@ async fn enter(manager: &Addr<Manager>, state: &State, opened: Timestamp) -> Res
         failed: BTreeSet::new(),
         closed: false,
     };
-    manager.send(Enter(state.id().clone(), Box::new(entry))).await.map_err(stopped)
+    manager.send(Enter(id.clone(), Box::new(entry))).await.map_err(stopped)?;
+    let started = start(manager, 0, outfit, log, origin).await;
+    if let Err(error) = &started {
+        manager.send(Failed(id, error.clone())).await.map_err(stopped)?;
+    }
+    started
 }
 
 /// What a session works with that is opened again.
@@ -181,7 +189,8 @@ pub(super) async fn resume(
         let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
     }
     let resumed = async {
-        if cause == RestoreCause::Unloaded {
+        // One that is rebuilt has its place still.
+        if outfit.is_none() {
             make_room(manager).await?;
         }
         let log = base.store.open(&id).await?;
