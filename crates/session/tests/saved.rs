@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdpoint_common::{AskCloseCause, CutCause, Event, Fact, Hold, Limits, Outcome, PolicyMode, RestoreCause, Usage};
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
-use holdpoint_session::testing::{Harness, reply};
+use holdpoint_session::testing::{Harness, ScriptedModel, reply};
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 use serde_json::json;
 use tempfile::TempDir;
@@ -123,7 +123,10 @@ async fn m_e2_a_session_that_was_unloaded_has_what_comes_from_who_opens_it_again
     assert_eq!(reached, SessionError::NotLive { session: mine.id().clone() });
     let theirs = supplied("theirs").get(mine.id().as_str()).await.unwrap();
     assert!(system(&theirs).await.contains("theirs"));
+    let reached = harness.sessions().reach(mine.id()).await.unwrap();
     unload().await;
+    let refused = reached.change_model(ScriptedModel::NAME.to_owned()).await.unwrap_err();
+    assert_eq!(refused, SessionError::NotLive { session: mine.id().clone() });
     assert!(system(&mine).await.contains("mine"));
     // Its snapshot is of the session, whoever has opened it again.
     assert_eq!(theirs.snapshot(), mine.snapshot());

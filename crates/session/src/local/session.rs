@@ -97,7 +97,8 @@ impl LocalSession {
 
     pub(crate) async fn change_model(&self, model: String) -> Result<(), SessionError> {
         let supplies = Arc::clone(&self.caller.supplies);
-        let message = ChangeModel { id: self.id.clone(), model, supplies, by: self.who() };
+        let opens = self.opens();
+        let message = ChangeModel { id: self.id.clone(), model, supplies, opens, by: self.who() };
         self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
     }
 
@@ -137,8 +138,7 @@ impl LocalSession {
             if sent && let Ok(reply) = actor.send(message()).await {
                 return Ok(reply);
             }
-            let supplies = (self.unloaded == Unloaded::Opens).then(|| Arc::clone(&self.caller.supplies));
-            let reach = Reach { id: self.id.clone(), seen: number, supplies };
+            let reach = Reach { id: self.id.clone(), seen: number, supplies: self.opens() };
             // That it is closed, for one: so this ends.
             let live = self.caller.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
             *self.way() = Way { actor: live.actor, shown: live.shown };
@@ -146,6 +146,11 @@ impl LocalSession {
                 return Err(SessionError::Gone { session: self.id.clone() });
             }
         }
+    }
+
+    /// What it is opened with, if it has to be.
+    fn opens(&self) -> Option<Arc<Supplies>> {
+        (self.unloaded == Unloaded::Opens).then(|| Arc::clone(&self.caller.supplies))
     }
 
     fn way(&self) -> MutexGuard<'_, Way> {

@@ -22,6 +22,8 @@ pub(crate) struct ChangeModel {
     pub(crate) model: String,
     /// Where it is found.
     pub(crate) supplies: Arc<Supplies>,
+    /// What the session has if it has to be opened for it; nothing: then it is not.
+    pub(crate) opens: Option<Arc<Supplies>>,
     pub(crate) by: Who,
 }
 
@@ -29,12 +31,12 @@ impl Handler<ChangeModel> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
     fn handle(&mut self, change: ChangeModel, ctx: &mut Self::Context) -> Self::Result {
-        let ChangeModel { id, model, supplies, by } = change;
+        let ChangeModel { id, model, supplies, opens, by } = change;
         let manager = ctx.address();
         Box::pin(async move {
             let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
             let model = catalog.get(&model)?;
-            ask_actor(&manager, &id, &model, &supplies, &by).await?;
+            ask_actor(&manager, &id, &model, opens.as_ref(), &by).await?;
             manager.send(Settle { id, model }).await.map_err(stopped)
         })
     }
@@ -45,12 +47,12 @@ async fn ask_actor(
     manager: &Addr<Manager>,
     id: &SessionId,
     model: &Arc<dyn Model>,
-    supplies: &Arc<Supplies>,
+    opens: Option<&Arc<Supplies>>,
     by: &Who,
 ) -> Result<(), SessionError> {
     let mut seen = 0;
     for _ in 0..2 {
-        let live = manager.send(Reach { id: id.clone(), seen, supplies: Some(Arc::clone(supplies)) });
+        let live = manager.send(Reach { id: id.clone(), seen, supplies: opens.cloned() });
         let live = live.await.map_err(stopped)??;
         let change = actor::ChangeModel { model: Arc::clone(model), by: by.clone() };
         if let Ok(changed) = live.actor.actor.send(change).await {
