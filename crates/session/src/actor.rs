@@ -27,7 +27,7 @@ use std::time::SystemTime;
 use actix::dev::{MessageResponse, OneshotSender};
 use actix::prelude::*;
 use futures_util::FutureExt;
-use holdpoint_common::{Body, Delta, Event, Fact, RestoreCause, SessionStatus, SessionSummary, Snapshot, Timestamp};
+use holdpoint_common::{Body, Delta, Event, Fact, RestoreCause, SessionStatus, Snapshot, Timestamp};
 use holdpoint_tools::{Background, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -258,11 +258,6 @@ impl SessionActor {
         }));
         self.dispatch(Vec::new(), Parcel { actions: vec![action], ..Parcel::default() }, ctx);
         Replied::Later(reply)
-    }
-
-    /// What a list says of the session when it is not live.
-    fn summary(&self) -> SessionSummary {
-        SessionSummary { live: false, ..SessionSummary::from(&self.state.snapshot(self.state.last(), 0, true)) }
     }
 
     /// Replaces what clients see.

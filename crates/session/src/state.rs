@@ -18,7 +18,7 @@ use std::sync::Arc;
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskId, AskRequest, AsksMode, CallId, ContextFill, CutCause, Event, Fact, FileMark,
     Hold, ItemId, Job, LastRun, LastTurn, PromptId, QueuedPrompt, Run, SessionId, SessionSettings, SessionStatus,
-    Snapshot, Tasks, Timestamp, ToolCall, TurnId, Usage, Who,
+    SessionSummary, Snapshot, Tasks, Timestamp, ToolCall, TurnId, Usage, Who,
 };
 
 pub use conversation::{Conversation, KEPT};
@@ -338,6 +338,12 @@ impl State {
             && self.queue.is_empty()
             && self.hold == Hold::Off
             && self.jobs.is_empty()
+    }
+
+    /// What a list says of the session when it has no actor.
+    #[must_use]
+    pub fn summary(&self) -> SessionSummary {
+        SessionSummary { live: false, ..SessionSummary::from(&self.snapshot(self.last(), 0, true)) }
     }
 
     /// The state as clients see it.

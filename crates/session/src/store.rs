@@ -241,6 +241,5 @@ fn end_of_draft(facts: &[Arc<Event>]) -> Option<u64> {
 /// What facts come to, for a list; nothing if they do not begin with a session's opening.
 #[cfg(feature = "sqlite")]
 fn summary_of(facts: &[Arc<Event>]) -> Option<SessionSummary> {
-    let state = crate::state::State::fold(facts)?;
-    Some(SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) })
+    Some(crate::state::State::fold(facts)?.summary())
 }

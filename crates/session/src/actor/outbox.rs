@@ -141,7 +141,7 @@ impl SessionActor {
         }
         let Some(upto) = self.outbox.unsaved.back().map(|fact| fact.seq) else { return };
         let facts = self.outbox.unsaved.iter().cloned().collect();
-        let mut saving = self.log.append(self.outbox.saved, facts, self.summary());
+        let mut saving = self.log.append(self.outbox.saved, facts, self.state.summary());
         match (&mut saving).now_or_never() {
             Some(result) => self.saved(upto, result, ctx),
             None => {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Event, Limits, SessionId, SessionSummary};
+use holdpoint_common::{Body, Event, Limits, SessionId};
 
 use super::fold::{Found, find};
 use crate::actor::now;
@@ -55,9 +55,7 @@ impl Scribe {
         let Self { log, state, last, facts, .. } = self;
         let count = facts.len();
         if count > 0 {
-            let summary =
-                SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) };
-            log.append(last, facts, summary).await?;
+            log.append(last, facts, state.summary()).await?;
         }
         Ok((state, count))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use actix::dev::channel;
 use actix::prelude::*;
 use holdpoint_common::{
-    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, SessionSummary, Snapshot, Supplies, Timestamp, Who,
+    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Snapshot, Supplies, Timestamp, Who,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
@@ -85,8 +85,7 @@ async fn open(
     numbers.start += 1;
     let first = Arc::new(first);
     let Some(state) = State::open(&first) else { return Err(damaged()) };
-    let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(first.seq, 0, true)) };
-    log.append(0, vec![Arc::clone(&first)], summary).await?;
+    log.append(0, vec![Arc::clone(&first)], state.summary()).await?;
     let opened = first.at;
     begin(manager, opened, outfit, log, Origin { state, numbers, restored: None }).await
 }
@@ -268,8 +267,7 @@ async fn take_name(
     numbers.start += 1;
     let renamed = Arc::new(Event { seq, at: now(), turn: None, step: None, body });
     state.follow(&[Arc::clone(&renamed)]);
-    let snapshot = state.snapshot(seq, 0, true);
-    log.append(last, vec![renamed], SessionSummary { live: false, ..SessionSummary::from(&snapshot) }).await?;
-    shown.send_replace(Arc::new(snapshot));
+    log.append(last, vec![renamed], state.summary()).await?;
+    shown.send_replace(Arc::new(state.snapshot(seq, 0, true)));
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AsksMode, Body, Delta, Event, Fact, Hold, PolicyMode, PolicyRules, SessionId, SessionSettings, SessionStatus,
-    SessionSummary, check_name,
+    check_name,
 };
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -69,7 +69,7 @@ async fn save(log: &dyn SessionLog, facts: Vec<Arc<Event>>) -> Result<bool, Impo
     let Some(state) = State::fold(&facts) else {
         return Err(ImportError::Line { line: 2, what: NO_OPENING.to_owned() });
     };
-    let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(state.last(), 0, true)) };
+    let summary = state.summary();
     let open = summary.status != SessionStatus::Idle || summary.hold != Hold::Off;
     log.append(0, facts, summary).await?;
     Ok(open)
