@@ -96,6 +96,58 @@ fn t_p2_nothing_is_left_after_the_end_of_the_command() {
     }
 }
 
+/// A program whose first thread ends while another one goes on, with a child: as a zombie it is no more than half dead.
+const FIRST_THREAD_ENDS: &str = r#"
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static pthread_t first;
+
+static void *other(void *unused) {
+    pthread_join(first, NULL);
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
+    return unused;
+}
+
+int main(int count, char **arguments) {
+    pthread_t thread;
+    if (count > 1) signal(SIGTERM, SIG_IGN);
+    if (fork() == 0) for (;;) pause();
+    first = pthread_self();
+    pthread_create(&thread, NULL, other, arguments);
+    pthread_exit(NULL);
+}
+"#;
+
+#[test]
+fn m_c2_a_program_whose_first_thread_has_ended_is_ended_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("first_thread_ends");
+    // Whoever can build this test has it.
+    let mut cc = std::process::Command::new("cc");
+    let mut cc = cc.args(["-pthread", "-x", "c", "-", "-o"]).arg(&program).stdin(Stdio::piped()).spawn().unwrap();
+    cc.stdin.take().unwrap().write_all(FIRST_THREAD_ENDS.as_bytes()).unwrap();
+    assert!(cc.wait().unwrap().success());
+    for ignored in ["", "TERM"] {
+        let census = Census::new();
+        let bench = bench(&census);
+        let command = format!("setsid {} {ignored} & wait", program.display());
+        let calling = bench.start(Shell::new(), json!({ "command": command }));
+        calling.wait_for("ready");
+        // The supervisor, bash, the program and its child.
+        census.wait_living(4);
+        calling.cut();
+        let called = calling.wait();
+        assert_eq!(census.living(), [], "{ignored}");
+        assert!(called.processes.left.is_empty(), "{ignored}: {:?}", called.processes);
+        assert_eq!(called.processes.total(), 3, "{ignored}: {:?}", called.processes);
+    }
+}
+
 #[test]
 fn t_p2_what_ends_by_itself_is_let_end() {
     let bench = Bench::new();

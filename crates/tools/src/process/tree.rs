@@ -19,7 +19,7 @@ pub(super) fn descendants(root: Pid) -> Vec<Pid> {
             let Some(children) = children(parent) else { return scan_descendants(root) };
             next.extend(children.into_iter().filter(|child| seen.insert(*child)));
         }
-        // A zombie has no children: they went to their reaper.
+        // One that is not alive has no children: they went to their reaper.
         next.retain(|pid| is_alive(*pid));
         found.extend(&next);
         level = next;
@@ -43,7 +43,7 @@ pub(super) fn children(parent: Pid) -> Option<Vec<Pid>> {
     Some(found)
 }
 
-/// It is there and not a zombie.
+/// It is there and not a zombie. One whose first thread has ended looks like a zombie, and lives by its others.
 pub(super) fn is_alive(pid: Pid) -> bool {
     stat(pid).is_some_and(|stat| stat.alive)
 }
@@ -87,12 +87,19 @@ fn stat(pid: Pid) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
 }
 
-/// `pid (name) state parent group session …`; the name may hold anything, parentheses too.
+/// `pid (name) state parent group session …`; the name may hold anything, parentheses too. The state is that of the
+/// first thread; how many there are is the twentieth field.
 fn parse(stat: &str) -> Option<Stat> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
-    let mut number = || fields.next()?.parse().ok();
-    Some(Stat { alive: !matches!(state, "Z" | "X"), parent: number()?, group: number()?, session: number()? })
+    let mut number = || fields.next()?.parse::<i32>().ok();
+    let (parent, group, session) = (number()?, number()?, number()?);
+    let mut threads = || fields.nth(13)?.parse::<u32>().ok();
+    let alive = match state {
+        "Z" => threads().is_some_and(|threads| threads > 1),
+        state => state != "X",
+    };
+    Some(Stat { alive, parent, group, session })
 }
 
 fn pid(text: &str) -> Option<Pid> {
@@ -109,6 +116,9 @@ mod tests {
         assert!(stat.alive);
         assert_eq!((stat.parent, stat.group, stat.session), (4, 5, 6));
         assert!(!parse("17 (bash) Z 4 5 6").unwrap().alive);
+        let zombie = |threads: u32| format!("17 (a) Z 4 5 6 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 99");
+        assert!(!parse(&zombie(1)).unwrap().alive);
+        assert!(parse(&zombie(2)).unwrap().alive, "its first thread has ended, another has not");
         assert!(parse("17").is_none());
     }
 

@@ -37,7 +37,7 @@ impl Census {
             file.is_some_and(|bytes| bytes.windows(self.mark.len()).any(|part| part == self.mark.as_bytes()))
         };
         pids.filter_map(|pid| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).ok();
+            let environment = read(pid, "environ");
             let arguments = arguments(pid);
             (marked(environment.as_ref()) || marked(arguments.as_ref())).then(|| {
                 let text = String::from_utf8_lossy(&arguments.unwrap_or_default()).replace('\0', " ");
@@ -84,10 +84,18 @@ impl Census {
     }
 }
 
+/// A file of a process, as its first thread has it that has any: one that has ended has none.
+fn read(pid: u32, file: &str) -> Option<Vec<u8>> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let mut read = threads.filter_map(|thread| fs::read(thread.path().join(file)).ok()).peekable();
+    read.peek()?;
+    Some(read.find(|bytes| !bytes.is_empty()).unwrap_or_default())
+}
+
 /// What a process was started with. In the middle of starting another program it has nothing for a moment.
 fn arguments(pid: u32) -> Option<Vec<u8>> {
     for _ in 0..1_000 {
-        let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let arguments = read(pid, "cmdline")?;
         // One that has ended, or is the kernel's own, has no program and stays without.
         if !arguments.is_empty() || fs::read_link(format!("/proc/{pid}/exe")).is_err() {
             return Some(arguments);
