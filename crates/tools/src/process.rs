@@ -10,6 +10,7 @@ mod abandoned;
 mod exit;
 mod group;
 pub(crate) mod lossy;
+mod reports;
 mod running;
 mod start;
 mod started;
@@ -143,7 +144,7 @@ impl Processes {
             running
         };
         let started = start::start(&self.0.supervisor, &spec, self.0.grace)
-            .and_then(|started| watch::watch(started, Arc::clone(&running)));
+            .and_then(|started| watch::watch(started, self.0.grace, Arc::clone(&running)));
         match started {
             Ok((output, over)) => {
                 Ok(Process { running, grace: self.0.grace, output, over, tree_over: false, drained_by: None })

@@ -327,6 +327,67 @@ fn a_supervisor_killed_at_once_is_stood_in_for() {
 }
 
 #[test]
+fn m_c2_a_stopped_supervisor_does_not_keep_its_program_alive() {
+    let stopped = "setsid sleep 1000 & echo ready; until [ -e up ]; do :; done; kill -STOP $PPID;";
+    for (name, command, count) in [
+        ("once", format!("{stopped} sleep 1000"), 2),
+        // Nothing asks it to end, and it has no time to do what its supervisor is there for.
+        ("ever again", format!("trap '' TERM; {stopped} while :; do kill -STOP $PPID; done"), 2),
+    ] {
+        let census = Census::new();
+        let bench = bench(&census);
+        let calling = bench.start(Shell::new(), json!({ "command": command }));
+        // What is said comes when the program has been started.
+        calling.wait_for("ready");
+        std::fs::write(bench.root().join("up"), "").unwrap();
+        wait_stopped(census.living()[0].0);
+        census.wait_living(count + 1);
+        calling.cut();
+        let called = calling.wait();
+        assert_eq!(census.living(), [], "{name}");
+        assert!(called.processes.left.is_empty(), "{name}: {:?}", called.processes);
+        assert_eq!(called.processes.total() as usize, count, "{name}: {:?}", called.processes);
+    }
+}
+
+#[test]
+fn m_c2_a_supervisor_that_is_stopped_at_once_goes_on() {
+    for _ in 0..20 {
+        let census = Census::new();
+        let bench = bench(&census);
+        let command = "kill -STOP $PPID; echo ready; setsid sleep 1000 & sleep 1000";
+        let calling = bench.start(Shell::new(), json!({ "command": command }));
+        calling.wait_for("ready");
+        calling.cut();
+        assert!(calling.wait().processes.left.is_empty());
+        assert_eq!(census.living(), []);
+    }
+}
+
+#[test]
+fn m_c2_a_stopped_supervisor_ends_all_when_the_owner_is_killed() {
+    if part().is_some() {
+        return owned();
+    }
+    let census = Census::new();
+    let mut owner = owner(&census, "setsid sleep 1000 & sleep 1000");
+    census.wait_living(3);
+    let supervisor = census.living()[0].0;
+    let pid = rustix::process::Pid::from_raw(i32::try_from(supervisor).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    wait_stopped(supervisor);
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    census.wait_none(GRACE + SLACK);
+}
+
+fn wait_stopped(pid: u32) {
+    while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T ") {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn a_supervisor_that_is_asked_to_end_ends_all() {
     for signal in ["TERM", "INT", "HUP", "QUIT"] {
         let census = Census::new();

@@ -1,4 +1,4 @@
-//! What to do where a supervisor was killed: its program may have killed it.
+//! What to do where a supervisor does not do it: its program may have killed it, or stopped it.
 
 use std::time::Instant;
 
@@ -12,24 +12,38 @@ use super::tree;
 /// Ends what the supervisor of that id has left: all of its session. To be called before it is reaped, while
 /// nobody else can have its id.
 pub(super) fn end_abandoned(supervisor: u32) -> EndedProcesses {
-    let Some(session) = i32::try_from(supervisor).ok().and_then(Pid::from_raw) else {
-        return EndedProcesses::default();
-    };
-    let mut frozen: Vec<Pid> = Vec::new();
-    loop {
-        let fresh: Vec<Pid> = tree::session(session).into_iter().filter(|pid| !frozen.contains(pid)).collect();
-        if fresh.is_empty() {
-            break;
-        }
-        for pid in fresh {
-            let _ = kill_process(pid, Signal::STOP);
-            frozen.push(pid);
-        }
+    let Some(session) = pid(supervisor) else { return EndedProcesses::default() };
+    // It may itself not be quite gone.
+    let ended = end_all(|| tree::session(session).into_iter().filter(|pid| *pid != session).collect());
+    if ended != EndedProcesses::default() {
+        tracing::warn!(supervisor, "a supervisor was killed: what has left its session can't be found and ended");
     }
-    if frozen.is_empty() {
-        return EndedProcesses::default();
+    ended
+}
+
+/// Lets a supervisor go on that was stopped. To be called before it is reaped.
+pub(super) fn wake(supervisor: u32) {
+    if let Some(supervisor) = pid(supervisor) {
+        let _ = kill_process(supervisor, Signal::CONT);
     }
-    tracing::warn!(supervisor, "a supervisor was killed: what has left its session can't be found and ended");
+}
+
+/// Ends all that is below a supervisor that does not do it, then the supervisor. To be called before it is reaped.
+pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
+    let Some(root) = pid(supervisor) else { return EndedProcesses::default() };
+    tracing::warn!(supervisor, "a supervisor does not end what is below it: that is done in its place");
+    let ended = end_all(|| tree::descendants(root));
+    let _ = kill_process(root, Signal::KILL);
+    ended
+}
+
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
+}
+
+/// Freezes and kills all that are found, and waits for their end.
+fn end_all(find: impl Fn() -> Vec<Pid>) -> EndedProcesses {
+    let frozen = tree::freeze(&find);
     let ends: Vec<_> = frozen.iter().filter_map(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok()).collect();
     for pid in &frozen {
         let _ = kill_process(*pid, Signal::KILL);
@@ -39,7 +53,7 @@ pub(super) fn end_abandoned(supervisor: u32) -> EndedProcesses {
         let left = super::timespec(by.saturating_duration_since(Instant::now()));
         let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&left));
     }
-    let left: Vec<u32> = tree::session(session).into_iter().map(|pid| pid.as_raw_pid().unsigned_abs()).collect();
+    let left: Vec<u32> = find().into_iter().map(|pid| pid.as_raw_pid().unsigned_abs()).collect();
     let killed = u32::try_from(frozen.len().saturating_sub(left.len())).unwrap_or(u32::MAX);
     EndedProcesses { terminated: 0, killed, left }
 }

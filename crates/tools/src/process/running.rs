@@ -1,5 +1,6 @@
 //! One started program as its owner sees it: what is known of it, and whoever waits for news.
 
+use std::io::PipeWriter;
 use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -22,6 +23,8 @@ struct Known {
     control: Option<UnixStream>,
     /// It shall end; kept for when it has started.
     end: bool,
+    /// Closed when it shall end, which wakes whoever watches over it.
+    awaited: Option<PipeWriter>,
     /// The program's process.
     leader: u32,
     /// Where to look for what lives.
@@ -60,12 +63,15 @@ impl Running {
         self.news.notify_all();
     }
 
-    pub(super) fn set_started(&self, control: UnixStream, leader: u32, root: Root) {
+    /// `awaited` is closed when it shall end.
+    pub(super) fn set_started(&self, control: UnixStream, awaited: PipeWriter, leader: u32, root: Root) {
         self.tell(|known| {
-            if known.end {
+            let end = known.end;
+            if end {
                 wire::send_end(&control);
             }
-            *known = Known { control: Some(control), leader, root, end: known.end, ..Known::default() };
+            let awaited = (!end).then_some(awaited);
+            *known = Known { control: Some(control), awaited, leader, root, end, ..Known::default() };
         });
     }
 
@@ -85,6 +91,7 @@ impl Running {
             known.exit.get_or_insert(Exit::Unknown);
             known.ended.get_or_insert_default();
             known.control = None;
+            known.awaited = None;
             known.gone = true;
         });
     }
@@ -98,6 +105,7 @@ impl Running {
         let mut known = self.known();
         if !known.end {
             known.end = true;
+            known.awaited = None;
             known.control.iter().for_each(wire::send_end);
         }
     }

@@ -6,10 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
 
+use super::reports::AGAIN;
 use super::running::Root;
 use super::started::{Started, in_folder};
 use super::wire::{Order, Report};
@@ -43,14 +44,15 @@ pub(super) fn start(supervisor: &Supervisor, spec: &ProcessSpec, grace: Duration
     let mut child = command.spawn().map_err(|error| in_folder(error, spec))?;
     // Closes our copies of the far ends: what is left of them is the supervisor's.
     drop(command);
-    match begin(&ours, &order) {
+    match begin(&ours, &order, child.id()) {
         Ok((leader, reports)) => {
             let root = Root::Below(child.id());
             Ok(Started { supervisor: Some(child), reports, control: ours, output, leader, root })
         }
         Err(error) => {
             if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::Other) {
-                // No supervisor, or one that was killed, perhaps by what it had just started.
+                // No supervisor, or one that was killed or stopped, perhaps by what it had just started.
+                end_in_its_place(child.id());
                 let _ = child.kill();
                 end_abandoned(child.id());
             }
@@ -61,9 +63,10 @@ pub(super) fn start(supervisor: &Supervisor, spec: &ProcessSpec, grace: Duration
     }
 }
 
-fn begin(control: &UnixStream, order: &[u8]) -> io::Result<(u32, BufReader<UnixStream>)> {
+fn begin(control: &UnixStream, order: &[u8], supervisor: u32) -> io::Result<(u32, BufReader<UnixStream>)> {
     control.set_write_timeout(Some(START_WITHIN))?;
-    control.set_read_timeout(Some(START_WITHIN))?;
+    control.set_read_timeout(Some(AGAIN))?;
+    let by = Instant::now() + START_WITHIN;
     let late = |error: io::Error| match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
             io::ErrorKind::TimedOut,
@@ -75,7 +78,12 @@ fn begin(control: &UnixStream, order: &[u8]) -> io::Result<(u32, BufReader<UnixS
     (&*control).write_all(order).map_err(late)?;
     let mut reports = BufReader::with_capacity(256, control.try_clone()?);
     let mut line = String::new();
-    reports.read_line(&mut line).map_err(late)?;
+    while let Err(error) = reports.read_line(&mut line) {
+        if error.kind() != io::ErrorKind::WouldBlock || Instant::now() >= by {
+            return Err(late(error));
+        }
+        wake(supervisor);
+    }
     control.set_read_timeout(None)?;
     match Report::parse(&line) {
         Some(Report::Started { pid }) => Ok((pid, reports)),
@@ -89,6 +97,22 @@ fn no_supervisor() -> io::Error {
         "the supervisor ended before the program ran: it was killed, or its program does not call \
          supervise_if_asked() first in main",
     )
+}
+
+/// Lets a supervisor go on that was stopped.
+pub(super) fn wake(supervisor: u32) {
+    #[cfg(target_os = "linux")]
+    super::abandoned::wake(supervisor);
+    #[cfg(not(target_os = "linux"))]
+    let _ = supervisor;
+}
+
+/// Ends what is below a supervisor that does not do it, and the supervisor.
+pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
+    #[cfg(target_os = "linux")]
+    return super::abandoned::end_in_its_place(supervisor);
+    #[cfg(not(target_os = "linux"))]
+    return EndedProcesses { left: vec![supervisor], ..EndedProcesses::default() };
 }
 
 /// Ends what a supervisor that was killed has left.

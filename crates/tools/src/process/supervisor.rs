@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, set_child_subreaper, setsid, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, set_child_subreaper, set_parent_process_death_signal, setsid, wait,
+};
 use signal_hook::low_level::pipe;
 
 use self::ending::Ending;
@@ -32,6 +34,8 @@ fn run() -> io::Result<()> {
     let _ = setsid();
     // What loses its parent becomes our child, wherever it has gone.
     set_child_subreaper(Some(getpid()))?;
+    // Whoever has stopped us does not keep us from seeing that the owner is gone.
+    set_parent_process_death_signal(Some(Signal::CONT))?;
 
     let (wake, waker) = UnixStream::pair()?;
     wake.set_nonblocking(true)?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Who lives below `root`, parents before their children. Zombies are not among them.
 ///
@@ -41,6 +41,22 @@ pub(super) fn children(parent: Pid) -> Option<Vec<Pid>> {
         }
     }
     Some(found)
+}
+
+/// Stops all that are found until nobody new is, so that nothing can be started meanwhile. Returns who was stopped.
+pub(super) fn freeze(find: impl Fn() -> Vec<Pid>) -> HashSet<Pid> {
+    let mut frozen = HashSet::new();
+    // A bound for a program that starts others faster than we can look.
+    for _ in 0..100 {
+        let fresh: Vec<Pid> = find().into_iter().filter(|pid| frozen.insert(*pid)).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for pid in fresh {
+            let _ = kill_process(pid, Signal::STOP);
+        }
+    }
+    frozen
 }
 
 /// It is there and not a zombie. One whose first thread has ended looks like a zombie, and lives by its others.

@@ -1,10 +1,15 @@
 //! The thread that hears what a supervisor reports, and stands in for one that was killed.
 
-use std::io::{self, BufRead, PipeReader, Write};
+use std::io::{self, PipeReader, Write};
 use std::os::unix::net::UnixStream;
+use std::process::Child;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
+use holdpoint_common::EndedProcesses;
+
+use super::reports::Reports;
 use super::running::Running;
 use super::start;
 use super::started::Started;
@@ -15,23 +20,32 @@ const STACK: usize = 256 * 1024;
 
 /// Watches over a started program until nothing of it is left. Returns its output, and a socket that gets a
 /// byte when the program has ended and is closed when its tree has.
-pub(super) fn watch(started: Started, running: Arc<Running>) -> io::Result<(PipeReader, UnixStream)> {
-    let Started { mut supervisor, mut reports, control, output, leader, root } = started;
+pub(super) fn watch(started: Started, grace: Duration, running: Arc<Running>) -> io::Result<(PipeReader, UnixStream)> {
+    let Started { mut supervisor, reports, control, output, leader, root } = started;
     let (over, tell_over) = UnixStream::pair()?;
-    running.set_started(control, leader, root);
+    let (asked, awaited) = io::pipe()?;
+    let mut reports = Reports {
+        from: reports,
+        asked: Some(asked),
+        supervisor: supervisor.as_ref().map(Child::id),
+        grace,
+        by: None,
+        ended: EndedProcesses::default(),
+    };
+    running.set_started(control, awaited, leader, root);
     let watched = Arc::clone(&running);
     let watcher = thread::Builder::new().name("holdpoint-watch".into()).stack_size(STACK).spawn(move || {
         let running = watched;
         let mut ended = false;
-        let mut line = String::new();
-        while reports.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-            match Report::parse(&line) {
-                Some(Report::Exited(exit)) => {
+        while let Some(report) = reports.next() {
+            match report {
+                Report::Exited(exit) => {
                     running.set_exit(exit);
                     let _ = (&tell_over).write(&[0]);
                 }
-                Some(Report::Ended(all)) => {
+                Report::Ended(all) => {
                     ended = true;
+                    reports.rest();
                     // What could not be ended keeps its supervisor: it goes on trying, we go on without it.
                     let left = !all.left.is_empty();
                     running.set_ended(all);
@@ -40,14 +54,17 @@ pub(super) fn watch(started: Started, running: Arc<Running>) -> io::Result<(Pipe
                         running.set_gone();
                     }
                 }
-                Some(Report::Started { .. } | Report::Refused { .. }) | None => {}
+                Report::Started { .. } | Report::Refused { .. } => {}
             }
-            line.clear();
         }
         if !ended {
-            running.set_ended(
-                supervisor.as_ref().map(|supervisor| start::end_abandoned(supervisor.id())).unwrap_or_default(),
-            );
+            let mut all = std::mem::take(&mut reports.ended);
+            if let Some(supervisor) = &supervisor {
+                let abandoned = start::end_abandoned(supervisor.id());
+                all.left.retain(|pid| !abandoned.left.contains(pid));
+                all.add(abandoned);
+            }
+            running.set_ended(all);
         }
         drop(tell_over);
         if let Some(supervisor) = &mut supervisor {

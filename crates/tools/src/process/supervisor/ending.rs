@@ -120,20 +120,9 @@ impl Ending {
         fresh
     }
 
-    /// Freezes all until nobody new is found, so that nothing can be started meanwhile, then kills them.
+    /// Freezes and kills all: who is missed now is met again.
     fn kill(&mut self) {
-        let mut frozen = HashSet::new();
-        // A bound for a program that starts others faster than we can look: what is missed now is met again.
-        for _ in 0..100 {
-            let fresh: Vec<Pid> = tree::descendants(getpid()).into_iter().filter(|pid| frozen.insert(*pid)).collect();
-            if fresh.is_empty() {
-                break;
-            }
-            for pid in fresh {
-                let _ = kill_process(pid, Signal::STOP);
-            }
-        }
-        for pid in frozen {
+        for pid in tree::freeze(|| tree::descendants(getpid())) {
             let _ = kill_process(pid, Signal::KILL);
             self.killed.insert(pid);
         }
