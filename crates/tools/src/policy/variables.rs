@@ -3,13 +3,12 @@
 use crate::script::Assignment;
 
 /// Variables of programs that change how they look or how much they say.
-const HARMLESS: [&str; 14] = [
+const HARMLESS: [&str; 13] = [
     "CARGO_TERM_COLOR",
     "CI",
     "CLICOLOR",
     "CLICOLOR_FORCE",
     "COLUMNS",
-    "DEBIAN_FRONTEND",
     "FORCE_COLOR",
     "LINES",
     "NODE_ENV",
@@ -23,6 +22,9 @@ const HARMLESS: [&str; 14] = [
 /// Locales in which every byte below 0x80 is the character that it is in ASCII.
 const LOCALES: [&str; 5] = ["", "C", "POSIX", "C.UTF-8", "en_US.UTF-8"];
 
+/// Values of `DEBIAN_FRONTEND` that are names: debconf evaluates what it is given.
+const FRONTENDS: [&str; 4] = ["dialog", "noninteractive", "readline", "teletype"];
+
 /// Whether bash evaluates what it holds, or runs the file that it names.
 pub(super) fn is_evaluated(name: &str) -> bool {
     matches!(name, "BASH_ENV" | "ENV" | "PROMPT_COMMAND" | "PS0" | "PS4") || name.starts_with("BASH_FUNC_")
@@ -30,8 +32,13 @@ pub(super) fn is_evaluated(name: &str) -> bool {
 
 /// Whether it may be set for a program.
 pub(super) fn is_harmless(name: &str, value: Option<&str>) -> bool {
-    let locale = name == "LANG" || name.starts_with("LC_");
-    HARMLESS.contains(&name) || (locale && value.is_some_and(|value| LOCALES.contains(&value)))
+    let is_one_of = |values: &[&str]| value.is_some_and(|value| values.contains(&value));
+    match name {
+        "DEBIAN_FRONTEND" => is_one_of(&FRONTENDS),
+        "LANG" => is_one_of(&LOCALES),
+        _ if name.starts_with("LC_") => is_one_of(&LOCALES),
+        _ => HARMLESS.contains(&name),
+    }
 }
 
 /// Whether it may be set for the rest of the script: also one that only the script itself knows.
