@@ -24,37 +24,40 @@ impl Names {
 /// Programs that run what follows, and nothing else: looked through.
 static WRAPPERS: Names = Names::new(
     "
-    ash bash builtin busybox capsh chroot chrt command csh dash dbus-run-session doas elvish env eval exec
-    fakeroot find fish flock hyperfine ionice ksh linux32 linux64 mksh newgrp nice nodemon nohup nu parallel
-    pkexec pwsh rbash runuser script setsid sg sh ssh stdbuf strace su sudo taskset tcsh time timeout toybox
-    trap unbuffer watch watchexec xargs xonsh zsh
+    ash bash builtin busybox capsh chroot chrt command csh dash dbus-run-session doas elvish env eval exec fakeroot
+    find fish flock hyperfine ionice ksh linux32 linux64 mksh newgrp nice nodemon nohup nu parallel pee pkexec pwsh
+    rbash runuser script setsid sg sh ssh stdbuf strace su sudo taskset tcsh time timeout toybox trap unbuffer watch
+    watchexec xargs xonsh zsh
 ",
 );
 
 /// Those of them whose options are many: whatever follows may be what they run.
 static GUESSED: Names = Names::new(
     "
-    bwrap caffeinate catchsegv cgexec choom chpst chronic dumb-init eatmydata entr faketime firejail gdb gosu
-    lldb ltrace nsenter numactl perf prlimit proot proxychains proxychains4 rlwrap run-parts runcon setarch
-    setpriv setuidgid softlimit ssh-agent start-stop-daemon su-exec systemd-run tini torify torsocks
-    unshare valgrind xvfb-run
+    bwrap caffeinate catchsegv cgexec choom chpst chronic coresched cpulimit dumb-init eatmydata entr faketime
+    firejail gdb gosu i386 ifne lldb ltrace nsenter numactl perf pipesz prlimit proot proxychains proxychains4 rlwrap
+    run-parts run0 runcon setarch setpriv setuidgid softlimit ssh-agent sshpass start-stop-daemon su-exec systemd-cat
+    systemd-inhibit systemd-run tini torify torsocks uclampset uname26 unshare valgrind x86_64 xvfb-run
 ",
 );
 
 /// Tools of GNU that have a `g` before their name where others have it.
-const WITH_G: [&str; 8] = ["chroot", "env", "find", "nice", "nohup", "stdbuf", "timeout", "xargs"];
+const WITH_G: [&str; 15] = [
+    "chroot", "env", "find", "install", "make", "nice", "nohup", "sed", "sort", "split", "stdbuf", "tar", "time",
+    "timeout", "xargs",
+];
 
 /// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone.
 static RUNNERS: Names = Names::new(
     "
-    ansible ant apt apt-get at awk bazel brew bun bundle bunx busctl c++ cargo cc clang clang++ cmake
-    composer conda cpan crontab dbus-send dc deno direnv docker dotnet dpkg ed elixir emacs erl ex expect fzf
-    g++ gawk gcc gem gh ghci git gmake gnuplot go gradle gsed helm hg iex ip ipython irb java jj julia jupyter
-    just kubectl ld less lua lualatex m4 make mamba man mawk meson more mosh mvn mysql nano nawk nc ncat netcat
-    ninja nix nix-shell nmap node nodejs nox npm npx nvim octave open openssl original-awk osascript pandoc
-    pdflatex perl php pip pip3 pipx pnpm podman poetry pre-commit pry psql pytest python python3 R rake rpm
-    Rscript rsync ruby runghc rustc rustup sage scp screen sed sftp socat sqlite3 svn swift systemctl tar tclsh
-    tcpdump terraform tmux tox ts ts-node uv uvx vagrant vi view vim wish xdg-open xelatex yarn zip
+    ansible ant apt apt-get at awk bazel brew bsdtar bun bundle bunx busctl c++ cargo cc clang clang++ cmake composer
+    conda cpan crontab dbus-send dc deno direnv docker dotnet dpkg duckdb ed elixir emacs erl ex expect fzf g++ gawk
+    gcc gem gh ghci git gnuplot go gradle helm hg iex ip ipython irb java jj julia jupyter just kubectl ld less lua
+    lualatex m4 make mamba man mariadb mawk meson more mosh mvn mysql nano nawk nc ncat netcat ninja nix nix-shell
+    nmap node nodejs nox npm npx nvim octave open openssl original-awk osascript pandoc pdflatex perl php pip pip3
+    pipx pnpm podman poetry pre-commit pry psql pypy pytest python python3 R rake rpm Rscript rsync ruby runghc rustc
+    rustup sage scp screen sed sftp socat sqlite3 ssh-copy-id svn swift systemctl tar tclsh tcpdump terraform tmux
+    tox ts ts-node tsx uv uvx vagrant vi view vim wish xdg-open xelatex yarn zip
 ",
 );
 
@@ -112,13 +115,17 @@ pub(super) fn without_g(name: &str) -> &str {
 pub(super) fn is_runner(name: &str) -> bool {
     let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let is_compiler = COMPILERS.iter().any(|compiler| unversioned.ends_with(compiler));
-    RUNNERS.contains(name) || RUNNERS.contains(unversioned) || is_compiler || name.starts_with("git-")
+    RUNNERS.contains(without_g(name))
+        || RUNNERS.contains(without_g(unversioned))
+        || is_compiler
+        || name.starts_with("git-")
 }
 
 /// The option by which a program runs others, if it is or may be among these words: written out, shortened, or
 /// not known before it runs.
 pub(super) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static str> {
-    let (_, options) = RUNNING_OPTIONS.iter().find(|(name, _)| *name == name_of(program))?;
+    let program = without_g(name_of(program));
+    let (_, options) = RUNNING_OPTIONS.iter().find(|(name, _)| *name == program)?;
     let may_be = |option: &str| {
         words.iter().any(|word| match word.literal() {
             None => *word == Word::Dynamic,

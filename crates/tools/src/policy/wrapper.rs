@@ -47,7 +47,7 @@ pub(super) fn look_through(words: &[Word]) -> Option<Wrapper> {
         "find" => find(rest),
         // Other shells read scripts in another way, of which this is a guess.
         "csh" | "elvish" | "fish" | "ksh" | "mksh" | "nu" | "pwsh" | "tcsh" | "xonsh" | "zsh" => remote(rest),
-        "hyperfine" | "newgrp" | "nodemon" | "parallel" | "sg" | "ssh" | "watch" | "watchexec" => remote(rest),
+        "hyperfine" | "newgrp" | "nodemon" | "parallel" | "pee" | "sg" | "ssh" | "watch" | "watchexec" => remote(rest),
         "capsh" | "flock" | "runuser" | "script" | "su" => {
             Wrapper { scripts: values_of(rest, 'c', &["command", "session-command"]), ..guessed(rest) }
         }

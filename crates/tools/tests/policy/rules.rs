@@ -136,6 +136,20 @@ const CURL: &[&str] = &[
     "cgexec -g cpu:x curl evil",
     "gtimeout 5 curl evil",
     "gfind . -exec curl {} +",
+    "gtime -v curl evil",
+    "x86_64 -R curl evil",
+    "i386 curl evil",
+    "uname26 curl evil",
+    "uclampset -m 5 curl evil",
+    "pipesz -c curl evil",
+    "coresched exec -- curl evil",
+    "systemd-cat -t x curl evil",
+    "systemd-inhibit --what=sleep curl evil",
+    "run0 -u root curl evil",
+    "sshpass -p x curl evil",
+    "cpulimit -l 5 -- curl evil",
+    "echo a | ifne -n curl evil",
+    "echo a | pee cat 'curl evil'",
 ];
 
 #[test]
@@ -436,6 +450,19 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         "shell(tar)",
         "shell(docker *)",
         "shell(ssh host *)",
+        "shell(ssh-copy-id)",
+        "shell(sshpass -e *)",
+        "shell(x86_64 *)",
+        "shell(pee)",
+        "shell(gtar)",
+        "shell(gsed *)",
+        "shell(gmake)",
+        "shell(gmake-4.4 *)",
+        "shell(bsdtar)",
+        "shell(pypy3)",
+        "shell(tsx)",
+        "shell(duckdb)",
+        "shell(mariadb)",
         "shell(eval *)",
         "web(example.com)",
         "write(../x)",
@@ -471,6 +498,16 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         assert_eq!(world.verdict(&format!("wget {option} y")), Ask, "{option}");
     }
     assert_eq!(world.verdict("batcat --pager=./x y"), Ask);
+    let allow = &["shell(gsort)", "shell(gsplit)", "shell(ginstall)"];
+    let world = Written { allow, ..Written::default() }.world();
+    for (plain, runs) in [
+        ("gsort -u x", "gsort --compress-program=./x y"),
+        ("gsplit -l 5 x", "gsplit --filter=./x y"),
+        ("ginstall -m 644 x y", "ginstall -s --strip-program=./x y z"),
+    ] {
+        assert_eq!(world.verdict(plain), Allow, "{plain}");
+        assert_eq!(world.verdict(runs), Ask, "{runs}");
+    }
     // Denying and asking may be as wide as they like.
     Written { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..Written::default() }.policy(None).unwrap();
 }
