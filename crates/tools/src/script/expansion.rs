@@ -42,6 +42,11 @@ impl Reader<'_> {
                 self.at += 1;
                 Ok(())
             }
+            (Some(0x80..), _) => {
+                word.dynamic = true;
+                self.unclear("`$` before a letter that some locales take for a name's");
+                Ok(())
+            }
             _ => {
                 word.text.push('$');
                 Ok(())

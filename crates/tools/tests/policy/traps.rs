@@ -154,6 +154,10 @@ const TRAPS: &[&str] = &[
     "DEBIAN_FRONTEND='x; touch S' echo a",
     "DEBIAN_FRONTEND=$x echo a",
     "env DEBIAN_FRONTEND='$(touch S)' echo a",
+    // In some locales these are letters, and a name begins with them.
+    "echo $é",
+    "echo \"$é\"",
+    "cat <<EOF\n$é\nEOF",
     "x=1 echo a",
     "BASH_CMDS[echo]=x echo a",
     "BASH_CMDS=x",
