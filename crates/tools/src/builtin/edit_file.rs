@@ -131,7 +131,8 @@ impl Tool for EditFile {
                 }
             }),
         };
-        let always = Some(format!("edit {}", place.path().display()));
+        // What is protected is asked about every time.
+        let always = (!place.is_protected()).then(|| format!("edit {}", place.path().display()));
         Ok(Intent { acts, message: "Edit this file?".to_owned(), details, always })
     }
 

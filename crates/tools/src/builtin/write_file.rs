@@ -96,7 +96,8 @@ impl Tool for WriteFile {
                 }
             },
         };
-        let always = Some(format!("write {}", place.path().display()));
+        // What is protected is asked about every time.
+        let always = (!place.is_protected()).then(|| format!("write {}", place.path().display()));
         Ok(Intent { acts, message: message.to_owned(), details, always })
     }
 

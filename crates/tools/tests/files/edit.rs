@@ -3,8 +3,8 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use holdpoint_tools::EditFile;
 use holdpoint_tools::testing::Bench;
+use holdpoint_tools::{EditFile, WriteFile};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -139,6 +139,19 @@ fn m_e7_a_confirm_shows_the_diff() {
     let diff = "--- a\n+++ a\n@@ -1,3 +1,3 @@\n one\\u{d}\n-two\n+2\\u{202e}\n three\n";
     assert_eq!(shown.details.unwrap(), diff);
     assert_eq!(text(&bench), "one\r\ntwo\nthree\n");
+}
+
+#[test]
+fn m_e7_what_is_protected_is_asked_about_every_time() {
+    let bench = Bench::new();
+    for path in [".envrc", ".git/hooks/pre-commit"] {
+        let file = bench.root().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "one\n").unwrap();
+        assert_eq!(intent(&bench, &EditFile::new(), &replace(path, "one", "two")).unwrap().always, None, "{path}");
+        let written = json!({ "path": path, "content": "two" });
+        assert_eq!(intent(&bench, &WriteFile::new(), &written).unwrap().always, None, "{path}");
+    }
 }
 
 /// Lines of a text, each with its own end; perhaps a byte order mark, perhaps no end of the last.
