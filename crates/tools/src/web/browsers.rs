@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{SessionId, WebSettings};
 
-use super::guard::{Resolve, RuleError, Rules, SystemResolver};
+use super::guard::{OwnPorts, Resolve, RuleError, Rules, SystemResolver};
 use super::profile;
 use super::running::{Running, RunningBrowser};
 use super::session_browser::{SessionBrowser, Shared};
@@ -46,7 +46,8 @@ impl Browsers {
         resolver: Arc<dyn Resolve>,
     ) -> Result<Self, RuleError> {
         Rules::new(&settings.allow, &settings.deny)?;
-        Ok(Self(Arc::new(Shared { settings, folder, resolver, running: Running::default() })))
+        let (running, own) = (Running::default(), OwnPorts::default());
+        Ok(Self(Arc::new(Shared { settings, folder, resolver, running, own })))
     }
 
     /// Makes the tool `web` for one session, for [`Toolbox::with`](crate::Toolbox::with). The session's browser ends when

@@ -10,6 +10,7 @@ mod address;
 mod host;
 mod judge;
 mod ledger;
+mod own;
 mod proxy;
 mod resolve;
 mod rules;
@@ -17,7 +18,7 @@ mod verdict;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use thiserror::Error;
@@ -26,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 
 use judge::Judge;
 pub use ledger::Ledger;
+use own::Kept;
+pub use own::OwnPorts;
 pub(super) use proxy::GUARD;
 pub use resolve::{Resolve, SystemResolver};
 pub use rules::{RuleError, Rules};
@@ -47,6 +50,9 @@ pub struct Guard {
     runtime: Handle,
     end: CancellationToken,
     thread: Option<JoinHandle<()>>,
+    own: OwnPorts,
+    /// Ports of its browser, and its own.
+    kept: Mutex<Vec<Kept>>,
 }
 
 /// Why a guard could not be started.
@@ -75,11 +81,19 @@ impl Guard {
     /// # Errors
     /// [`GuardError`].
     pub fn start_with(rules: Rules, resolver: Arc<dyn Resolve>) -> Result<Self, GuardError> {
+        Self::start_among(rules, resolver, OwnPorts::default())
+    }
+
+    /// The same, one of several: what `own` has of any of them is out of reach for the pages of all.
+    ///
+    /// # Errors
+    /// [`GuardError`].
+    pub fn start_among(rules: Rules, resolver: Arc<dyn Resolve>, own: OwnPorts) -> Result<Self, GuardError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(GuardError::Listen)?;
         let address = listener.local_addr().map_err(GuardError::Listen)?;
         listener.set_nonblocking(true).map_err(GuardError::Listen)?;
-        let judge = Arc::new(Judge::new(rules, resolver));
-        judge.forbid(address.port());
+        let judge = Arc::new(Judge::new(rules, resolver, own.clone()));
+        let kept = Mutex::new(vec![own.keep(address.port())]);
         let mut runtime = Builder::new_current_thread();
         let runtime = runtime.enable_io().enable_time().max_blocking_threads(MAX_LOOKUPS).build();
         let runtime = runtime.map_err(GuardError::Start)?;
@@ -91,7 +105,7 @@ impl Guard {
         let (serving, ended) = (judge.clone(), end.clone());
         let thread = std::thread::Builder::new().name("browser-guard".to_owned());
         let thread = thread.spawn(move || run(runtime, listener, serving, &ended)).map_err(GuardError::Start)?;
-        Ok(Self { address, judge, runtime: handle, end, thread: Some(thread) })
+        Ok(Self { address, judge, runtime: handle, end, thread: Some(thread), own, kept })
     }
 
     /// Where it listens.
@@ -137,9 +151,10 @@ impl Guard {
         self.judge.rules().allow(ask);
     }
 
-    /// Keeps a port of this machine out of reach of every page, whatever is allowed: the browser's own debugging port.
+    /// Keeps a port of this machine out of reach of every page as long as this guard is there, whatever is allowed: the
+    /// browser's own debugging port.
     pub fn forbid_port(&self, port: u16) {
-        self.judge.forbid(port);
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(self.own.keep(port));
     }
 
     /// Begins to write down what is not let through, or does not answer.
@@ -151,8 +166,8 @@ impl Guard {
 
 /// Whether a page may be opened, as far as its address tells: none where a name would have to be looked up far away,
 /// which says the name to others. May block, for 5 s at most.
-pub(super) fn at_sight(rules: &Rules, resolver: Arc<dyn Resolve>, url: &str) -> Option<Verdict> {
-    Judge::new(rules.clone(), resolver).at_sight(url)
+pub(super) fn at_sight(rules: &Rules, resolver: Arc<dyn Resolve>, own: &OwnPorts, url: &str) -> Option<Verdict> {
+    Judge::new(rules.clone(), resolver, own.clone()).at_sight(url)
 }
 
 fn run(runtime: Runtime, listener: tokio::net::TcpListener, judge: Arc<Judge>, ended: &CancellationToken) {

@@ -8,7 +8,7 @@ use holdpoint_common::{SessionId, WebSettings};
 
 use super::browser::{Browser, Lease, Plan, find_program};
 use super::error::WebError;
-use super::guard::{Guard, Resolve, Rules, Verdict, at_sight};
+use super::guard::{Guard, OwnPorts, Resolve, Rules, Verdict, at_sight};
 use super::private::Questions;
 use super::running::Running;
 use crate::context::ToolContext;
@@ -20,6 +20,7 @@ pub(super) struct Shared {
     pub(super) folder: PathBuf,
     pub(super) resolver: Arc<dyn Resolve>,
     pub(super) running: Running,
+    pub(super) own: OwnPorts,
 }
 
 /// The browser of one session, and what was allowed in it. Ends with the last instance of the session's tool.
@@ -49,7 +50,7 @@ impl SessionBrowser {
 
     /// Whether a page may be opened, as far as that can be told before anybody has agreed. May block.
     pub(super) fn at_sight(&self, url: &str) -> Option<Verdict> {
-        at_sight(&self.rules, Arc::clone(&self.shared.resolver), url)
+        at_sight(&self.rules, Arc::clone(&self.shared.resolver), &self.shared.own, url)
     }
 
     /// The questions about private hosts.
@@ -78,7 +79,7 @@ impl SessionBrowser {
     }
 
     fn plan(&self, visible: bool, context: &ToolContext) -> Result<Plan, WebError> {
-        let Shared { settings, folder, resolver, running } = &*self.shared;
+        let Shared { settings, folder, resolver, running, own } = &*self.shared;
         let workspace = context.workspace();
         let mut env = workspace.env().to_vec();
         if visible {
@@ -100,7 +101,7 @@ impl SessionBrowser {
         }
         let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
         let program = find_program(settings.chromium.as_deref(), path)?;
-        let guard = Guard::start_with(self.rules.clone(), Arc::clone(resolver))
+        let guard = Guard::start_among(self.rules.clone(), Arc::clone(resolver), own.clone())
             .map_err(|error| WebError::failed(error.to_string()))?;
         Ok(Plan {
             program,

@@ -6,11 +6,11 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
 
-use holdpoint_tools::web::guard::{Guard, Refusal, Resolve, Rules, Verdict, Why};
+use holdpoint_tools::web::guard::{Guard, OwnPorts, Refusal, Resolve, Rules, SystemResolver, Verdict, Why};
 
 use crate::client::{PATIENCE, by_guard, connect, exchange, get, head, status, tunnel};
 use crate::server::{Request, Server};
-use crate::{allow, judge, refused};
+use crate::{allow, asked, judge, refused};
 
 /// A guard by which a person has let this server be reached.
 fn allowing(server: &Server) -> Guard {
@@ -188,6 +188,25 @@ fn the_browsers_own_ports_are_out_of_reach_whatever_is_allowed() {
         }
     }
     assert!(debugging.came().is_empty());
+}
+
+#[test]
+fn t_g6_the_ports_of_other_browsers_are_out_of_reach_as_long_as_those_are_there() {
+    let debugging = Server::start("127.0.0.1:0");
+    let own = OwnPorts::default();
+    let among = || Guard::start_among(Rules::default(), Arc::new(SystemResolver), own.clone()).unwrap();
+    let (one, other) = (among(), among());
+    other.forbid_port(debugging.port());
+    let ports = [debugging.port(), other.address().port()];
+    for port in ports {
+        assert_eq!(refused(&one, &format!("http://127.0.0.1:{port}/json")), Why::Own { port });
+    }
+    drop(other);
+    for port in ports {
+        asked(&one, &format!("http://127.0.0.1:{port}/json"));
+    }
+    let port = one.address().port();
+    assert_eq!(refused(&one, &format!("http://127.0.0.1:{port}/")), Why::Own { port }, "its own");
 }
 
 /// A head over the limit is refused, and one that never comes holds nothing that others need.

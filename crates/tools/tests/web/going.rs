@@ -285,6 +285,13 @@ fn t_g6_nothing_listens_beyond_loopback_and_its_own_ports_are_closed_to_pages() 
     let debugging = session.browsers.running()[0].debugging.clone();
     let why = session.open_fails(&format!("http://{debugging}/json/list"));
     assert!(why.contains("the browser's own"), "{why}");
+
+    // Nor to those of another session's browser.
+    let mut other = session.browsers.of_session("s2".parse().unwrap());
+    let visit = json!({"action": "open_page", "url": format!("http://{debugging}/json/list")});
+    let why = failure(session.bench.call(other(), visit));
+    assert!(why.contains("the browser's own"), "{why}");
+    drop(other);
     session.close();
 }
 

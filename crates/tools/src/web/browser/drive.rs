@@ -52,7 +52,6 @@ impl Drive {
                 () = ended.cancelled() => return,
             };
             let port = port(&address);
-            guard.forbid_port(port);
             let up = async {
                 // What is not let in is still told.
                 let downloads = SetDownloadBehaviorParams::builder().behavior(SetDownloadBehaviorBehavior::Deny);

@@ -75,10 +75,12 @@ impl Life {
                 return failed(format!("the browser's folder can't be made in {}: {error}", folders.display()));
             }
         };
-        let debugging = match debugging() {
+        let (port, debugging) = match debugging() {
             Ok(debugging) => debugging,
             Err(error) => return failed(format!("there is no port for the browser's developer tools: {error}")),
         };
+        // Before it listens there.
+        guard.forbid_port(port);
         let mut args: Vec<OsString> = ARGUMENTS.iter().map(OsString::from).chain(debugging).collect();
         args.extend(guard.arguments().into_iter().map(OsString::from));
         args.push(if visible { "--ozone-platform-hint=auto" } else { "--headless=new" }.into());
@@ -127,10 +129,10 @@ impl Life {
 
 /// What opens its developer tools: on a free port of 127.0.0.1, to programs, and to the tools' own pages, which it has to
 /// be told of by their port; so that is not left to it.
-fn debugging() -> io::Result<[OsString; 2]> {
+fn debugging() -> io::Result<(u16, [OsString; 2])> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let pages = format!("--remote-allow-origins=http://127.0.0.1:{port}");
-    Ok([format!("--remote-debugging-port={port}").into(), pages.into()])
+    Ok((port, [format!("--remote-debugging-port={port}").into(), pages.into()]))
 }
 
 /// What it is at home in is its own folder: nothing of the user's is read or written.

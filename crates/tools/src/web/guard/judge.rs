@@ -1,9 +1,8 @@
 //! The judgement about one host: its name by the rules, then every address that the name has.
 
-use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use url::Url;
 use super::address::{Reach, reach};
 use super::host::{Host, Target, is_below};
 use super::ledger::Ledgers;
+use super::own::OwnPorts;
 use super::resolve::Resolve;
 use super::rules::Rules;
 use super::verdict::{Ask, Verdict, Why};
@@ -41,8 +41,7 @@ const METADATA_NAMES: &[&str] = &[
 pub(super) struct Judge {
     rules: Rules,
     resolver: Arc<dyn Resolve>,
-    /// Ports of this machine that belong to the browser.
-    own: Mutex<HashSet<u16>>,
+    own: OwnPorts,
     /// Where is written what was not let through.
     ledgers: Ledgers,
 }
@@ -56,8 +55,8 @@ pub(super) enum Found {
 }
 
 impl Judge {
-    pub(super) fn new(rules: Rules, resolver: Arc<dyn Resolve>) -> Self {
-        Self { rules, resolver, own: Mutex::default(), ledgers: Ledgers::default() }
+    pub(super) fn new(rules: Rules, resolver: Arc<dyn Resolve>, own: OwnPorts) -> Self {
+        Self { rules, resolver, own, ledgers: Ledgers::default() }
     }
 
     pub(super) fn rules(&self) -> &Rules {
@@ -129,7 +128,7 @@ impl Judge {
         if let Some(rule) = self.rules.denies(target, Some(address)) {
             return Err(Why::Denied { rule });
         }
-        if address.is_loopback() && self.own(|own| own.contains(&target.port)) {
+        if address.is_loopback() && self.own.contains(target.port) {
             return Err(Why::Own { port: target.port });
         }
         match reach(address) {
@@ -160,15 +159,6 @@ impl Judge {
             Err(error) => return Err(Why::Lookup { error: error.to_string() }),
         };
         if addresses.is_empty() { Err(Why::NoSuchHost) } else { Ok(addresses) }
-    }
-
-    /// Keeps a port of this machine out of reach.
-    pub(super) fn forbid(&self, port: u16) {
-        self.own(|own| own.insert(port));
-    }
-
-    fn own<T>(&self, with: impl FnOnce(&mut HashSet<u16>) -> T) -> T {
-        with(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn ledgers(&self) -> &Ledgers {

@@ -66,7 +66,7 @@ pub enum Why {
         /// The first of its private addresses.
         address: IpAddr,
     },
-    /// A port of the browser itself or of its guard.
+    /// A port of a browser of this program or of its guard.
     #[error("port {port} of this machine is the browser's own")]
     Own {
         /// The port.
