@@ -148,7 +148,12 @@ impl Guard {
 
     /// A person has allowed what was asked: this host, at these addresses, whatever the port, for this session.
     pub fn allow(&self, ask: &Ask) {
-        self.judge.rules().allow(ask);
+        self.judge.rules().allow(ask, None);
+    }
+
+    /// The same at one port alone.
+    pub fn allow_port(&self, ask: &Ask, port: u16) {
+        self.judge.rules().allow(ask, Some(port));
     }
 
     /// Keeps a port of this machine out of reach of every page as long as this guard is there, whatever is allowed: the

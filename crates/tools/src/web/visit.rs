@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdpoint_common::{PauseKind, PauseResponse, WebAction, WebRequest};
+use url::Url;
 
 use super::browser::{LAUNCH_WITHIN, Lease, Up};
 use super::error::WebError;
@@ -92,10 +93,15 @@ impl<'a> Visit<'a> {
         let _turn = self.waiting.wait(lease.ended(), ("another call's question", FOR_EVER), turn)?;
         // Another call may have been told yes by now.
         let Some(ask) = self.question(lease, up)? else { return Ok(()) };
-        // A search engine was named by the user.
-        let is_agreed = matches!(self.request.action, WebAction::Search { .. })
-            || self.context.is_approved(&private::meaning(&ask));
-        if !is_agreed {
+        // A search engine was named by the user: it, and not what else its host serves.
+        if matches!(self.request.action, WebAction::Search { .. }) {
+            let url = Url::parse(&self.url).ok();
+            if let Some(port) = url.and_then(|url| url.port_or_known_default()) {
+                up.guard.allow_port(&ask, port);
+            }
+            return Ok(());
+        }
+        if !self.context.is_approved(&private::meaning(&ask)) {
             let details = format!("{}\n{}", shown::line(&self.url), private::meaning(&ask));
             let question = private::question(&ask);
             match self.context.pause_about(lease.subject(), PauseKind::Confirm, question, Some(details)) {

@@ -221,4 +221,7 @@ fn t_g1_what_is_allowed_outlives_the_browser_and_stays_in_the_session() {
     assert_eq!(judge(&next, "http://127.0.0.1:2/"), Verdict::Go);
     let other = Guard::start(Rules::default()).unwrap();
     asked(&other, "http://127.0.0.1:2/");
+    other.allow_port(&asked(&other, "http://127.0.0.1:1/"), 1);
+    assert_eq!(judge(&other, "http://127.0.0.1:1/"), Verdict::Go);
+    asked(&other, "http://127.0.0.1:2/");
 }

@@ -1,6 +1,7 @@
 //! What is read of pages: text as Markdown, title, links, matches, pictures, results of a search.
 
 use holdpoint_common::{WebSearch, WebSearchHtml, WebSettings};
+use holdpoint_tools::ToolError;
 use serde_json::json;
 
 use crate::server::{Answer, Server, html, status, typed};
@@ -179,6 +180,13 @@ fn m_e7_web_searches_by_the_engine_that_is_configured() {
         "{text}"
     );
     assert_eq!(server.asked()[0], "/searx?format=json&q=foxes+%26+%22jumps%22");
+    // What else its host serves was not named.
+    let other = Server::start(|_| html("<p>another server</p>"));
+    let calling = session.start(json!({"action": "open_page", "url": other.url("/")}));
+    let _ = calling.wait_asked();
+    calling.cut();
+    assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)));
+    assert!(other.asked().is_empty());
     session.close();
 
     let mapping = WebSearchHtml { result: ".r".into(), link: "a".into(), text: Some(".s".into()) };
