@@ -5,6 +5,7 @@ mod browsers;
 mod error;
 mod find;
 pub mod guard;
+mod location;
 mod page;
 mod private;
 mod profile;

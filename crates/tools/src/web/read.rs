@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::error::WebError;
+use super::location;
 use super::page::look;
 use super::tab::Tab;
 
@@ -83,7 +84,7 @@ impl Read {
         if !self.links.is_empty() {
             said.push_str("\n\nLinks:\n");
             for Link { text, url } in &self.links {
-                let _ = writeln!(said, "- {text}: {url}");
+                let _ = writeln!(said, "- {text}: {}", location::brief(url));
             }
             if self.all_links > self.links.len() {
                 let _ = writeln!(said, "The page has {} links in all.", self.all_links);

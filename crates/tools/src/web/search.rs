@@ -7,6 +7,7 @@ use serde::Deserialize;
 use url::form_urlencoded::byte_serialize;
 
 use super::error::WebError;
+use super::location;
 use super::page::look;
 use super::tab::Tab;
 
@@ -84,7 +85,7 @@ fn report(found: &[Found]) -> String {
     for (number, Found { title, url, text }) in found.iter().take(MOST).enumerate() {
         let [title, text] = [title.as_str(), text.as_deref().unwrap_or_default()].map(one_line);
         // Writing to a string does not fail.
-        let _ = writeln!(said, "{}. {title}\n   {url}", number + 1);
+        let _ = writeln!(said, "{}. {title}\n   {}", number + 1, location::brief(url));
         if !text.is_empty() {
             let _ = writeln!(said, "   {text}");
         }

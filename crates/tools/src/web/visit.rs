@@ -11,6 +11,7 @@ use super::browser::{LAUNCH_WITHIN, Lease, Up};
 use super::error::WebError;
 use super::find::find;
 use super::guard::{Ask, Verdict};
+use super::location;
 use super::page::{Arrival, load};
 use super::private;
 use super::read::Read;
@@ -130,6 +131,7 @@ impl<'a> Visit<'a> {
             tab.set_paused(true).await;
             Ok(tab.page.url().await?.unwrap_or_else(|| self.url.clone()))
         })?;
+        let url = location::brief(&url);
         let url = shown::line(&url);
         let message = match &self.request.action {
             WebAction::Search { query } => format!("Results loaded: {}", shown::line(query)),
@@ -163,7 +165,7 @@ impl<'a> Visit<'a> {
             said.push_str(&format!("# {}\n", page.title));
         }
         // Writing to a string does not fail.
-        let _ = writeln!(said, "{}", page.url);
+        let _ = writeln!(said, "{}", location::brief(&page.url));
         for note in self.notes(tab, arrival, page.status) {
             let _ = writeln!(said, "[{note}]");
         }

@@ -5,7 +5,7 @@ use holdpoint_tools::ToolError;
 use serde_json::json;
 
 use crate::server::{Answer, Server, html, status, typed};
-use crate::support::{Session, failure, local, said};
+use crate::support::{Session, failure, local, pause, said};
 
 const WORDS: &str = "The quick brown fox jumps over the lazy dog, and so on, as it does in texts of this kind. ";
 
@@ -128,6 +128,26 @@ fn m_e7_web_what_is_cut_is_told() {
     assert!(text.contains("is there once") && text.contains("**Line 3999 of** a long page"), "{text}");
     let text = session.open(&server.url("/deep"));
     assert!(text.contains("top") && text.contains("bottom"), "deeper than any parser goes: {text}");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_addresses_are_told_in_brief() {
+    let server = Server::start(|_| {
+        html(
+            "<p>text</p><a href='#'>x</a><script>history.replaceState(0, '', '/' + 'a'.repeat(1e6));\
+              document.links[0].href = '/' + 'b'.repeat(1e6)</script>",
+        )
+    });
+    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+    let text = session.open(&server.url("/"));
+    assert!(text.contains("/aaaa") && text.contains("a… [cut]\n"), "{}", text.len());
+    assert!(text.contains("/bbbb") && text.contains("b… [cut]\n"), "{}", text.len());
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+    let ask = pause(calling.wait_asked());
+    assert!(ask.message.ends_with("a… [cut]") && ask.message.len() < 3_000, "{}", ask.message.len());
+    calling.cut();
+    drop(calling.wait());
     session.close();
 }
 

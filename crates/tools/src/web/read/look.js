@@ -8,6 +8,8 @@
   const LONGEST = 4 * 1024 * 1024;
   const LINKS = 50;
   const LOOKED_AT = 2000;
+  // More of one than is told.
+  const ADDRESS = 4096;
 
   // Forms have names of their own for what nodes are asked for.
   const parent = Object.getOwnPropertyDescriptor(Node.prototype, 'parentNode').get;
@@ -47,7 +49,7 @@
       const text = link.textContent.trim().replace(/\s+/g, ' ').slice(0, 80);
       if (text) found.set(url, text);
     }
-    return [...found].map(([url, text]) => ({ text, url: url.slice(0, 2000) }));
+    return [...found].map(([url, text]) => ({ text, url: url.slice(0, ADDRESS) }));
   }
 
   const root = document.documentElement;
@@ -56,7 +58,7 @@
   const [html, isCut] = isHtml && root && most > 0 ? beginning(root) : ['', (plain || '').length > LONGEST];
   const entry = performance.getEntriesByType('navigation')[0];
   return {
-    url: location.href,
+    url: location.href.slice(0, ADDRESS),
     title: document.title.trim().replace(/\s+/g, ' ').slice(0, 300),
     status: (entry && entry.responseStatus) || 0,
     html: html.slice(0, LONGEST),
