@@ -23,20 +23,22 @@ pub(super) async fn find(tab: &Tab, text: &str) -> Result<String, WebError> {
 }
 
 fn report(page: &str, text: &str) -> String {
-    let matches: Vec<_> = places(page, text).collect();
-    let mut said = match matches.len() {
+    let mut places = places(page, text);
+    let matches: Vec<_> = places.by_ref().take(SHOWN).collect();
+    let all = matches.len() + places.count();
+    let mut said = match all {
         0 => format!("{text:?} is not on the page, which shows {} characters", page.chars().count()),
         1 => format!("{text:?} is there once:"),
         many => format!("{text:?} is there {many} times:"),
     };
-    for (number, &(start, end)) in matches.iter().take(SHOWN).enumerate() {
+    for (number, &(start, end)) in matches.iter().enumerate() {
         let before = page[..start].char_indices().rev().take(AROUND).last().map_or(start, |(at, _)| at);
         let after = page[end..].char_indices().nth(AROUND).map_or(page.len(), |(at, _)| end + at);
         let [before, found, after] = [&page[before..start], &page[start..end], &page[end..after]].map(one_line);
         // Writing to a string does not fail.
         let _ = write!(said, "\n{}. …{before}**{found}**{after}…", number + 1);
     }
-    if matches.len() > SHOWN {
+    if all > SHOWN {
         let _ = write!(said, "\nThese are the first {SHOWN}.");
     }
     said
