@@ -58,7 +58,11 @@ fn keep(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {
     // Their names begin with when they were taken.
     old.sort();
     for path in old.iter().take(old.len().saturating_sub(KEPT - 1)) {
-        fs::remove_file(path)?;
+        match fs::remove_file(path) {
+            // Another session was quicker.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        }
     }
     let taken = Timestamp::from(SystemTime::now());
     let name = tempfile::Builder::new()
@@ -68,4 +72,24 @@ fn keep(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {
     let (mut file, path) = name.keep().map_err(|error| error.error)?;
     file.write_all(png)?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m_e7_web_sessions_make_room_for_pictures_at_the_same_time() {
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..20 {
+            for n in 0..2 * KEPT {
+                fs::write(folder.path().join(format!("0-{n:03}.png")), "").unwrap();
+            }
+            std::thread::scope(|scope| {
+                let keep = || keep(folder.path(), b"png").unwrap();
+                let threads = [scope.spawn(keep), scope.spawn(keep)];
+                threads.into_iter().for_each(|thread| drop(thread.join().unwrap()));
+            });
+        }
+    }
 }
