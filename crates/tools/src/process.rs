@@ -137,13 +137,13 @@ impl Processes {
             let mut all = self.0.all();
             all.fold();
             if all.ending {
-                return Err(io::Error::other("the call is over: nothing more is started"));
+                return Err(start::over());
             }
             let running = Arc::new(Running::new());
             all.running.push(Arc::clone(&running));
             running
         };
-        let started = start::start(&self.0.supervisor, &spec, self.0.grace)
+        let started = start::start(&self.0.supervisor, &spec, self.0.grace, &running)
             .and_then(|started| watch::watch(started, self.0.grace, Arc::clone(&running)));
         match started {
             Ok((output, over)) => {
@@ -151,7 +151,7 @@ impl Processes {
             }
             Err(error) => {
                 running.set_gone();
-                Err(error)
+                Err(if running.is_ending() { start::over() } else { error })
             }
         }
     }

@@ -400,6 +400,36 @@ fn a_supervisor_that_is_asked_to_end_ends_all() {
     }
 }
 
+#[test]
+fn m_c2_what_is_still_starting_at_the_cut_does_not_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // One that takes its time: what it is to start is sent meanwhile, or not yet.
+    let supervisor = path.join("supervisor");
+    let this = std::env::current_exe().unwrap();
+    let script = "#!/bin/bash\ntouch begun; until [ -e up ]; do :; done; exec -a holdpoint-supervisor";
+    std::fs::write(path.join("script"), format!("{script} {}", this.display())).unwrap();
+    // Copied by another program: what one of ours has open to write it, even for a moment, can't be run.
+    let mut install = std::process::Command::new("install");
+    assert!(install.args(["-m", "700"]).arg(path.join("script")).arg(&supervisor).status().unwrap().success());
+    let processes = Processes::new(Supervisor::Program(supervisor), GRACE);
+    let env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
+    let spec = ProcessSpec { program: "touch".into(), args: vec!["ran".into()], cwd: path.to_owned(), env };
+    let starting = std::thread::spawn({
+        let processes = processes.clone();
+        move || processes.spawn(spec)
+    });
+    while !path.join("begun").exists() {
+        std::thread::yield_now();
+    }
+    processes.end();
+    std::fs::write(path.join("up"), "").unwrap();
+    let error = starting.join().unwrap().unwrap_err();
+    assert!(error.to_string().contains("the call is over"), "{error}");
+    assert_eq!(processes.finish(), EndedProcesses::default());
+    assert!(!path.join("ran").exists());
+}
+
 /// What a program writes to is its own: when it has closed that, whoever reads knows.
 #[test]
 fn a_supervisor_keeps_nothing_open_that_its_program_has_closed() {

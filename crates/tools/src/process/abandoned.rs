@@ -31,8 +31,10 @@ pub(super) fn wake(supervisor: u32) {
 /// Ends all that is below a supervisor that does not do it, then the supervisor. To be called before it is reaped.
 pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
     let Some(root) = pid(supervisor) else { return EndedProcesses::default() };
-    tracing::warn!(supervisor, "a supervisor does not end what is below it: that is done in its place");
     let ended = end_all(|| tree::descendants(root));
+    if ended != EndedProcesses::default() {
+        tracing::warn!(supervisor, "a supervisor did not end what is below it: that was done in its place");
+    }
     let _ = kill_process(root, Signal::KILL);
     ended
 }

@@ -63,6 +63,20 @@ impl Running {
         self.news.notify_all();
     }
 
+    /// Whether it shall end.
+    pub(super) fn is_ending(&self) -> bool {
+        self.known().end
+    }
+
+    /// Its supervisor has been sent what to start: from now on it is told this way that it shall end.
+    pub(super) fn set_ordered(&self, control: UnixStream) {
+        let mut known = self.known();
+        if known.end {
+            wire::send_end(&control);
+        }
+        known.control = Some(control);
+    }
+
     /// `awaited` is closed when it shall end.
     pub(super) fn set_started(&self, control: UnixStream, awaited: PipeWriter, leader: u32, root: Root) {
         self.tell(|known| {

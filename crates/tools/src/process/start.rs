@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use holdpoint_common::EndedProcesses;
 
 use super::reports::AGAIN;
-use super::running::Root;
+use super::running::{Root, Running};
 use super::started::{Started, in_folder};
 use super::wire::{Order, Report};
 use super::{ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
@@ -19,7 +19,12 @@ use super::{ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
 /// How long a supervisor may take until the program runs. One that is none would never answer.
 const START_WITHIN: Duration = Duration::from_secs(10);
 
-pub(super) fn start(supervisor: &Supervisor, spec: &ProcessSpec, grace: Duration) -> io::Result<Started> {
+pub(super) fn start(
+    supervisor: &Supervisor,
+    spec: &ProcessSpec,
+    grace: Duration,
+    running: &Running,
+) -> io::Result<Started> {
     let path = match supervisor {
         // Also right when the file was replaced or removed by an upgrade since.
         Supervisor::ThisProgram => Path::new("/proc/self/exe"),
@@ -44,7 +49,7 @@ pub(super) fn start(supervisor: &Supervisor, spec: &ProcessSpec, grace: Duration
     let mut child = command.spawn().map_err(|error| in_folder(error, spec))?;
     // Closes our copies of the far ends: what is left of them is the supervisor's.
     drop(command);
-    match begin(&ours, &order, child.id()) {
+    match begin(&ours, &order, child.id(), running) {
         Ok((leader, reports)) => {
             let root = Root::Below(child.id());
             Ok(Started { supervisor: Some(child), reports, control: ours, output, leader, root })
@@ -63,7 +68,12 @@ pub(super) fn start(supervisor: &Supervisor, spec: &ProcessSpec, grace: Duration
     }
 }
 
-fn begin(control: &UnixStream, order: &[u8], supervisor: u32) -> io::Result<(u32, BufReader<UnixStream>)> {
+fn begin(
+    control: &UnixStream,
+    order: &[u8],
+    supervisor: u32,
+    running: &Running,
+) -> io::Result<(u32, BufReader<UnixStream>)> {
     control.set_write_timeout(Some(START_WITHIN))?;
     control.set_read_timeout(Some(AGAIN))?;
     let by = Instant::now() + START_WITHIN;
@@ -75,7 +85,11 @@ fn begin(control: &UnixStream, order: &[u8], supervisor: u32) -> io::Result<(u32
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => no_supervisor(),
         _ => error,
     };
+    if running.is_ending() {
+        return Err(over());
+    }
     (&*control).write_all(order).map_err(late)?;
+    running.set_ordered(control.try_clone()?);
     let mut reports = BufReader::with_capacity(256, control.try_clone()?);
     let mut line = String::new();
     while let Err(error) = reports.read_line(&mut line) {
@@ -90,6 +104,11 @@ fn begin(control: &UnixStream, order: &[u8], supervisor: u32) -> io::Result<(u32
         Some(Report::Refused { errno }) => Err(io::Error::from_raw_os_error(errno)),
         _ => Err(no_supervisor()),
     }
+}
+
+/// Nothing may be started any more.
+pub(super) fn over() -> io::Error {
+    io::Error::other("the call is over: nothing more is started")
 }
 
 fn no_supervisor() -> io::Error {

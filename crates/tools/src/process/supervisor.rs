@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -49,6 +49,11 @@ fn run() -> io::Result<()> {
     // A copy that no program inherits; the original is replaced in the program and useless to it.
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let order = Order::read(&mut control)?;
+    // The owner has said more, or is gone: it is over before it has begun.
+    let mut more = [PollFd::new(&control, PollFlags::IN)];
+    if poll(&mut more, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
+        return Ok(());
+    }
     let started = Command::new(&order.program).args(&order.args).stdin(Stdio::null()).process_group(0).spawn();
     let leader = match started {
         Ok(child) => Pid::from_child(&child),
