@@ -1,7 +1,8 @@
 //! How a tool asks the user: by a message to its session's actor, blocking until the answer comes; and what else it
 //! tells the session.
 //!
-//! The one place of the workspace where a thread blocks on a channel.
+//! The one place of the workspace where a thread blocks on a channel for as long as it takes. (Where the browser may go, a
+//! name of this network is waited for, for a few seconds at most.)
 
 use std::convert::Infallible;
 

@@ -24,7 +24,7 @@ pub trait Tool: Send {
     fn schema(&self) -> Value;
 
     /// What this call would do to the world, and how to show it to the user. Reads the input and nothing
-    /// else of the world than the paths it names.
+    /// else of the world than the paths it names, and where hosts are that it names, if that can be told near here.
     ///
     /// # Errors
     /// [`ToolError::Input`] if the input does not fit; the call does not run and the model is told.
