@@ -15,9 +15,17 @@ use super::verdict::Ask;
 pub struct Rules {
     allow: Arc<[Rule]>,
     deny: Arc<[Rule]>,
-    /// Hosts, each with an address that it was allowed at, and the port where that is for one alone. As many as people
-    /// have said yes to.
-    allowed: Arc<Mutex<HashSet<(String, IpAddr, Option<u16>)>>>,
+    /// As many as people have said yes to.
+    allowed: Arc<Mutex<HashSet<Allowed>>>,
+}
+
+/// A host that was allowed at an address.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Allowed {
+    host: String,
+    address: IpAddr,
+    /// None: at any.
+    port: Option<u16>,
 }
 
 /// A rule of `[web] allow` or `deny` that can't be kept.
@@ -57,7 +65,7 @@ impl Rules {
     /// A person has allowed this, at that port or at any.
     pub(super) fn allow(&self, ask: &Ask, port: Option<u16>) {
         let mut allowed = self.allowed();
-        allowed.extend(ask.addresses.iter().map(|address| (ask.host.clone(), *address, port)));
+        allowed.extend(ask.addresses.iter().map(|&address| Allowed { host: ask.host.clone(), address, port }));
     }
 
     /// The rule that denies this host, or what it leads to.
@@ -67,13 +75,13 @@ impl Rules {
 
     /// Whether this host may be reached at this private address.
     pub(super) fn allows(&self, target: &Target, address: IpAddr) -> bool {
-        let is_allowed = |port| self.allowed().contains(&(target.host.to_string(), address, port));
+        let is_allowed = |port| self.allowed().contains(&Allowed { host: target.host.to_string(), address, port });
         self.allow.iter().any(|rule| rule.names(target, Some(address)))
             || is_allowed(None)
             || is_allowed(Some(target.port))
     }
 
-    fn allowed(&self) -> MutexGuard<'_, HashSet<(String, IpAddr, Option<u16>)>> {
+    fn allowed(&self) -> MutexGuard<'_, HashSet<Allowed>> {
         self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
