@@ -10,7 +10,7 @@ use holdpoint_common::{SessionId, SessionStatus};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::message::{Command, Message};
 use crate::daemon::Daemon;
@@ -40,6 +40,8 @@ pub(crate) struct Link {
     fresh: Fresh,
     session: Option<SessionHandle>,
     following: Option<JoinHandle<()>>,
+    /// What is being done.
+    doing: JoinSet<()>,
 }
 
 /// What every task of it has.
@@ -96,7 +98,7 @@ impl Link {
         let (words, told) = mpsc::channel(MESSAGES);
         let shared = Shared { sessions, folders: Arc::new(folders.clone()), words, stopped: watch::Sender::new(false) };
         tokio::spawn(news::watch(shared.clone()));
-        (Self { shared, fresh, session: None, following: None }, told)
+        (Self { shared, fresh, session: None, following: None, doing: JoinSet::new() }, told)
     }
 
     /// Follows a session from here on, instead of the one before.
@@ -115,6 +117,17 @@ impl Link {
         }
     }
 
+    /// Waits until all that was begun is done.
+    pub(crate) async fn finish(&mut self) {
+        while self.doing.join_next().await.is_some() {}
+    }
+
+    fn begin(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        // What is done is dropped.
+        while self.doing.try_join_next().is_some() {}
+        self.doing.spawn(task);
+    }
+
     /// Carries out what concerns sessions. What becomes of it is told.
     pub(crate) fn carry_out(&mut self, command: Command) {
         match command {
@@ -126,7 +139,7 @@ impl Link {
             Command::Close { id } => self.with_other(id, true),
             Command::Delete { id } => {
                 let shared = self.shared.clone();
-                tokio::spawn(async move {
+                self.begin(async move {
                     match shared.sessions.delete(id.as_str()).await {
                         Ok(()) => shared.tell(Message::Told("deleted".to_owned())).await,
                         Err(error) => shared.failed(error).await,
@@ -135,7 +148,7 @@ impl Link {
             }
             Command::Answer { ask, answer } => {
                 let shared = self.shared.clone();
-                tokio::spawn(async move {
+                self.begin(async move {
                     let answered = match shared.sessions.get(ask.session.as_str()).await {
                         Ok(session) => session.answer(&ask, answer).await,
                         Err(error) => Err(error),
@@ -151,9 +164,9 @@ impl Link {
     }
 
     /// Carries out what concerns the session that is shown.
-    fn with_shown(&self, command: Command) {
+    fn with_shown(&mut self, command: Command) {
         let (shared, Some(session)) = (self.shared.clone(), self.session.clone()) else { return };
-        tokio::spawn(async move {
+        self.begin(async move {
             let done = match command {
                 Command::Prompt { text } => match session.prompt(text.clone()).await {
                     Ok(_) => Ok(()),
@@ -182,9 +195,9 @@ impl Link {
     }
 
     /// Carries out what concerns a session that need not be the one that is shown.
-    fn with_other(&self, id: SessionId, close: bool) {
+    fn with_other(&mut self, id: SessionId, close: bool) {
         let shared = self.shared.clone();
-        tokio::spawn(async move {
+        self.begin(async move {
             let done = match shared.sessions.get(id.as_str()).await {
                 Ok(session) if close => session.close().await,
                 Ok(session) => session.interrupt(None).await.map(drop),
@@ -205,7 +218,7 @@ impl Link {
         }
         self.detach();
         let shared = self.shared.clone();
-        tokio::spawn(async move {
+        self.begin(async move {
             match shared.sessions.get(id.as_str()).await {
                 Ok(session) => _ = shared.words.send(Word::Opened { session, attachment, limit }).await,
                 Err(error) => {
@@ -219,7 +232,7 @@ impl Link {
     fn open_fresh(&mut self, attachment: u64, limit: usize) {
         self.detach();
         let (shared, open) = (self.shared.clone(), (self.fresh)());
-        tokio::spawn(async move {
+        self.begin(async move {
             let opened = match open {
                 Ok(open) => shared.sessions.open(open).await.map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),

@@ -26,8 +26,8 @@ use holdpoint_session::Sessions;
 
 /// Between two frames of what streams in.
 const FRAME: Duration = Duration::from_millis(33);
-/// How long leaving waits for a session that is to be forgotten.
-const FORGET: Duration = Duration::from_secs(2);
+/// How long leaving waits for what was begun.
+const LEAVE: Duration = Duration::from_secs(2);
 /// What waits to be looked at. Keys beyond it are lost: nobody types so fast, and pastes are one each.
 pub(super) const HEARD: usize = 4096;
 
@@ -118,12 +118,13 @@ impl Loop {
                 match command {
                     Command::Quit => {
                         drop(input.take());
+                        self.finish().await;
                         return Ok(self.state);
                     }
                     Command::Forget { id } => {
                         self.link.detach();
                         // One that stays is listed, and does no harm.
-                        let _ = tokio::time::timeout(FORGET, forget(&self.sessions, &id)).await;
+                        let _ = tokio::time::timeout(LEAVE, forget(&self.sessions, &id)).await;
                     }
                     Command::Notify { text } => self.terminal.say(&format!("\x07\x1b]9;{text}\x07"))?,
                     Command::Redraw => {
@@ -158,6 +159,15 @@ impl Loop {
                 drawn = Instant::now();
                 (stale, at_once) = (false, false);
             }
+        }
+    }
+
+    /// What was begun is done, as far as that takes no long time.
+    async fn finish(&mut self) {
+        // Nobody is told any more.
+        self.words.close();
+        if tokio::time::timeout(LEAVE, self.link.finish()).await.is_err() {
+            tracing::warn!("left before all was done");
         }
     }
 

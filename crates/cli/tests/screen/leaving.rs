@@ -43,6 +43,27 @@ fn t_y1_leaving_gives_the_terminal_back() {
 }
 
 #[test]
+fn m_b8_leaving_closes_the_session_that_is_to_be_closed() {
+    let world = World::new();
+    for round in 0..rounds(3, 100) {
+        let name = format!("s{round}");
+        world.opens(&name, &["--policy", "all"], "shell: sleep 1000");
+        let mut tty = Tty::run(&world, &["attach", &name]);
+        tty.wait_for("● shell: sleep 1000");
+        tty.press("\x18q");
+        tty.wait_for("[C] Close it");
+        tty.press("c");
+        tty.end(0);
+        assert!(!tty.text().contains("detached"), "{}", tty.text());
+        // It has ended, and is not only about to.
+        let listed = world.run(&["list"]).code(0).out;
+        assert!(listed.contains("saved"), "{listed}");
+        assert!(!listed.contains("running"), "{listed}");
+        world.run(&["rm", &name]).code(0);
+    }
+}
+
+#[test]
 fn m_b10_a_terminal_that_is_gone_ends_the_program_and_not_the_session() {
     let world = World::new();
     world.opens("one", &["--policy", "all"], "shell: sleep 1000");

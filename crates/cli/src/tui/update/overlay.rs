@@ -30,11 +30,11 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
             vec![Command::Start]
         }
         Overlay::Stopped => vec![],
-        Overlay::Leave { quit } => match (key.code, &state.session) {
+        Overlay::Leave { quit } => match (key.code, &mut state.session) {
             (KeyCode::Enter | KeyCode::Char('d' | 'D'), _) => leave(state, quit),
             (KeyCode::Char('c' | 'C'), Some(session)) => {
-                let close = Command::Close { id: session.id.clone() };
-                let mut commands = vec![close];
+                session.closed = true;
+                let mut commands = vec![Command::Close { id: session.id.clone() }];
                 commands.extend(leave(state, quit));
                 commands
             }

@@ -249,7 +249,11 @@ fn leaving_a_running_session_asks_and_detaching_does_not() {
     let mut scene = Scene::session();
     scene.turn("Go.");
     let id = scene.snapshot.settings.id.clone();
-    assert_eq!(scene.press("ctrl+x s c"), [Command::Close { id }, Command::Detach]);
+    assert_eq!(scene.press("ctrl+x s c"), [Command::Close { id: id.clone() }, Command::Detach]);
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    assert_eq!(scene.press("ctrl+x q c"), [Command::Close { id }, Command::Quit]);
+    assert_eq!(scene.state.left_behind(), None, "it does not go on");
     let mut scene = Scene::session();
     scene.turn("Go.");
     assert_eq!(scene.press("ctrl+x d"), [Command::Quit]);
