@@ -10,7 +10,7 @@ use holdpoint_common::{SessionId, SessionStatus};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::message::{Command, Message};
 use crate::daemon::Daemon;
@@ -28,6 +28,8 @@ pub(crate) enum Word {
         session: SessionHandle,
         attachment: u64,
         limit: usize,
+        /// It was opened for this.
+        fresh: bool,
     },
 }
 
@@ -40,6 +42,8 @@ pub(crate) struct Link {
     fresh: Fresh,
     session: Option<SessionHandle>,
     following: Option<JoinHandle<()>>,
+    /// The session that is being looked for, to be shown.
+    opening: Option<AbortHandle>,
     /// What is being done.
     doing: JoinSet<()>,
 }
@@ -98,7 +102,7 @@ impl Link {
         let (words, told) = mpsc::channel(MESSAGES);
         let shared = Shared { sessions, folders: Arc::new(folders.clone()), words, stopped: watch::Sender::new(false) };
         tokio::spawn(news::watch(shared.clone()));
-        (Self { shared, fresh, session: None, following: None, doing: JoinSet::new() }, told)
+        (Self { shared, fresh, session: None, following: None, opening: None, doing: JoinSet::new() }, told)
     }
 
     /// Follows a session from here on, instead of the one before.
@@ -109,9 +113,12 @@ impl Link {
         self.following = Some(tokio::spawn(follow::follow(self.shared.clone(), session, attachment, from)));
     }
 
-    /// No longer follows anything.
+    /// No longer follows anything, or is about to.
     pub(crate) fn detach(&mut self) {
         self.session = None;
+        if let Some(opening) = self.opening.take() {
+            opening.abort();
+        }
         if let Some(following) = self.following.take() {
             following.abort();
         }
@@ -119,13 +126,20 @@ impl Link {
 
     /// Waits until all that was begun is done.
     pub(crate) async fn finish(&mut self) {
+        self.detach();
         while self.doing.join_next().await.is_some() {}
     }
 
-    fn begin(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+    fn begin(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         // What is done is dropped.
         while self.doing.try_join_next().is_some() {}
-        self.doing.spawn(task);
+        self.doing.spawn(task)
+    }
+
+    /// Deletes a session that was opened to be shown, and is not.
+    pub(crate) fn forget(&mut self, id: SessionId) {
+        let sessions = self.shared.sessions.clone();
+        self.begin(async move { forget(&sessions, &id).await });
     }
 
     /// Carries out what concerns sessions. What becomes of it is told.
@@ -218,15 +232,19 @@ impl Link {
         }
         self.detach();
         let shared = self.shared.clone();
-        self.begin(async move {
+        let opening = self.begin(async move {
             match shared.sessions.get(id.as_str()).await {
-                Ok(session) => _ = shared.words.send(Word::Opened { session, attachment, limit }).await,
+                Ok(session) => {
+                    // Nobody listens when the screen is about to be left.
+                    let _ = shared.words.send(Word::Opened { session, attachment, limit, fresh: false }).await;
+                }
                 Err(error) => {
                     let why = prose_line(&error.to_string()).into_owned();
-                    shared.tell(Message::NotOpened { why }).await;
+                    shared.tell(Message::NotOpened { attachment, why }).await;
                 }
             }
         });
+        self.opening = Some(opening);
     }
 
     fn open_fresh(&mut self, attachment: u64, limit: usize) {
@@ -238,8 +256,17 @@ impl Link {
                 Err(error) => Err(error.to_string()),
             };
             match opened {
-                Ok(session) => _ = shared.words.send(Word::Opened { session, attachment, limit }).await,
-                Err(why) => shared.tell(Message::NotOpened { why: prose_line(&why).into_owned() }).await,
+                Ok(session) => {
+                    let id = session.id().clone();
+                    let opened = Word::Opened { session, attachment, limit, fresh: true };
+                    if shared.words.send(opened).await.is_err() {
+                        forget(&shared.sessions, &id).await;
+                    }
+                }
+                Err(why) => {
+                    let why = prose_line(&why).into_owned();
+                    shared.tell(Message::NotOpened { attachment, why }).await;
+                }
             }
         });
     }

@@ -71,8 +71,9 @@ pub(crate) enum Message {
         ask: AskId,
         why: String,
     },
-    /// The session can't be opened.
+    /// The session can't be opened; by the attachment of this number.
     NotOpened {
+        attachment: u64,
         why: String,
     },
     /// What the editor left.

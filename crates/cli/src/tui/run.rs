@@ -106,7 +106,12 @@ impl Loop {
                             at_once |= matters(&message);
                             commands = update(&mut self.state, message, Moment::now());
                         }
-                        Word::Opened { session, attachment, limit } => self.link.follow(session, attachment, limit),
+                        Word::Opened { session, attachment, limit, .. } if self.state.awaits(attachment) => {
+                            self.link.follow(session, attachment, limit);
+                        }
+                        // Something else was chosen meanwhile.
+                        Word::Opened { session, fresh: true, .. } => self.link.forget(session.id().clone()),
+                        Word::Opened { .. } => {}
                     }
                 }
                 () = tokio::time::sleep(tick.unwrap_or_default()), if tick.is_some() => {
@@ -166,6 +171,11 @@ impl Loop {
     async fn finish(&mut self) {
         // Nobody is told any more.
         self.words.close();
+        while let Some(word) = self.words.recv().await {
+            if let Word::Opened { session, fresh: true, .. } = word {
+                self.link.forget(session.id().clone());
+            }
+        }
         if tokio::time::timeout(LEAVE, self.link.finish()).await.is_err() {
             tracing::warn!("left before all was done");
         }

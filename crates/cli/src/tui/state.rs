@@ -129,6 +129,13 @@ impl State {
         moves.into_iter().chain(goes.map(|left| left.max(Duration::from_millis(10)))).min()
     }
 
+    /// Whether what this attachment brings is shown, or is about to be.
+    pub(crate) fn awaits(&self, attachment: u64) -> bool {
+        let opening = self.opening.as_ref().map(|opening| opening.attachment);
+        let shown = self.session.as_ref().map(|session| session.attachment);
+        opening.or(shown) == Some(attachment)
+    }
+
     /// The asks that are on the screen have been drawn, and can be answered a moment later.
     pub(crate) fn drawn(&mut self, now: Instant) {
         if self.overlay.is_some() {

@@ -105,7 +105,9 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             state.tell(Tone::Warning, why);
             vec![]
         }
-        Message::NotOpened { why } => {
+        // Something else was chosen meanwhile.
+        Message::NotOpened { attachment, .. } if !state.awaits(attachment) => vec![],
+        Message::NotOpened { why, .. } => {
             state.opening = None;
             state.tell(Tone::Fault, why);
             vec![]

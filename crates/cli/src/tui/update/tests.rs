@@ -261,6 +261,26 @@ fn leaving_a_running_session_asks_and_detaching_does_not() {
 }
 
 #[test]
+fn m_a3_what_was_chosen_last_is_shown_however_late_the_one_before_comes() {
+    let mut scene = Scene::hub();
+    scene.hears(|_| {}, "alpha").hears(|_| {}, "beta");
+    scene.types("alpha");
+    let [Command::Open { attachment: early, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+    scene.press("esc");
+    scene.types("beta");
+    let [Command::Open { attachment: late, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+    assert!(!scene.state.awaits(early) && scene.state.awaits(late));
+    scene.tell(Message::NotOpened { attachment: early, why: "gone".to_owned() });
+    assert!(scene.state.awaits(late), "that is of the one before");
+    assert!(!scene.screen(80, 24).contains("gone"));
+    let (id, snapshot) = ("beta".parse().unwrap(), std::sync::Arc::new(super::super::scene::snapshot("beta")));
+    scene.tell(Message::Attached { attachment: late, id, snapshot });
+    assert!(!scene.state.awaits(early) && scene.state.awaits(late));
+    scene.press("ctrl+x d");
+    assert!(!scene.state.awaits(late));
+}
+
+#[test]
 fn m_e1_an_untouched_session_is_forgotten_and_a_touched_one_is_not() {
     let mut scene = Scene::session();
     let id = scene.snapshot.settings.id.clone();
