@@ -47,14 +47,15 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     rest.height -= foot_rows;
 
     let panel = peek(hub, area.width, rest.height / 2);
-    let list = Rect { height: rest.height - panel.height(), ..rest };
+    let panel_rows = panel.height().min(rest.height);
+    let list = Rect { height: rest.height - panel_rows, ..rest };
     draw_list(buffer, list, hub, now, opening);
-    let place = Rect { y: list.y + list.height, height: panel.height(), ..rest };
+    let place = Rect { y: list.y + list.height, height: panel_rows, ..rest };
     match panel {
         Peek::Nothing => {}
-        Peek::Ask(panel, rows) => {
+        Peek::Ask(panel, _) => {
             if let Some(view) = &mut hub.asking {
-                panel.draw(buffer, Rect { height: rows, ..place }, view);
+                panel.draw(buffer, place, view);
             }
         }
         Peek::Lines(lines) => _ = lines.iter().fold(place, |rest, line| put(buffer, rest, line)),

@@ -394,14 +394,19 @@ fn no_colours_are_left_where_none_are_wanted() {
 
 #[test]
 fn t_y5_no_size_is_too_small_or_too_large() {
-    let mut scene = worked();
-    scene.confirms(HOSTILE);
-    for (width, height) in [(1, 1), (0, 0), (10, 4), (11, 5), (1000, 1000), (3, 200), (200, 3)] {
-        scene.screen(width, height);
-        for keys in ["ctrl+x ?", "esc", "pgup", "up", "end", "tab"] {
-            scene.press(keys);
+    let sizes = [(1, 1), (0, 0), (10, 4), (11, 5), (20, 6), (40, 9), (1000, 1000), (3, 200), (200, 3)];
+    let mut session = worked();
+    session.confirms(HOSTILE);
+    let mut answering = hub();
+    answering.press("tab");
+    for (mut scene, asks) in [(session, true), (answering, true), (hub(), false)] {
+        for (width, height) in sizes {
             scene.screen(width, height);
+            for keys in ["ctrl+x ?", "esc", "pgup", "up", "end", "tab", "tab"] {
+                scene.press(keys);
+                scene.screen(width, height);
+            }
         }
+        assert_eq!(scene.screen(80, 24).contains("[Y] Approve"), asks);
     }
-    assert!(scene.screen(80, 24).contains("[Y] Approve"));
 }
