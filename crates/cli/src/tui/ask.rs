@@ -10,6 +10,8 @@ use crate::asking::Asking;
 #[derive(Debug)]
 pub(crate) struct AskView {
     pub(crate) asking: Asking,
+    /// A line of what it wants, at least, and its keys are in the frame.
+    pub(crate) in_sight: bool,
     /// It has been drawn.
     pub(crate) drawn: bool,
     /// Rows of it that are above what is seen.
@@ -23,7 +25,7 @@ pub(crate) struct AskView {
 impl AskView {
     /// An ask that is about to be drawn. Until it is, no key answers it.
     pub(crate) fn new(ask: Ask, now: Instant) -> Self {
-        Self { asking: Asking::new(ask, now), drawn: false, scroll: 0, below: 0, large: false }
+        Self { asking: Asking::new(ask, now), in_sight: false, drawn: false, scroll: 0, below: 0, large: false }
     }
 
     /// It appears anew: keys count only a while after it is drawn.
@@ -31,12 +33,12 @@ impl AskView {
         self.drawn = false;
     }
 
-    /// It has been drawn.
+    /// The frame has been drawn. What can't be read in it appears anew with one in which it can.
     pub(crate) fn appear(&mut self, now: Instant) {
-        if !self.drawn {
+        if self.in_sight && !self.drawn {
             self.asking.appear(now);
-            self.drawn = true;
         }
+        self.drawn = self.in_sight;
     }
 
     pub(crate) fn scroll_by(&mut self, rows: isize) {

@@ -87,7 +87,10 @@ impl Loop {
                             self.take(whole)
                         }
                         Heard::Resized => vec![],
-                        Heard::Continued => vec![Command::Redraw],
+                        Heard::Continued => {
+                            self.state.hide_asks();
+                            vec![Command::Redraw]
+                        }
                         Heard::Gone => vec![Command::Quit],
                     };
                     stale = true;

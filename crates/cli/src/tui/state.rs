@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use holdpoint_common::{Screen as Settings, SessionId};
 
+use super::ask::AskView;
 use super::hub::Hub;
 use super::keymap::{Keymap, Press};
 use super::message::Moment;
@@ -136,16 +137,22 @@ impl State {
         opening.or(shown) == Some(attachment)
     }
 
+    /// What asks, in the session and in the hub.
+    pub(crate) fn asks(&mut self) -> impl Iterator<Item = &mut AskView> {
+        let of_session = self.session.as_mut().and_then(|session| session.asking.as_mut());
+        of_session.into_iter().chain(self.hub.asking.as_mut())
+    }
+
+    /// Something else is on the screen.
+    pub(crate) fn hide_asks(&mut self) {
+        self.asks().for_each(AskView::hide);
+    }
+
     /// The asks that are on the screen have been drawn, and can be answered a moment later.
     pub(crate) fn drawn(&mut self, now: Instant) {
-        if self.overlay.is_some() {
-            return;
+        if self.overlay.is_none() {
+            self.asks().for_each(|view| view.appear(now));
         }
-        let shown = match &mut self.session {
-            Some(session) => session.asking.as_mut(),
-            None => self.hub.asking.as_mut(),
-        };
-        shown.into_iter().for_each(|ask| ask.appear(now));
     }
 
     /// The session that was shown last, if it goes on without being looked at.

@@ -6,7 +6,7 @@ mod overlay;
 mod session;
 mod slash;
 
-use self::act::{act, hide_asks, leave, open, open_new};
+use self::act::{act, leave, open, open_new};
 pub(crate) use self::slash::{COMMANDS, candidates};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -82,7 +82,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             vec![]
         }
         Message::Stopped => {
-            hide_asks(state);
+            state.hide_asks();
             state.prefix = None;
             state.overlay = Some(Overlay::Stopped);
             vec![]
@@ -95,8 +95,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             vec![]
         }
         Message::AnswerRefused { ask, why } => {
-            let views = state.session.as_mut().and_then(|session| session.asking.as_mut());
-            for view in views.into_iter().chain(state.hub.asking.as_mut()) {
+            for view in state.asks() {
                 if view.asking.ask().id == ask {
                     view.asking.reopen(now.instant);
                     view.hide();

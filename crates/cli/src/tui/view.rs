@@ -25,6 +25,7 @@ const NOTICE: usize = 4;
 /// Draws all of it.
 pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let area = frame.area();
+    state.asks().for_each(|view| view.in_sight = false);
     if area.width < 10 || area.height < 4 {
         // There is no room for anything to be read.
         return;

@@ -1,6 +1,5 @@
 //! What the keys of the table do, and what entering and leaving a session does.
 
-use super::super::ask::AskView;
 use super::super::keymap::Action;
 use super::super::message::Command;
 use super::super::session::PAST;
@@ -50,30 +49,30 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
             commands.extend(open_new(state));
             commands
         }
-        Action::Editor => match &state.session {
-            Some(session) => vec![Command::Edit { text: session.prompt.text() }],
-            None => vec![],
-        },
+        Action::Editor => {
+            let text = state.session.as_ref().map(|session| session.prompt.text());
+            if text.is_some() {
+                state.hide_asks();
+            }
+            text.map(|text| Command::Edit { text }).into_iter().collect()
+        }
         Action::Redraw => vec![Command::Redraw],
-        Action::Suspend => vec![Command::Suspend],
+        Action::Suspend => {
+            state.hide_asks();
+            vec![Command::Suspend]
+        }
         Action::Help => {
-            hide_asks(state);
+            state.hide_asks();
             state.overlay = Some(Overlay::Help { scroll: 0 });
             vec![]
         }
     }
 }
 
-/// What lies over an ask hides it.
-pub(super) fn hide_asks(state: &mut State) {
-    let views = state.session.as_mut().and_then(|session| session.asking.as_mut());
-    views.into_iter().chain(state.hub.asking.as_mut()).for_each(AskView::hide);
-}
-
 /// Leaves the session, unless it runs: then it is asked what becomes of it.
 fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
     if state.session.as_ref().is_some_and(|session| session.runs() && !session.closed) {
-        hide_asks(state);
+        state.hide_asks();
         state.overlay = Some(Overlay::Leave { quit });
         return vec![];
     }

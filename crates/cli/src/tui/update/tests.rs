@@ -51,6 +51,41 @@ fn m_a10_what_lay_over_an_ask_makes_it_appear_anew() {
 }
 
 #[test]
+fn m_a10_what_there_was_no_room_to_read_is_not_approved() {
+    let mut hub = Scene::hub();
+    let asked = ask(10, pause(PauseKind::Confirm, "ls"), Timestamp(10));
+    hub.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "late");
+    hub.press("tab");
+    for mut scene in [asking(), hub] {
+        for (width, height) in [(9, 24), (80, 3), (80, 4)] {
+            scene.screen(width, height);
+            assert_eq!(scene.later(1000).press("y"), [], "{width}x{height}");
+        }
+        scene.screen(80, 24);
+        assert_eq!(scene.later(299).press("y"), []);
+        // It is gone again before the key.
+        scene.screen(80, 3);
+        assert_eq!(scene.later(1000).press("y"), []);
+        scene.screen(80, 24);
+        assert_eq!(scene.later(299).press("y"), []);
+        assert_eq!(answers(&scene.later(1).press("y")), [&Answer::Approve { always: false }]);
+    }
+}
+
+#[test]
+fn m_a10_who_comes_back_to_the_screen_has_a_guard_of_their_own() {
+    for (keys, leaves) in [("ctrl+x e", Command::Edit { text: String::new() }), ("ctrl+z", Command::Suspend)] {
+        let mut scene = asking();
+        scene.screen(80, 24);
+        assert_eq!(scene.later(1000).press(keys), [leaves]);
+        assert_eq!(scene.later(1000).press("y"), []);
+        scene.screen(80, 24);
+        assert_eq!(scene.later(299).press("y"), []);
+        assert_eq!(answers(&scene.later(1).press("y")), [&Answer::Approve { always: false }]);
+    }
+}
+
+#[test]
 fn m_a10_the_next_ask_has_a_guard_of_its_own() {
     let mut scene = asking();
     scene.screen(80, 24);

@@ -144,6 +144,7 @@ impl Panel {
         let hidden = self.body.len().saturating_sub(room);
         view.scroll = view.scroll.min(hidden);
         view.below = hidden - view.scroll;
+        view.in_sight = room > 0;
         let mut title = self.title;
         if hidden > 0 {
             let (from, to) = (view.scroll + 1, view.scroll + room.min(self.body.len()));
