@@ -2,9 +2,11 @@
 
 use std::time::Instant;
 
+use crossterm::event::{KeyCode, KeyEvent};
 use holdpoint_common::Ask;
 
-use crate::asking::Asking;
+use crate::asking::{Asking, Entry, Pressed};
+use crate::terminal::Key;
 
 /// An ask that is shown.
 #[derive(Debug)]
@@ -39,6 +41,44 @@ impl AskView {
             self.asking.appear(now);
         }
         self.drawn = self.in_sight;
+    }
+
+    /// What a key does to it: it scrolls, or is for what is asked.
+    pub(crate) fn press(&mut self, key: &KeyEvent, now: Instant) -> Pressed {
+        let typing = matches!(self.asking.entry(), Entry::Words { .. });
+        let chosen = matches!(self.asking.entry(), Entry::Words { chosen: true, .. });
+        match key.code {
+            KeyCode::Up => self.scroll_by(-1),
+            KeyCode::Down => self.scroll_by(1),
+            KeyCode::PageUp => self.scroll_by(-10),
+            KeyCode::PageDown => self.scroll_by(10),
+            KeyCode::Home => self.scroll = 0,
+            KeyCode::End => self.scroll_by(isize::MAX),
+            KeyCode::Tab if !typing => {
+                self.large = !self.large;
+                self.scroll = 0;
+            }
+            _ => {}
+        }
+        // What has not been drawn can't have been read; to stop it needs no reading.
+        let counts = |key: &Key| self.drawn || chosen || matches!(key, Key::Esc | Key::Ctrl('c'));
+        let Some(key) = Key::of(key).filter(counts) else { return Pressed::Nothing };
+        let pressed = self.asking.press(key, now);
+        if pressed == Pressed::Turned {
+            self.scroll = 0;
+            self.hide();
+        }
+        pressed
+    }
+
+    /// Pasted text is words, never keys.
+    pub(crate) fn paste(&mut self, text: &str, now: Instant) {
+        if !self.drawn || !matches!(self.asking.entry(), Entry::Words { .. }) {
+            return;
+        }
+        for character in text.chars().map(|character| if character.is_control() { ' ' } else { character }) {
+            let _ = self.asking.press(Key::Char(character), now);
+        }
     }
 
     pub(crate) fn scroll_by(&mut self, rows: isize) {

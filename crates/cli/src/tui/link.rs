@@ -6,7 +6,7 @@ mod news;
 
 use std::sync::Arc;
 
-use holdpoint_common::{SessionId, SessionStatus};
+use holdpoint_common::{AskId, SessionId, SessionStatus};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
 use tokio::sync::{mpsc, watch};
@@ -149,8 +149,8 @@ impl Link {
             Command::New { attachment, limit } => self.open_fresh(attachment, limit),
             Command::Detach => self.detach(),
             Command::Start => _ = self.shared.stopped.send_replace(false),
-            Command::InterruptOther { id } => self.with_other(id, false),
-            Command::Close { id } => self.with_other(id, true),
+            Command::InterruptOther { ask } => self.interrupt_other(ask),
+            Command::Close { id } => self.close(id),
             Command::Delete { id } => {
                 let shared = self.shared.clone();
                 self.begin(async move {
@@ -208,18 +208,34 @@ impl Link {
         });
     }
 
-    /// Carries out what concerns a session that need not be the one that is shown.
-    fn with_other(&mut self, id: SessionId, close: bool) {
+    /// Ends the turn that asks this, and no later one.
+    fn interrupt_other(&mut self, ask: AskId) {
+        let shared = self.shared.clone();
+        self.begin(async move {
+            let done = async {
+                let now = shared.sessions.look(ask.session.as_str()).await?;
+                if !now.asks.iter().any(|open| open.id == ask) {
+                    return Ok("it is no longer asked");
+                }
+                shared.sessions.get(ask.session.as_str()).await?.interrupt(now.turn).await?;
+                Ok("interrupting")
+            };
+            match done.await {
+                Ok(what) => shared.tell(Message::Told(what.to_owned())).await,
+                Err(error) => shared.failed(error).await,
+            }
+        });
+    }
+
+    fn close(&mut self, id: SessionId) {
         let shared = self.shared.clone();
         self.begin(async move {
             let done = match shared.sessions.get(id.as_str()).await {
-                Ok(session) if close => session.close().await,
-                Ok(session) => session.interrupt(None).await.map(drop),
+                Ok(session) => session.close().await,
                 Err(error) => Err(error),
             };
             match done {
-                Ok(()) if close => shared.tell(Message::Told("closed; it stays saved".to_owned())).await,
-                Ok(()) => {}
+                Ok(()) => shared.tell(Message::Told("closed; it stays saved".to_owned())).await,
                 Err(error) => shared.failed(error).await,
             }
         });

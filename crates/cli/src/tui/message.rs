@@ -112,8 +112,9 @@ pub(crate) enum Command {
     Interrupt {
         turn: Option<TurnId>,
     },
+    /// Ends the turn that asks this, of whichever session.
     InterruptOther {
-        id: SessionId,
+        ask: AskId,
     },
     ToggleHold {
         shown: HoldShown,

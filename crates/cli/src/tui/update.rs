@@ -189,10 +189,7 @@ fn paste(state: &mut State, text: &str) -> Vec<Command> {
     }
     match &mut state.session {
         Some(session) => session::paste(session, text, state.now.instant),
-        None => {
-            state.hub.filter.extend(text.chars().filter(|character| !character.is_control()));
-            state.hub.cursor = 0;
-        }
+        None => hub::paste(state, text),
     }
     vec![]
 }

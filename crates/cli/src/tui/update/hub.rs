@@ -12,7 +12,6 @@ use super::super::state::{Overlay, State};
 use super::super::style::Tone;
 use super::{is_ctrl_c, leave, open, open_new};
 use crate::asking::Pressed;
-use crate::terminal::Key;
 
 /// How soon a second Ctrl+C leaves.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -78,29 +77,28 @@ fn answer_here(state: &mut State) {
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
     let Some(view) = &mut state.hub.asking else { return vec![] };
-    match key.code {
-        KeyCode::Tab => {
-            state.hub.asking = None;
-            return vec![];
-        }
-        KeyCode::Up => view.scroll_by(-1),
-        KeyCode::Down => view.scroll_by(1),
-        KeyCode::PageUp => view.scroll_by(-10),
-        KeyCode::PageDown => view.scroll_by(10),
-        _ => {}
+    if key.code == KeyCode::Tab {
+        state.hub.asking = None;
+        return vec![];
     }
-    let Some(key) = Key::of(key).filter(|_| view.drawn || matches!(key.code, KeyCode::Esc)) else { return vec![] };
     let ask = view.asking.ask().id.clone();
-    match view.asking.press(key, now) {
-        Pressed::Nothing | Pressed::Typed => vec![],
-        Pressed::Turned => {
-            view.hide();
-            vec![]
-        }
+    match view.press(key, now) {
+        Pressed::Nothing | Pressed::Typed | Pressed::Turned => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => {
             state.hub.asking = None;
-            vec![Command::InterruptOther { id: ask.session }]
+            vec![Command::InterruptOther { ask }]
+        }
+    }
+}
+
+/// Pasted text: words for what is answered from here, else for the filter.
+pub(super) fn paste(state: &mut State, text: &str) {
+    match &mut state.hub.asking {
+        Some(view) => view.paste(text, state.now.instant),
+        None => {
+            state.hub.filter.extend(text.chars().filter(|character| !character.is_control()));
+            state.hub.cursor = 0;
         }
     }
 }

@@ -10,8 +10,7 @@ use super::super::session::Session;
 use super::super::state::State;
 use super::super::style::Tone;
 use super::{is_ctrl_c, leave, slash};
-use crate::asking::{Entry, Pressed};
-use crate::terminal::Key;
+use crate::asking::Pressed;
 
 /// How soon a second Ctrl+C leaves.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -97,46 +96,21 @@ fn fetch_older(state: &mut State) -> Vec<Command> {
 fn answer(session: &mut Session, key: &KeyEvent, now: Instant) -> Vec<Command> {
     let turn = session.snapshot.turn;
     let Some(view) = &mut session.asking else { return vec![] };
-    let typing = matches!(view.asking.entry(), Entry::Words { .. });
-    let chosen = matches!(view.asking.entry(), Entry::Words { chosen: true, .. });
-    match key.code {
-        KeyCode::Up => view.scroll_by(-1),
-        KeyCode::Down => view.scroll_by(1),
-        KeyCode::Home => view.scroll = 0,
-        KeyCode::End => view.scroll_by(isize::MAX),
-        KeyCode::Tab if !typing => {
-            view.large = !view.large;
-            view.scroll = 0;
-        }
-        _ => {}
-    }
-    let Some(key) = Key::of(key) else { return vec![] };
-    // What has not been drawn can't have been read; to stop it needs no reading.
-    if !view.drawn && !chosen && !matches!(key, Key::Esc | Key::Ctrl('c')) {
-        return vec![];
-    }
     let ask = view.asking.ask().id.clone();
-    match view.asking.press(key, now) {
-        Pressed::Nothing | Pressed::Typed => vec![],
-        Pressed::Turned => {
-            view.scroll = 0;
-            view.hide();
-            vec![]
-        }
+    match view.press(key, now) {
+        Pressed::Nothing | Pressed::Typed | Pressed::Turned => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => vec![Command::Interrupt { turn }],
     }
 }
 
-/// Pasted text: words for what is asked, else for the prompt; never keys.
+/// Pasted text: words for what is asked, else for the prompt.
 pub(super) fn paste(session: &mut Session, text: &str, now: Instant) {
-    let Some(view) = &mut session.asking else {
-        session.leaving = None;
-        return session.prompt.paste(text);
-    };
-    if matches!(view.asking.entry(), Entry::Words { .. }) && view.drawn {
-        for character in text.chars().map(|character| if character.is_control() { ' ' } else { character }) {
-            let _ = view.asking.press(Key::Char(character), now);
+    match &mut session.asking {
+        Some(view) => view.paste(text, now),
+        None => {
+            session.leaving = None;
+            session.prompt.paste(text);
         }
     }
 }

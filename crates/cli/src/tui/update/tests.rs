@@ -384,6 +384,39 @@ fn the_hubs_first_row_waits_the_longest_and_is_answered_from_there() {
     assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{commands:?}");
 }
 
+/// The hub, with an ask under its cursor.
+fn hub_asking(request: holdpoint_common::AskRequest) -> Scene {
+    let mut scene = Scene::hub();
+    let asked = ask(10, request, Timestamp(10));
+    scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+    scene.press("tab");
+    scene
+}
+
+#[test]
+fn m_c5_esc_and_ctrl_c_in_the_hub_interrupt_the_turn_that_asks() {
+    for key in ["esc", "ctrl+c"] {
+        let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
+        // At once, drawn or not.
+        let ask = "alpha.10".parse().unwrap();
+        assert_eq!(scene.press(key), [Command::InterruptOther { ask }], "{key}");
+        assert!(scene.state.hub.asking.is_none());
+    }
+}
+
+#[test]
+fn m_a10_what_is_pasted_in_the_hub_are_words_for_what_is_asked() {
+    let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
+    scene.screen(80, 24);
+    scene.later(1000).tell(Message::Paste("y\ny".to_owned()));
+    assert_eq!(scene.press("r"), []);
+    scene.screen(80, 24);
+    scene.tell(Message::Paste("not\ntoday".to_owned()));
+    let commands = scene.later(1000).press("enter");
+    assert_eq!(answers(&commands), [&Answer::Deny { reason: Some("not today".to_owned()) }]);
+    assert_eq!(scene.state.hub.filter, "", "none of it is a filter");
+}
+
 #[test]
 fn calls_are_chosen_and_opened_one_by_one() {
     let mut scene = Scene::session();
