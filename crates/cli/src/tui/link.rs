@@ -186,7 +186,7 @@ impl Link {
                     Ok(_) => Ok(()),
                     Err(error) => {
                         let why = prose_line(&error.to_string()).into_owned();
-                        return shared.tell(Message::PromptRefused { text, why }).await;
+                        return shared.tell(Message::PromptRefused { id: session.id().clone(), text, why }).await;
                     }
                 },
                 Command::Interrupt { turn } => session.interrupt(turn).await.map(drop),

@@ -61,8 +61,9 @@ pub(crate) enum Message {
     },
     /// The daemon was told to stop.
     Stopped,
-    /// A prompt was not taken.
+    /// A prompt to this session was not taken.
     PromptRefused {
+        id: SessionId,
         text: String,
         why: String,
     },

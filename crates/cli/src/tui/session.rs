@@ -134,6 +134,13 @@ impl Session {
         }
     }
 
+    /// What was sent and not taken is typed again, before what is being typed.
+    pub(crate) fn type_again(&mut self, text: &str) {
+        let typed = self.prompt.text();
+        let between = if typed.is_empty() { "" } else { "\n" };
+        self.prompt.set(&format!("{text}{between}{typed}"));
+    }
+
     /// All of the past is there.
     pub(crate) fn live(&mut self) {
         if let Some(told) = self.pending.take() {

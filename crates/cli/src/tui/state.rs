@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub(crate) now: Moment,
     /// Attachments there have been.
     pub(crate) attachments: u64,
+    /// Prompts that were not taken, of sessions that were left: typed again when those are opened.
+    pub(crate) refused: Vec<(SessionId, String)>,
     /// Ctrl+C was pressed in the hub.
     pub(crate) leaving: Option<Instant>,
 }
@@ -109,6 +111,7 @@ impl State {
             daemon: true,
             now,
             attachments: 0,
+            refused: Vec::new(),
             leaving: None,
         }
     }

@@ -47,7 +47,11 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
                 }
                 (_, Some(opening)) if opening.attachment == attachment => {
                     let (pid, steps) = (state.me.pid, state.settings.show_intermediate_steps);
-                    state.session = Some(Session::new(snapshot, attachment, pid, steps, opening.fresh));
+                    let mut session = Session::new(snapshot, attachment, pid, steps, opening.fresh);
+                    for (_, text) in state.refused.extract_if(.., |(of, _)| *of == id) {
+                        session.type_again(&text);
+                    }
+                    state.session = Some(session);
                     state.hub.asking = None;
                     state.opening = None;
                 }
@@ -87,11 +91,18 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             state.overlay = Some(Overlay::Stopped);
             vec![]
         }
-        Message::PromptRefused { text, why } => {
-            if let Some(session) = state.session.as_mut().filter(|session| session.prompt.is_empty()) {
-                session.prompt.set(&text);
+        Message::PromptRefused { id, text, why } => {
+            match state.session.as_mut().filter(|session| session.id == id) {
+                Some(session) => {
+                    session.type_again(&text);
+                    state.tell(Tone::Fault, why);
+                }
+                None => {
+                    let name = state.hub.get(&id).map_or_else(|| id.to_string(), |session| session.name.clone());
+                    state.tell(Tone::Fault, format!("{}: {why}", prose_line(&name)));
+                    state.refused.push((id, text));
+                }
             }
-            state.tell(Tone::Fault, why);
             vec![]
         }
         Message::AnswerRefused { ask, why } => {

@@ -189,11 +189,30 @@ fn prompts_are_sent_and_come_back_if_they_are_refused() {
     scene.types("now");
     assert_eq!(scene.press("enter"), [Command::Prompt { text: "do it\nnow".to_owned() }]);
     assert_eq!(draft(&scene), "");
-    scene.tell(Message::PromptRefused { text: "do it\nnow".to_owned(), why: "queue full".to_owned() });
+    let refused = |name: &str| Message::PromptRefused {
+        id: name.parse().unwrap(),
+        text: "do it\nnow".to_owned(),
+        why: "queue full".to_owned(),
+    };
+    scene.tell(refused("alpha"));
     assert_eq!(draft(&scene), "do it\nnow");
     assert!(scene.screen(80, 24).contains("queue full"));
     scene.press("esc");
     assert_eq!(scene.press("enter"), []);
+    scene.types("next");
+    scene.tell(refused("alpha"));
+    assert_eq!(draft(&scene), "do it\nnow\nnext");
+    // Of another session, it is typed again there.
+    scene.tell(refused("beta"));
+    assert_eq!(draft(&scene), "do it\nnow\nnext");
+    assert!(scene.screen(80, 24).contains("beta: queue full"));
+    scene.hears(|_| {}, "beta").press("esc esc");
+    scene.types("beta");
+    let [Command::Open { attachment, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+    let (id, snapshot) = ("beta".parse().unwrap(), std::sync::Arc::new(super::super::scene::snapshot("beta")));
+    scene.tell(Message::Attached { attachment, id, snapshot });
+    assert_eq!(draft(&scene), "do it\nnow");
+    assert_eq!(scene.state.refused, []);
 }
 
 #[test]
