@@ -63,6 +63,14 @@ pub(crate) fn setting(fact: &Fact) -> Option<String> {
     Some(format!("{what} ({})", prose_line(&by.to_string())))
 }
 
+/// What was left out of what a model is sent, and how much that is.
+pub(crate) fn cut(messages: u64, results: u64, tokens: u64, limit: u64) -> String {
+    let left_out = (messages > 0).then(|| format!("{messages} messages left out"));
+    let cut = (results > 0).then(|| format!("{results} results cut"));
+    let what: Vec<_> = left_out.into_iter().chain(cut).collect();
+    format!("{}: the model is sent {tokens} of at most {limit} tokens", what.join(", "))
+}
+
 /// What an ask was about, to stand before its answer.
 pub(crate) fn about(request: &AskRequest) -> String {
     let what = match request {
@@ -104,6 +112,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_cut_says_what_was_left_out_and_what_was_cut() {
+        let rest = ": the model is sent 90 of at most 100 tokens";
+        assert_eq!(cut(3, 0, 90, 100), format!("3 messages left out{rest}"));
+        assert_eq!(cut(0, 2, 90, 100), format!("2 results cut{rest}"));
+        assert_eq!(cut(3, 2, 90, 100), format!("3 messages left out, 2 results cut{rest}"));
+    }
 
     #[test]
     fn a_call_is_told_by_what_tells_it_from_others() {

@@ -10,7 +10,7 @@ use holdpoint_common::{
 use holdpoint_tools::shown::{line, prose, prose_line};
 
 use super::{asked, runs};
-use crate::said::{said, setting, shorten, sum_up, title};
+use crate::said::{cut, said, setting, shorten, sum_up, title};
 use crate::ui::{Style, Ui};
 
 /// Bytes of a tool's output that may wait for the end of their line.
@@ -115,10 +115,7 @@ impl Human {
                 ui.line(Style::Warning, &what)
             }
             Delta::HistoryCut { messages, results, tokens, limit } => {
-                let cut = if *results > 0 { format!(", {results} results cut") } else { String::new() };
-                let what =
-                    format!("{messages} messages left out{cut}: the model is sent {tokens} of at most {limit} tokens");
-                ui.line(Style::Warning, &what)
+                ui.line(Style::Warning, &cut(*messages, *results, *tokens, *limit))
             }
             Delta::Gap { from, to } => ui.line(Style::Warning, &format!("events {from} to {to} can't be read")),
             Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", prose_line(reason))),

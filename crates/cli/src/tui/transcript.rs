@@ -14,7 +14,7 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
 use crate::follow::runs;
-use crate::said::{about, said, setting, shorten};
+use crate::said::{about, cut, said, setting, shorten};
 use crate::ui::Style;
 
 /// Everything that is shown of a session, the oldest first.
@@ -92,10 +92,8 @@ impl Transcript {
                 let wait = wait_ms.div_ceil(1000);
                 self.note(seq, Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)));
             }
-            Delta::HistoryCut { messages, tokens, limit, .. } => {
-                let text =
-                    format!("{messages} messages left out: the model is sent {tokens} of at most {limit} tokens");
-                self.note(seq, Tone::Warning, text);
+            Delta::HistoryCut { messages, results, tokens, limit } => {
+                self.note(seq, Tone::Warning, cut(*messages, *results, *tokens, *limit));
             }
             Delta::Gap { from, to } => self.note(seq, Tone::Warning, format!("events {from} to {to} can't be read")),
             Delta::NotSaved { reason } => self.note(seq, Tone::Warning, format!("not saved: {}", prose_line(reason))),
