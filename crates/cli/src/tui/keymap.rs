@@ -64,6 +64,9 @@ pub(crate) const FIXED: [(&str, &str); 9] = [
     ("/", "commands: a list as they are typed, Tab completes"),
 ];
 
+/// Keys of these and of the editor that a line of the table can't take.
+const KEPT: [&str; 3] = ["ctrl+c", "ctrl+d", "ctrl+j"];
+
 /// One key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Press {
@@ -105,11 +108,14 @@ impl Keymap {
     /// The table with what the configuration says.
     ///
     /// # Errors
-    /// A name or a key that means nothing, or a key that already does something else: in words.
+    /// A name or a key that means nothing, or a key that does something else, here or always: in words.
     pub(crate) fn with(keys: &BTreeMap<String, String>) -> Result<Self, String> {
         let mut map = Self::default();
         for (name, keys) in keys {
             let chord = Chord::parse(keys).ok_or_else(|| format!("tui.keys.{name}: `{keys}` is no key"))?;
+            if KEPT.into_iter().any(|kept| Press::parse(kept) == Some(chord.first)) {
+                return Err(format!("tui.keys.{name}: {} is always the same", chord.first));
+            }
             let names = || map.bindings.iter().map(|binding| binding.name).collect::<Vec<_>>().join(", ");
             if !map.bindings.iter().any(|binding| binding.name == name) {
                 return Err(format!("tui.keys.{name} means nothing; there are {}", names()));
@@ -284,5 +290,10 @@ mod tests {
         assert!(with("held", "f8").unwrap_err().contains("there are hold, steps"));
         assert!(with("hold", "ctrl+x").unwrap_err().contains("told apart"));
         assert!(with("hold", "ctrl+v").unwrap_err().contains("told apart"));
+        for kept in KEPT {
+            for keys in [kept.to_owned(), format!("{kept} p")] {
+                assert!(with("quit", &keys).unwrap_err().contains("always the same"), "{keys}");
+            }
+        }
     }
 }

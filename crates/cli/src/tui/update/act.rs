@@ -8,6 +8,10 @@ use super::super::style::Tone;
 
 /// Does what a key of the table means.
 pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
+    // What was asked before something ends is asked no longer.
+    if matches!(state.overlay, Some(Overlay::Leave { .. } | Overlay::Delete { .. })) {
+        state.overlay = None;
+    }
     match action {
         Action::Hold => match &state.session {
             Some(session) if !session.closed => {

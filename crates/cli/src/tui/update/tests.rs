@@ -335,6 +335,23 @@ fn m_a3_what_was_chosen_last_is_shown_however_late_the_one_before_comes() {
 }
 
 #[test]
+fn what_is_asked_before_something_ends_does_not_outlast_another_key() {
+    for keys in ["ctrl+x d", "ctrl+x i", "ctrl+x n", "ctrl+x p", "ctrl+o"] {
+        let mut scene = Scene::session();
+        scene.turn("Go.").press("ctrl+x s");
+        assert!(scene.state.overlay.is_some());
+        scene.press(keys);
+        assert_eq!(scene.state.overlay, None, "{keys}");
+    }
+    let mut hub = Scene::hub();
+    hub.hears(|_| {}, "alpha").types("alpha");
+    hub.press("ctrl+d");
+    assert!(hub.state.overlay.is_some());
+    hub.press("ctrl+x n");
+    assert_eq!(hub.state.overlay, None);
+}
+
+#[test]
 fn m_e1_an_untouched_session_is_forgotten_and_a_touched_one_is_not() {
     let mut scene = Scene::session();
     let id = scene.snapshot.settings.id.clone();
