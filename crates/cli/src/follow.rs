@@ -105,6 +105,8 @@ pub(crate) struct Follower<'a> {
     ui: &'a mut Ui,
     /// The last event that was handled.
     after: u64,
+    /// The turn it was of: what is asked is asked in it.
+    now: Option<TurnId>,
     /// The Confirms there were.
     confirms: Vec<AskId>,
     denied_unseen: bool,
@@ -128,6 +130,7 @@ impl<'a> Follower<'a> {
         let attachment = session.attach(from).await?;
         // Of a past that is only seen in part, what is left out is not seen when it is attached again either.
         let after = if from.limit.is_some() { attachment.snapshot().seq.max(from.after) } else { from.after };
+        let now = attachment.snapshot().turn;
         let (press, pressed) = mpsc::channel(KEYS);
         Ok(Self {
             session,
@@ -141,6 +144,7 @@ impl<'a> Follower<'a> {
             view,
             ui,
             after,
+            now,
             confirms: Vec::new(),
             denied_unseen: false,
             ended: None,
@@ -309,6 +313,7 @@ impl<'a> Follower<'a> {
     fn show(&mut self, batch: &mut Vec<Arc<Event>>) -> io::Result<()> {
         for event in batch.drain(..) {
             self.after = self.after.max(event.seq);
+            self.now = event.turn.or(self.now);
             if let Some(fact) = event.fact() {
                 self.note(fact, event.turn);
             }
@@ -402,26 +407,62 @@ impl<'a> Follower<'a> {
                 asking.appear(Instant::now());
             }
             Pressed::Interrupt => {
-                self.session.interrupt(None).await?;
+                // The turn that asks, and no later one.
+                let (session, turn) = (self.session.clone(), self.now);
+                match self.unless_left(async move { session.interrupt(turn).await.map(drop) }).await {
+                    // The stream of events ends, too, and is begun again.
+                    None | Some(Ok(()) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => {
+                    }
+                    Some(Err(error)) => return Err(error.into()),
+                }
             }
-            Pressed::Answer(answer) => match self.session.answer(&asking.ask().id.clone(), answer).await {
-                Ok(_) => {}
-                // Somebody was first, or it is closed: the event that says so is on its way.
-                Err(SessionError::Answer(error)) => {
-                    self.ui.line(Style::Warning, &prose(&error.to_string()))?;
-                    asking.reopen(Instant::now());
-                    asked::show_keys(asking, self.ui)?;
-                    self.ui.flush()?;
-                    asking.appear(Instant::now());
+            Pressed::Answer(answer) => {
+                let (session, ask) = (self.session.clone(), asking.ask().id.clone());
+                let answered = self.unless_left(async move { session.answer(&ask, answer).await.map(drop) }).await;
+                let Some((asking, _)) = &mut self.asking else { return Ok(()) };
+                match answered {
+                    None | Some(Ok(())) => {}
+                    // Somebody was first, or it is closed: the event that says so is on its way.
+                    Some(Err(SessionError::Answer(error))) => {
+                        self.ui.line(Style::Warning, &prose(&error.to_string()))?;
+                        asking.reopen(Instant::now());
+                        asked::show_keys(asking, self.ui)?;
+                        self.ui.flush()?;
+                        asking.appear(Instant::now());
+                    }
+                    // The stream of events ends, too, and is begun again.
+                    Some(Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => {
+                        asking.reopen(Instant::now());
+                    }
+                    Some(Err(error)) => return Err(error.into()),
                 }
-                // The stream of events ends, too, and is begun again.
-                Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
-                    asking.reopen(Instant::now());
-                }
-                Err(error) => return Err(error.into()),
-            },
+            }
         }
         Ok(())
+    }
+
+    /// Waits for what comes of a key, unless the user leaves meanwhile: a daemon that hangs says nothing.
+    async fn unless_left<T>(&mut self, sent: impl Future<Output = T>) -> Option<T> {
+        let mut sent = std::pin::pin!(sent);
+        let mut later = Vec::new();
+        let done = loop {
+            tokio::select! {
+                biased;
+                done = &mut sent => break Some(done),
+                Some((key, at)) = self.pressed.recv() => match key {
+                    Key::Ctrl('c') => {
+                        self.ended = Some(Ended::Left);
+                        break None;
+                    }
+                    key => later.push((key, at)),
+                },
+                () = self.leaving.asked(), if self.until == Until::Left => break None,
+            }
+        };
+        for pressed in later {
+            let _ = self.press.try_send(pressed);
+        }
+        done
     }
 
     fn code(&self) -> i32 {
@@ -429,10 +470,12 @@ impl<'a> Follower<'a> {
             Some(Ended::Turn(Outcome::Done) | Ended::Run(RunEnd::Done)) if self.denied_unseen => DENIED_UNSEEN,
             Some(Ended::Turn(Outcome::Done) | Ended::Run(RunEnd::Done)) => 0,
             Some(
-                Ended::Turn(Outcome::Interrupted) | Ended::Run(RunEnd::Interrupted | RunEnd::Closed) | Ended::Closed,
+                Ended::Turn(Outcome::Interrupted)
+                | Ended::Run(RunEnd::Interrupted | RunEnd::Closed)
+                | Ended::Closed
+                | Ended::Left,
             ) => self.leaving.code().unwrap_or(INTERRUPTED),
-            Some(Ended::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | Ended::Stopped | Ended::Left)
-            | None => FAILED,
+            Some(Ended::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | Ended::Stopped) | None => FAILED,
         }
     }
 }

@@ -72,8 +72,6 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
         std::process::exit(code)
     };
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
-        // The rest of the program may be where nothing else of it moves.
-        let Ok(runtime) = runtime() else { return };
         for signal in signals.forever() {
             let first = ask.send_if_modified(|asked| *asked == 0 && std::mem::replace(asked, signal) == 0);
             let code = asked.code().unwrap_or(128 + signal);
@@ -86,9 +84,6 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
                 Signalled::Detaches => {}
                 Signalled::Interrupts { hang_up: false, .. } if signal == SIGHUP => leave(code),
                 Signalled::Interrupts { session, patience, .. } => {
-                    // If it is gone there is nothing to interrupt; if its turn has not begun, whoever prompts it looks
-                    // whether we are leaving.
-                    let _ = runtime.block_on(session.interrupt(None));
                     if signal != SIGINT {
                         let (leave, patience) = (leave.clone(), *patience);
                         let waited = std::thread::Builder::new().spawn(move || {
@@ -99,11 +94,26 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
                             tracing::warn!("no thread to leave in time");
                         }
                     }
+                    interrupt(session.clone());
                 }
             }
         }
     })?;
     Ok(leaving)
+}
+
+/// Interrupts a session on a thread of its own: the rest of the program may be where nothing else of it moves, and a
+/// daemon that hangs says nothing.
+fn interrupt(session: SessionHandle) {
+    let sent = std::thread::Builder::new().name("holdpoint-interrupt".to_owned()).spawn(move || {
+        // If it is gone there is nothing to interrupt; if its turn has not begun, whoever prompts it looks whether we
+        // are leaving.
+        let sent = runtime().map(|runtime| runtime.block_on(session.interrupt(None)).map(drop));
+        tracing::debug!(?sent, "interrupted by a signal");
+    });
+    if sent.is_err() {
+        tracing::warn!("no thread to interrupt");
+    }
 }
 
 /// Whether whoever started us wants a signal ignored.

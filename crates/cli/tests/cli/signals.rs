@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{Fact, Outcome};
 
+use rustix::process::{Signal, kill_process};
+
 use crate::world::{PATIENCE, World, finished, killed, rounds, wait};
 
 /// Commands that are hard to end, each saying `up` when all of it runs.
@@ -87,6 +89,28 @@ fn a_signal_while_an_ask_waits_releases_it() {
     let Fact::TurnFinished { receipt: Some(receipt), .. } = finished(&events) else { panic!() };
     assert_eq!(receipt.asks.len(), 1);
     assert!(!world.work("made").exists());
+}
+
+#[test]
+fn m_b10_a_daemon_that_hangs_keeps_nobody() {
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let world = World::new();
+        world.config("[limits]\ngrace_ms = 10\n");
+        let mut running = world.start(&APPROVE, "shell: echo up; sleep 1000");
+        running.wait_output("up");
+        kill_process(world.daemon().unwrap(), Signal::STOP).unwrap();
+        let by = Instant::now() + PATIENCE;
+        let status = loop {
+            // One that comes before the one before it was taken is none.
+            running.signal(signal);
+            if let Some(status) = running.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < by, "it does not leave after {signal}");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(status.code(), Some(code));
+    }
 }
 
 #[test]

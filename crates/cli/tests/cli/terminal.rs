@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rustix::process::{Signal, kill_process};
+
 use crate::pty::{ASKED, Terminal};
 use crate::world::{World, program};
 
@@ -42,6 +44,22 @@ fn m_a10_esc_and_ctrl_c_interrupt_at_once() {
         terminal.wait_for("1 ask released");
         terminal.end(130);
         assert!(!world.work("made").exists());
+    }
+}
+
+#[test]
+fn m_b10_a_daemon_that_hangs_at_an_ask_keeps_nobody() {
+    for key in ["\x03", "y"] {
+        let world = World::new();
+        let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
+        terminal.wait_for(ASKED);
+        kill_process(world.daemon().unwrap(), Signal::STOP).unwrap();
+        // From when on an answer counts.
+        assert!(!terminal.shows("→", Duration::from_millis(400)), "{}", terminal.text());
+        // What comes of it is never said; then it is left.
+        terminal.press(key);
+        terminal.press("\x03\x03");
+        terminal.end(130);
     }
 }
 
