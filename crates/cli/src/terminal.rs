@@ -160,10 +160,40 @@ impl Key {
     }
 }
 
-/// All of standard input as text, at most `most` bytes.
+/// All of standard input as text, or so much more than `most` bytes that whoever judges the length sees that there was
+/// more.
 pub(crate) fn read_stdin(most: usize) -> io::Result<String> {
-    let mut text = String::new();
-    // One byte more, so that whoever judges the length sees that there was more.
-    io::stdin().lock().take(most as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
+    read_text(io::stdin().lock(), most)
+}
+
+fn read_text(from: impl Read, most: usize) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    // A character more.
+    from.take(most as u64 + 4).read_to_end(&mut bytes)?;
+    let cut = match std::str::from_utf8(&bytes) {
+        // The last one was split here.
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > most => error.valid_up_to(),
+        _ => bytes.len(),
+    };
+    bytes.truncate(cut);
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_too_long_is_so_wherever_its_characters_are_split() {
+        for text in ["a", "é", "漢", "🦀"].map(|character| character.repeat(100)) {
+            for most in 0..text.len() {
+                let read = read_text(text.as_bytes(), most).unwrap();
+                assert!(read.len() > most && text.starts_with(&read), "{most} of {text}");
+            }
+            assert_eq!(read_text(text.as_bytes(), text.len()).unwrap(), text);
+        }
+        // What ends in the middle of a character is no text.
+        assert!(read_text(&"漢".as_bytes()[..2], 100).is_err());
+        assert!(read_text(&[0xff; 200][..], 100).is_err());
+    }
 }
