@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AssistantMessage, Body, CallId, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept,
-    Outcome, PromptId, RestoreCause, Tasks, Timestamp, ToolCall, ToolResult, ToolStatus,
+    Answer, AnsweredBy, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause, ItemId,
+    ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, Tasks, Timestamp, ToolCall, ToolResult, ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -293,11 +293,7 @@ impl Human {
         let Fact::TurnFinished { outcome, error, cause, receipt, usage } = fact else { return Ok(()) };
         ui.end_line()?;
         if *outcome == Outcome::Interrupted {
-            ui.line(Style::Bold, "Agent interrupted")?;
-            let cause = cause.as_ref().map(ToString::to_string);
-            for about in cause.into_iter().chain(receipt.as_ref().map(ToString::to_string)) {
-                ui.line(Style::Dim, &format!("  {}", prose_line(&about)))?;
-            }
+            interrupted(cause.as_ref(), receipt.as_ref(), ui)?;
         } else if let Some(error) = error {
             ui.line(Style::Fault, &format!("{outcome}: {}", prose(error)))?;
         }
@@ -329,6 +325,13 @@ impl Call {
     fn number(&self, many: bool) -> String {
         if many { format!("[{}] ", self.call.id) } else { String::new() }
     }
+}
+
+/// That a turn was cut, why, and what that found.
+pub(super) fn interrupted(cause: Option<&CutCause>, receipt: Option<&Receipt>, ui: &mut Ui) -> io::Result<()> {
+    ui.line(Style::Bold, "Agent interrupted")?;
+    let mut about = cause.map(ToString::to_string).into_iter().chain(receipt.map(ToString::to_string));
+    about.try_for_each(|about| ui.line(Style::Dim, &format!("  {}", prose_line(&about))))
 }
 
 /// That it will stop, why it stands and what lets it go on, or that it does.

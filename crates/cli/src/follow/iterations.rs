@@ -5,7 +5,7 @@ use std::io;
 use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCounts, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
-use super::Human;
+use super::{Human, human};
 use crate::said::shorten;
 use crate::ui::{Style, Ui};
 
@@ -45,7 +45,10 @@ impl Iterations {
                 self.open = Some((*iteration, event.at));
                 Ok(())
             }
-            Fact::TurnFinished { outcome, error, cause, usage, .. } => {
+            Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
+                if *outcome == Outcome::Interrupted {
+                    human::interrupted(cause.as_ref(), receipt.as_ref(), ui)?;
+                }
                 let Some((iteration, began)) = self.open.take() else { return Ok(()) };
                 let why = error.clone().or_else(|| cause.as_ref().map(ToString::to_string));
                 let why = why.map(|why| format!(" ({})", shorten(&prose_line(&why)))).unwrap_or_default();
@@ -60,6 +63,7 @@ impl Iterations {
             | Fact::AskClosed { .. }
             | Fact::HoldChanged { .. }
             | Fact::PromptDelivered { .. }
+            | Fact::PromptReturned { .. }
             | Fact::RunWaiting { .. }
             | Fact::RunExtended { .. }
             | Fact::RunFinished { .. }

@@ -112,6 +112,28 @@ fn m_a6_a_run_in_which_nobody_could_be_asked_says_so_with_3() {
 }
 
 #[test]
+fn m_c6_who_follows_a_run_is_told_what_an_interrupt_has_ended() {
+    let world = World::new();
+    let mut run = Followed::begin(&world, &["--policy", "all"], "shell: sleep 1000");
+    run.until("asks: ");
+    while !world.census.living().iter().any(|(_, what)| what.starts_with("sleep")) {
+        std::thread::yield_now();
+    }
+    world.run(&["prompt", &run.session, "mind the port"]).code(0);
+    run.signal(Signal::INT);
+    let mut told = String::new();
+    while !told.contains("run interrupted") {
+        told = told + &run.until("") + "\n";
+    }
+    for line in
+        ["Agent interrupted\n", "  1 tool stopped, ", "handed back, prompt 1: mind the port\n", "#1 interrupted"]
+    {
+        assert!(told.contains(line), "no {line:?}: {told}");
+    }
+    run.end(130);
+}
+
+#[test]
 fn m_b10_a_run_that_is_closed_is_130() {
     let world = World::new();
     let mut run = Followed::begin(&world, &[], "hang");
