@@ -43,6 +43,11 @@ impl CliError {
         Self { what: what.to_string(), hint: None, code: FAILED }
     }
 
+    /// The daemon was told to stop while it was needed.
+    pub(crate) fn stopped(hint: impl Display) -> Self {
+        Self::failed("the daemon was stopped").hint(hint)
+    }
+
     /// The same, with what to do about it.
     pub(crate) fn hint(self, hint: impl Display) -> Self {
         Self { hint: Some(hint.to_string()), ..self }

@@ -103,9 +103,9 @@ pub(crate) struct Follower<'a> {
     leaving: Leaving,
     view: View,
     ui: &'a mut Ui,
-    /// The last event that was handled.
-    after: u64,
-    /// The turn it was of: what is asked is asked in it.
+    /// Where it would go on: behind the last event that was handled.
+    from: AttachFrom,
+    /// The turn that event was of: what is asked is asked in it.
     now: Option<TurnId>,
     /// The Confirms there were.
     confirms: Vec<AskId>,
@@ -128,8 +128,6 @@ impl<'a> Follower<'a> {
     ) -> Result<Self, CliError> {
         let Followed { session, from, daemon } = followed;
         let attachment = session.attach(from).await?;
-        // Of a past that is only seen in part, what is left out is not seen when it is attached again either.
-        let after = if from.limit.is_some() { attachment.snapshot().seq.max(from.after) } else { from.after };
         let now = attachment.snapshot().turn;
         let (press, pressed) = mpsc::channel(KEYS);
         Ok(Self {
@@ -143,7 +141,7 @@ impl<'a> Follower<'a> {
             leaving,
             view,
             ui,
-            after,
+            from,
             now,
             confirms: Vec::new(),
             denied_unseen: false,
@@ -174,6 +172,9 @@ impl<'a> Follower<'a> {
             let closed = self.session.close().await;
             tracing::debug!(?ended, ?closed, "ended without being shown");
             return self.leaving.code().ok_or(error);
+        }
+        if self.ended == Some(Ended::Stopped) {
+            return self.leaving.code().ok_or_else(|| self.stopped());
         }
         let code = self.code();
         if matches!(self.ended, Some(Ended::Turn(_) | Ended::Run(_))) {
@@ -229,13 +230,32 @@ impl<'a> Follower<'a> {
         self.show_past().await?;
         self.ui.end_line()?;
         self.ui.flush()?;
-        Ok(())
+        if self.ended == Some(Ended::Stopped) { Err(self.stopped()) } else { Ok(()) }
+    }
+
+    /// That the daemon was told to stop, and how to come back.
+    fn stopped(&self) -> CliError {
+        CliError::stopped(format!("`holdpoint attach {}` starts it and comes back", self.session.id()))
     }
 
     async fn show_past(&mut self) -> Result<(), CliError> {
         let mut batch = Vec::with_capacity(BATCH);
-        while self.leaving.code().is_none() && self.attachment.next_past(&mut batch, BATCH).await > 0 {
-            self.show(&mut batch)?;
+        let mut breaks = 0;
+        while self.leaving.code().is_none() && self.ended.is_none() {
+            if self.attachment.next_past(&mut batch, BATCH).await > 0 {
+                breaks = 0;
+                self.show(&mut batch)?;
+                continue;
+            }
+            match self.attachment.end() {
+                // Some of it may not have come.
+                ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => self.begin_again(&mut breaks).await?,
+                ClientEnd::Stopped => self.ended = Some(Ended::Stopped),
+                ClientEnd::Detached | ClientEnd::Ended => break,
+            }
+        }
+        if self.from.limit.is_some() {
+            self.from = AttachFrom::after(self.attachment.snapshot().seq.max(self.from.after));
         }
         Ok(self.ui.flush()?)
     }
@@ -256,11 +276,7 @@ impl<'a> Follower<'a> {
                     } else if self.attachment.end() == ClientEnd::Stopped {
                         self.ended = Some(Ended::Stopped);
                     } else {
-                        breaks += 1;
-                        if breaks > BREAKS {
-                            return Err(CliError::failed("the stream of events ends as soon as it has begun"));
-                        }
-                        self.attach_again().await?;
+                        self.begin_again(&mut breaks).await?;
                     }
                     self.show(&mut batch)?;
                     self.ask()?;
@@ -277,9 +293,13 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Goes on where the stream of events ended.
-    async fn attach_again(&mut self) -> Result<(), CliError> {
-        let from = AttachFrom::after(self.after);
+    /// Goes on where the stream of events ended, unless it has ended so often since something came.
+    async fn begin_again(&mut self, breaks: &mut u32) -> Result<(), CliError> {
+        *breaks += 1;
+        if *breaks > BREAKS {
+            return Err(CliError::failed("the stream of events ends as soon as it has begun"));
+        }
+        let from = self.from;
         let attached = match (self.session.attach(from).await, self.daemon) {
             (Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }), Some(folders)) => {
                 self.ui.line(Style::Warning, "the daemon is gone, and is started again")?;
@@ -312,7 +332,7 @@ impl<'a> Follower<'a> {
 
     fn show(&mut self, batch: &mut Vec<Arc<Event>>) -> io::Result<()> {
         for event in batch.drain(..) {
-            self.after = self.after.max(event.seq);
+            self.from = AttachFrom::after(self.from.after.max(event.seq));
             self.now = event.turn.or(self.now);
             if let Some(fact) = event.fact() {
                 self.note(fact, event.turn);

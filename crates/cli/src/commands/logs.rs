@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::folders::Folders;
-use crate::follow::{Followed, Follower, View, saved};
+use crate::follow::{Ended, Followed, Follower, View, saved};
 use crate::runtime::runtime;
 use crate::select::StreamArgs;
 use crate::sessions::sessions;
@@ -26,7 +26,9 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let leaving = signals::watch(Signalled::Detaches, None)
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
-    ui.tell_all();
+    if !args.stream.json {
+        ui.tell_all();
+    }
     runtime()?.block_on(async {
         let sessions = sessions(folders, "logs").await?;
         let view = View::transcript(args.stream.json, false);
@@ -37,11 +39,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             }
         }
         let session = sessions.get(args.stream.session()).await?;
+        let id = session.id().clone();
         let followed = Followed { session, from: args.stream.from(), daemon: Some(folders) };
         let follower = Follower::attach(followed, None, leaving, view, ui).await?;
-        match args.follow {
-            true => follower.watch().await.map(|_| 0),
-            false => follower.past().await.map(|()| 0),
+        if !args.follow {
+            return follower.past().await.map(|()| 0);
+        }
+        match follower.watch().await? {
+            Ended::Stopped => Err(CliError::stopped(format!("`holdpoint logs -f {id}` starts it and goes on"))),
+            _ => Ok(0),
         }
     })
 }

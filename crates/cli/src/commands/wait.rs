@@ -177,5 +177,5 @@ async fn next_daemons(folders: &Folders) -> Result<Sessions, CliError> {
         }
         tokio::time::sleep(LOOK).await;
     }
-    Err(CliError::failed("the daemon was stopped").hint("`holdpoint wait` starts it, and waits on"))
+    Err(CliError::stopped("`holdpoint wait` starts it, and waits on"))
 }

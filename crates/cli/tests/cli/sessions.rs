@@ -6,7 +6,7 @@ use std::process::Child;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{Ran, World};
+use crate::world::{Ran, World, wait_full};
 
 /// A command that starts a daemon where it finds none: it ends before its world does, also when a test fails.
 struct Follower(Child);
@@ -344,10 +344,46 @@ fn n6_a_daemon_that_is_stopped_stays_so_whoever_follows() {
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(follows.stdout.take().unwrap()));
     assert!(lines.any(|line| line.unwrap().contains("askRaised")));
     world.run(&["daemon", "stop"]).code(0);
-    assert!(follows.wait().unwrap().success());
+    assert_eq!(follows.wait().unwrap().code(), Some(1));
+    let mut said = String::new();
+    follows.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("the daemon was stopped\nhint: `holdpoint logs -f "), "{said}");
     world.run(&["status"]).code(3);
     // What stood, stands.
     world.ask(&id);
+}
+
+#[test]
+fn n6_who_runs_something_is_told_that_the_daemon_was_stopped() {
+    let world = World::new();
+    let mut run = world.start(&["--asks", "wait", "--name", "mine"], "shell: touch made");
+    run.wait_for("the ask", |event| matches!(event.fact(), Some(holdpoint_common::Fact::AskRaised { .. })));
+    world.run(&["daemon", "stop"]).code(0);
+    let (status, _, err) = run.end();
+    assert_eq!(status.code(), Some(1), "{err}");
+    assert!(err.contains("the daemon was stopped\nhint: `holdpoint attach "), "{err}");
+    world.run(&["status"]).code(3);
+}
+
+/// What is shown of the past is all of it, also where the daemon dies in the middle.
+#[test]
+fn m_b6_a_past_whose_stream_breaks_is_shown_to_its_end() {
+    let world = World::new();
+    let id = world.open(&["--name", "one"], "say Begin.");
+    let words = "word ".repeat(10_000);
+    for _ in 0..20 {
+        world.idle("one");
+        world.run(&["prompt", "one", &format!("say {words}")]).code(0);
+    }
+    world.idle("one");
+    let mut logs = world.command(&["logs", "--json", &id]).spawn().unwrap();
+    let mut out = logs.stdout.take().unwrap();
+    wait_full(&out);
+    kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
+    let mut told = String::new();
+    out.read_to_string(&mut told).unwrap();
+    assert!(logs.wait().unwrap().success());
+    assert_eq!(told.matches("\"turnFinished\"").count(), 21);
 }
 
 #[test]

@@ -184,12 +184,7 @@ impl Running {
 
     /// Waits until what it writes fills the pipe, so that it can't write more.
     pub(crate) fn wait_full(&self) {
-        // A pipe holds 16 pages of 4 KiB, and none of them has to be full: so much in them means that most are taken.
-        let by = Instant::now() + PATIENCE;
-        while rustix::io::ioctl_fionread(self.events.get_ref()).unwrap() < 40 * 1024 {
-            assert!(Instant::now() < by, "the pipe does not fill");
-            std::thread::yield_now();
-        }
+        wait_full(self.events.get_ref());
     }
 
     /// Its last words.
@@ -205,6 +200,17 @@ impl Running {
     /// No longer reads what it writes.
     pub(crate) fn stop_reading(self) -> Child {
         self.child
+    }
+}
+
+/// Waits until what a program writes fills its pipe, so that it can't write more.
+#[track_caller]
+pub(crate) fn wait_full(pipe: &ChildStdout) {
+    // A pipe holds 16 pages of 4 KiB, and none of them has to be full: so much in them means that most are taken.
+    let by = Instant::now() + PATIENCE;
+    while rustix::io::ioctl_fionread(pipe).unwrap() < 40 * 1024 {
+        assert!(Instant::now() < by, "the pipe does not fill");
+        std::thread::yield_now();
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use holdpoint_common::api::ClientEnd;
 use holdpoint_session::{AttachFrom, SessionHandle};
 use holdpoint_tools::shown::{prose, prose_line};
 
@@ -13,21 +14,20 @@ use crate::said::title;
 
 /// Events that are taken at once.
 const BATCH: usize = 1024;
+/// How often a stream that breaks off is begun again.
+const TRIES: u32 = 5;
 
 pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
-    let mut transcript = Transcript::new(std::process::id());
-    match session.attach(AttachFrom::start()).await {
-        Ok(mut stream) => {
-            let mut batch = Vec::new();
-            while stream.next_past(&mut batch, BATCH).await > 0 {
-                batch.drain(..).for_each(|event| transcript.add(&event));
-            }
-        }
-        Err(error) => return Message::Failed(prose_line(&error.to_string()).into_owned()),
-    }
-    // What is there already is somebody's.
-    let written = File::create_new(path).and_then(|mut file| file.write_all(prose(&markdown(&transcript)).as_bytes()));
     let name = prose_line(&path.to_string_lossy()).into_owned();
+    let transcript = match read(session).await {
+        Ok(transcript) => transcript,
+        Err(why) => return Message::Failed(format!("{name} is not written: {}", prose_line(&why))),
+    };
+    // What is there already is somebody's.
+    let written = File::create_new(path).and_then(|mut file| {
+        // Half of it is worse than nothing.
+        file.write_all(prose(&markdown(&transcript)).as_bytes()).inspect_err(|_| _ = std::fs::remove_file(path))
+    });
     match written {
         Ok(()) => Message::Told(format!("written to {name}")),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -35,6 +35,29 @@ pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
         }
         Err(error) => Message::Failed(format!("{name}: {error}")),
     }
+}
+
+/// All that was said so far, or why it can't be read.
+async fn read(session: &SessionHandle) -> Result<Transcript, String> {
+    let mut transcript = Transcript::new(std::process::id());
+    let mut from = AttachFrom::start();
+    for _ in 0..TRIES {
+        let mut stream = session.attach(from).await.map_err(|error| error.to_string())?;
+        let mut batch = Vec::new();
+        while stream.next_past(&mut batch, BATCH).await > 0 {
+            for event in batch.drain(..) {
+                from = AttachFrom::after(event.seq);
+                transcript.add(&event);
+            }
+        }
+        match stream.end() {
+            // Some of it may not have come.
+            ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => {}
+            ClientEnd::Stopped => return Err("the daemon was stopped".to_owned()),
+            ClientEnd::Detached | ClientEnd::Ended => return Ok(transcript),
+        }
+    }
+    Err("the stream of events breaks off again and again".to_owned())
 }
 
 fn markdown(transcript: &Transcript) -> String {
