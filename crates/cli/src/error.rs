@@ -53,6 +53,11 @@ impl CliError {
         Self { hint: Some(hint.to_string()), ..self }
     }
 
+    /// The same, of the session of this name.
+    pub(crate) fn about(self, session: &str) -> Self {
+        Self { what: format!("{}: {}", prose_line(session), self.what), ..self }
+    }
+
     /// What is wrong with the configuration of this file.
     pub(crate) fn config(path: &std::path::Path, error: &ConfigError) -> Self {
         Self::usage(format!("{}: {error}", path.display())).hint("`holdpoint config schema` has every key")

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use holdpoint_common::{SessionSummary, Snapshot};
-use holdpoint_session::{AttachFrom, SessionHandle, Sessions};
+use holdpoint_session::{AttachFrom, SessionError, SessionHandle, Sessions};
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::sessions::who;
+use crate::ui::Ui;
 
 /// How long a shell waits for completions.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -70,16 +71,44 @@ pub(crate) struct SessionsArg {
     all: bool,
 }
 
+/// What could not be done to some of several sessions: it keeps the others from nothing.
+#[derive(Default)]
+pub(crate) struct Faults {
+    code: i32,
+}
+
+impl Faults {
+    /// Tells the user what could not be done to this one.
+    pub(crate) fn add(&mut self, session: &str, error: SessionError, ui: &mut Ui) {
+        let error = CliError::from(error).about(session);
+        error.show(ui);
+        self.code = error.code();
+    }
+
+    /// The exit code: that of the last one, 0 if all was done.
+    pub(crate) fn code(&self) -> i32 {
+        self.code
+    }
+}
+
 impl SessionsArg {
-    /// The sessions.
+    /// The sessions. Of all, those that can be reached.
     ///
     /// # Errors
-    /// One can't be found; nothing was done then.
-    pub(crate) async fn get(&self, sessions: &Sessions) -> Result<Vec<SessionHandle>, CliError> {
+    /// One that was named can't be found; nothing was done then.
+    pub(crate) async fn get(
+        &self,
+        sessions: &Sessions,
+        faults: &mut Faults,
+        ui: &mut Ui,
+    ) -> Result<Vec<SessionHandle>, CliError> {
         let mut handles = Vec::new();
         if self.all {
             for live in sessions.list().await?.into_iter().filter(|session| session.live) {
-                handles.push(sessions.get(live.id.as_str()).await?);
+                match sessions.get(live.id.as_str()).await {
+                    Ok(session) => handles.push(session),
+                    Err(error) => faults.add(&live.name, error, ui),
+                }
             }
         }
         for what in &self.sessions {
@@ -88,15 +117,23 @@ impl SessionsArg {
         Ok(handles)
     }
 
-    /// The sessions, as they are: those that are saved stay so.
+    /// The sessions, as they are: those that are saved stay so. Of all, those that can be reached.
     ///
     /// # Errors
-    /// One can't be found; nothing was done then.
-    pub(crate) async fn look(&self, sessions: &Sessions) -> Result<Vec<Arc<Snapshot>>, CliError> {
+    /// One that was named can't be found; nothing was done then.
+    pub(crate) async fn look(
+        &self,
+        sessions: &Sessions,
+        faults: &mut Faults,
+        ui: &mut Ui,
+    ) -> Result<Vec<Arc<Snapshot>>, CliError> {
         let mut found = Vec::new();
         if self.all {
             for live in sessions.list().await?.into_iter().filter(|session| session.live) {
-                found.push(sessions.look(live.id.as_str()).await?);
+                match sessions.look(live.id.as_str()).await {
+                    Ok(now) => found.push(now),
+                    Err(error) => faults.add(&live.name, error, ui),
+                }
             }
         }
         for what in &self.sessions {

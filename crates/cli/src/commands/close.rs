@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
-use crate::select::SessionsArg;
+use crate::select::{Faults, SessionsArg};
 use crate::sessions::sessions;
 use crate::ui::Ui;
 
@@ -28,18 +28,22 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = sessions(folders, "close").await?;
-        for session in args.sessions.look(&sessions).await? {
+        let mut faults = Faults::default();
+        for session in args.sessions.look(&sessions, &mut faults, ui).await? {
             let settings = &session.settings;
             let what = match sessions.close(&settings.id).await {
                 Ok(()) => "closed",
                 Err(SessionError::Refused(Refused::Closed)) => "was closed already",
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    faults.add(&settings.name, error, ui);
+                    continue;
+                }
             };
             match args.json {
                 true => ui.json(&json!({ "session": settings.id, "what": what }))?,
                 false => ui.print(&format!("{}: {what}\n", prose_line(&settings.name)))?,
             }
         }
-        Ok(0)
+        Ok(faults.code())
     })
 }

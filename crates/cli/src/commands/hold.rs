@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
-use crate::select::SessionsArg;
+use crate::select::{Faults, SessionsArg};
 use crate::sessions::sessions;
 use crate::ui::Ui;
 
@@ -50,21 +50,28 @@ pub(crate) fn release(args: &ReleaseArgs, folders: &Folders, ui: &mut Ui) -> Res
 fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = sessions(folders, if holds { "hold" } else { "release" }).await?;
-        for session in what.sessions.get(&sessions).await? {
-            let now = if holds { session.hold().await? } else { session.release().await? };
+        let mut faults = Faults::default();
+        for session in what.sessions.get(&sessions, &mut faults, ui).await? {
+            let name = session.snapshot().settings.name.clone();
+            let now = match if holds { session.hold().await } else { session.release().await } {
+                Ok(now) => now,
+                Err(error) => {
+                    faults.add(&name, error, ui);
+                    continue;
+                }
+            };
             if what.json {
                 ui.json(&json!({ "session": session.id(), "hold": now }))?;
                 continue;
             }
-            let name = prose_line(&session.snapshot().settings.name).into_owned();
             let now = match now {
                 Hold::Off => "goes on".to_owned(),
                 Hold::Requested { .. } => "PAUSING... (at its next boundary)".to_owned(),
                 Hold::Standing { cause: HoldCause::Limit { reached }, .. } => format!("⏸ PAUSED: {reached}"),
                 Hold::Standing { cause, .. } => format!("⏸ PAUSED ({})", prose_line(&cause.to_string())),
             };
-            ui.print(&format!("{name}: {now}\n"))?;
+            ui.print(&format!("{}: {now}\n", prose_line(&name)))?;
         }
-        Ok(0)
+        Ok(faults.code())
     })
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
-use crate::select::SessionsArg;
+use crate::select::{Faults, SessionsArg};
 use crate::sessions::sessions;
 use crate::ui::Ui;
 
@@ -31,23 +31,39 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = sessions(folders, "interrupt").await?;
-        for session in args.sessions.get(&sessions).await? {
-            let name = prose_line(&session.snapshot().settings.name).into_owned();
-            let found = session.interrupt(None).await?;
-            let (what, end) = match found {
-                Interruption::NotRunning => (nothing_ran(session.snapshot().queue.len()), None),
-                Interruption::RunEnded => ("the run is over".to_owned(), None),
-                Interruption::Interrupting(_) if args.no_wait => ("interrupting".to_owned(), None),
-                Interruption::Interrupting(turn) => ("Agent interrupted".to_owned(), Some(turn.end().await?)),
+        let mut faults = Faults::default();
+        // None goes on until the one before it has ended.
+        let mut sent = Vec::new();
+        for session in args.sessions.get(&sessions, &mut faults, ui).await? {
+            let found = session.interrupt(None).await;
+            sent.push((session, found));
+        }
+        for (session, found) in sent {
+            let name = session.snapshot().settings.name.clone();
+            let came = match found {
+                Ok(Interruption::NotRunning) => Ok((nothing_ran(session.snapshot().queue.len()), None)),
+                Ok(Interruption::RunEnded) => Ok(("the run is over".to_owned(), None)),
+                Ok(Interruption::Interrupting(_)) if args.no_wait => Ok(("interrupting".to_owned(), None)),
+                Ok(Interruption::Interrupting(turn)) => {
+                    turn.end().await.map(|end| ("Agent interrupted".to_owned(), Some(end)))
+                }
+                Err(error) => Err(error),
+            };
+            let (what, end) = match came {
+                Ok(came) => came,
+                Err(error) => {
+                    faults.add(&name, error, ui);
+                    continue;
+                }
             };
             if args.json {
                 ui.json(&json!({ "session": session.id(), "what": what, "end": end }))?;
                 continue;
             }
             let receipt = end.and_then(|end| end.receipt).map(|receipt| format!(": {receipt}")).unwrap_or_default();
-            ui.print(&format!("{name}: {what}{}\n", prose_line(&receipt)))?;
+            ui.print(&format!("{}: {what}{}\n", prose_line(&name), prose_line(&receipt)))?;
         }
-        Ok(0)
+        Ok(faults.code())
     })
 }
 

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::process::Child;
 
+use holdpoint_common::Fact;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -329,10 +330,30 @@ fn m_b2_run_is_about_its_own_prompt() {
 fn a_run_whose_session_somebody_closes_is_interrupted() {
     let world = World::new();
     let mut run = world.start(&["--asks", "wait", "--name", "mine"], "shell: touch made");
-    run.wait_for("the ask", |event| matches!(event.fact(), Some(holdpoint_common::Fact::AskRaised { .. })));
+    run.wait_for("the ask", |event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
     world.run(&["close", "mine"]).code(0);
     let (status, _, err) = run.end();
     assert_eq!(status.code(), Some(130), "{err}");
+}
+
+/// None goes on until the one before it has ended.
+#[test]
+fn m_c1_all_that_are_interrupted_are_cut_before_one_is_waited_for() {
+    let world = World::new();
+    let stubborn = "shell: trap '' TERM; echo up; while true; do sleep 0.01; done";
+    for name in ["one", "two"] {
+        world.open(&["--name", name, "--policy", "all"], stubborn);
+        while !world.run(&["logs", name]).out.contains("│ up") {}
+    }
+    let told = world.run(&["interrupt", "--all"]).code(0).out;
+    assert_eq!(told.matches("Agent interrupted: 1 tool stopped").count(), 2, "{told}");
+    let at = |name: &str, wanted: fn(&Fact) -> bool| {
+        let events = world.run(&["logs", "--json", name]).code(0).events();
+        events.iter().find(|event| event.fact().is_some_and(wanted)).unwrap().at
+    };
+    let cut = ["one", "two"].map(|name| at(name, |fact| matches!(fact, Fact::TurnCut { .. })));
+    let finished = ["one", "two"].map(|name| at(name, |fact| matches!(fact, Fact::TurnFinished { .. })));
+    assert!(cut.iter().max() < finished.iter().min(), "{cut:?} {finished:?}");
 }
 
 #[test]
@@ -357,7 +378,7 @@ fn n6_a_daemon_that_is_stopped_stays_so_whoever_follows() {
 fn n6_who_runs_something_is_told_that_the_daemon_was_stopped() {
     let world = World::new();
     let mut run = world.start(&["--asks", "wait", "--name", "mine"], "shell: touch made");
-    run.wait_for("the ask", |event| matches!(event.fact(), Some(holdpoint_common::Fact::AskRaised { .. })));
+    run.wait_for("the ask", |event| matches!(event.fact(), Some(Fact::AskRaised { .. })));
     world.run(&["daemon", "stop"]).code(0);
     let (status, _, err) = run.end();
     assert_eq!(status.code(), Some(1), "{err}");
