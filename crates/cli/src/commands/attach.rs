@@ -18,9 +18,10 @@ const DETACHED: i32 = 130;
 
 /// Shows what a session does, from what it did last on, and takes answers
 ///
-/// On a terminal: the screen, with the session open. With --plain, --json, --after or --limit, or without a
-/// terminal, the model's words go to standard output, everything about them to standard error. Where it asks,
-/// you answer by keys. Ctrl+C detaches: the session goes on.
+/// On a terminal: the screen, with the session open. Ctrl+X D leaves it, and the session goes on; Ctrl+C interrupts
+/// what it does. With --plain, --json, --after or --limit, or without a terminal, the model's words go to standard
+/// output, everything about them to standard error. Where it asks, you answer by keys. Ctrl+C leaves there: the
+/// session goes on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
