@@ -52,7 +52,7 @@ pub(crate) fn measure(table: &Table) {
 
     // As much as one argument may have.
     let words = "word ".repeat(20_000);
-    place.succeed(&["new", "--name", "talks", &format!("say@1000 {words}")]);
+    place.succeed(&["new", "--model", "rehearsal", "--name", "talks", &format!("say@1000 {words}")]);
     let (_, mut tty) = timed(&place, &["attach", "talks"], "Esc interrupt");
     let before = (busy(tty.pid().into()), Instant::now());
     let mut typed = String::from("› ");
@@ -84,7 +84,7 @@ pub(crate) fn measure(table: &Table) {
     let cuts = Samples::of(20, || {
         turn += 1;
         let name = format!("cut {turn}");
-        place.succeed(&["new", "--name", &name, "say@1000 begins\\thang here\nhang"]);
+        place.succeed(&["new", "--model", "rehearsal", "--name", &name, "say@1000 begins\\thang here\nhang"]);
         let (_, mut tty) = timed(&place, &["attach", &name], "begins    hang");
         tty.wait_for("Esc interrupt");
         let since = Instant::now();

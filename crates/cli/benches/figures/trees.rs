@@ -25,14 +25,13 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(crate) fn measure(table: &Table) {
     if table.wants("trees, interrupted", &["interrupt to plain tree gone", "setsid", "TERM-ignoring"]) {
         let world = World::new();
-        let mut asked = 0;
-        let (plain, told) = interrupted(&world, PLAIN, 100, Duration::ZERO, &mut asked);
+        let (plain, told) = interrupted(&world, PLAIN, 100, Duration::ZERO);
         table.figure("interrupt to plain tree gone", plain.median(), Amount::ms(3));
         table.note("   … and the client has the receipt", told.median());
-        let (setsid, told) = interrupted(&world, SETSID, 100, Duration::ZERO, &mut asked);
+        let (setsid, told) = interrupted(&world, SETSID, 100, Duration::ZERO);
         table.figure("interrupt to setsid tree gone", setsid.median(), Amount::ms(6));
         table.note("   … and the client has the receipt", told.median());
-        let (ignoring, told) = interrupted(&world, IGNORING, 10, GRACE, &mut asked);
+        let (ignoring, told) = interrupted(&world, IGNORING, 10, GRACE);
         table.figure("interrupt to TERM-ignoring tree gone, beyond the grace", ignoring.median(), Amount::ms(10));
         table.note("   … and the client has the receipt", told.median());
     }
@@ -50,12 +49,11 @@ pub(crate) fn measure(table: &Table) {
 }
 
 /// Interrupt → the four processes are gone, the turn's receipt is there.
-fn interrupted(world: &World, command: &str, rounds: usize, less: Duration, asked: &mut usize) -> (Samples, Samples) {
+fn interrupted(world: &World, command: &str, rounds: usize, less: Duration) -> (Samples, Samples) {
     let mut told = Vec::new();
     let gone = Samples::of(rounds, || {
         let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
         world.server.reply(Reply::calls([("shell", json!({"command": command}).to_string())]));
-        *asked += 1;
         let watched: Vec<OwnedFd> = world.runtime.block_on(async {
             session.prompt("go").await.unwrap();
             let mut output = String::new();
