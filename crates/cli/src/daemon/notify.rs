@@ -9,7 +9,7 @@ use holdpoint_common::api::SessionNews;
 use holdpoint_common::{AskId, SessionId, SessionSummary, Timestamp};
 use holdpoint_session::{SessionError, Sessions};
 use tokio::process::Command;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// How long the command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,6 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(10);
 /// Commands that run at once; the others wait.
 const AT_ONCE: usize = 4;
+
+/// The ask of a session that was told of last.
+struct Told {
+    ask: AskId,
+    /// Whether it is still the one that its session shows.
+    open: watch::Sender<bool>,
+}
 
 /// Runs `command` for every ask that is raised from `since` on, until the engine stops: when it is the one its session
 /// shows.
@@ -29,7 +36,7 @@ pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestam
         }
         tokio::time::sleep(AGAIN).await;
     };
-    let mut told: HashMap<SessionId, AskId> = HashMap::new();
+    let mut told: HashMap<SessionId, Told> = HashMap::new();
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let command: Arc<str> = command.into();
     while let Some(news) = watch.next().await {
@@ -40,16 +47,26 @@ pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestam
                 continue;
             }
         };
+        let before = told.get(&session.id);
+        if let Some(before) = before {
+            let open = session.waits_for.as_ref().is_some_and(|ask| ask.id == before.ask);
+            before.open.send_replace(open);
+        }
         let Some(ask) = &session.waits_for else { continue };
         // One that stands again after a restart was told of before it.
-        if ask.since < since || told.get(&session.id) == Some(&ask.id) {
+        if ask.since < since || before.is_some_and(|before| before.ask == ask.id) {
             continue;
         }
-        told.insert(session.id.clone(), ask.id.clone());
+        let (open, is_open) = watch::channel(true);
+        told.insert(session.id.clone(), Told { ask: ask.id.clone(), open });
         let (command, places) = (Arc::clone(&command), Arc::clone(&places));
         tokio::spawn(async move {
             // Never closed.
             let _place = places.acquire().await;
+            // It may be answered by now, or its session be gone.
+            if is_open.has_changed().is_err() || !*is_open.borrow() {
+                return;
+            }
             match run(&command, &session).await {
                 Ok(Some(status)) if status.success() => {}
                 Ok(Some(status)) => tracing::warn!(%status, session = %session.id, "the command of `notify` failed"),

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use holdpoint_common::api::SessionNews;
 use holdpoint_common::{Answer, PolicyMode};
 use rustix::process::Signal;
 
@@ -19,6 +20,41 @@ fn told(house: &House, lines: usize) -> Vec<String> {
         assert!(Instant::now() < by, "{told}");
         std::thread::yield_now();
     }
+}
+
+/// One that is answered while others are told of has nobody called.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ask_that_is_answered_by_its_turn_is_not_told_of() {
+    let house = House::new();
+    let waits = "while ! test -e ~/go; do sleep 0.01; done";
+    house.0.config(&format!("[notify]\ncommand = 'echo $HOLDPOINT_NAME >> ~/told; {waits}'\n"));
+    house.start();
+    let asks = async |name: &str| {
+        let session = house.sessions().open(house.session().policy(PolicyMode::Ask).name(name)).await.unwrap();
+        session.prompt("shell: touch a").await.unwrap();
+        session
+    };
+    // As many as are told of at once.
+    for name in ["a", "b", "c", "d"] {
+        asks(name).await;
+    }
+    told(&house, 4);
+    let mut news = house.sessions().watch().await.unwrap();
+    let late = asks("late").await;
+    let id = late.id().clone();
+    let mut shown = async |open: bool| loop {
+        match news.next().await.unwrap() {
+            SessionNews::Session(now) if now.id == id && now.waits_for.is_some() == open => return now.waits_for,
+            _ => {}
+        }
+    };
+    let ask = shown(true).await.unwrap();
+    late.answer(&ask.id, Answer::Deny { reason: None }).await.unwrap();
+    shown(false).await;
+    asks("last").await;
+    std::fs::write(house.0.path("home/go"), "").unwrap();
+    let lines = told(&house, 5);
+    assert_eq!(lines[4..], ["last"], "{lines:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
