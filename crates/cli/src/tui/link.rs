@@ -5,6 +5,7 @@ mod follow;
 mod news;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{AskId, SessionId, SessionStatus};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
@@ -19,6 +20,31 @@ use crate::folders::Folders;
 
 /// Messages that wait to be looked at. Whoever has more to tell waits.
 const MESSAGES: usize = 64;
+
+/// How long after one break another one is waited with.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Lets what breaks off again and again be begun again only so often.
+#[derive(Default)]
+struct Pace {
+    /// When it broke last.
+    broke: Option<Instant>,
+}
+
+impl Pace {
+    /// It has broken: how long to wait before it is begun again.
+    fn breaks(&mut self, now: Instant) -> Duration {
+        let again = self.broke.is_some_and(|broke| now.saturating_duration_since(broke) < AGAIN);
+        let wait = if again { AGAIN } else { Duration::ZERO };
+        self.broke = Some(now + wait);
+        wait
+    }
+
+    /// Waits so long.
+    async fn pause(&mut self) {
+        tokio::time::sleep(self.breaks(Instant::now())).await;
+    }
+}
 
 /// What the link tells: the screen, or the loop, which keeps the handle of the session that is shown.
 pub(crate) enum Word {
@@ -300,5 +326,21 @@ pub(crate) async fn forget(sessions: &Sessions, id: &SessionId) {
     {
         // One that stays is listed, and does no harm.
         let _ = sessions.delete(id.as_str()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_breaks_off_again_and_again_is_begun_again_so_often() {
+        let began = Instant::now();
+        let mut pace = Pace::default();
+        // Most often it has died once, and is there again.
+        assert_eq!(pace.breaks(began), Duration::ZERO);
+        assert_eq!(pace.breaks(began), AGAIN);
+        assert_eq!(pace.breaks(began + AGAIN), AGAIN, "it broke as soon as it was begun");
+        assert_eq!(pace.breaks(began + 4 * AGAIN), Duration::ZERO);
     }
 }

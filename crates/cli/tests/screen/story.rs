@@ -1,5 +1,7 @@
 //! Whole stories: from the hub into a session and back, and two at one session.
 
+use std::time::Duration;
+
 use crate::tty::{Tty, signal_to};
 use crate::world::World;
 
@@ -143,6 +145,27 @@ fn the_daemon_killed_while_attached_comes_back_and_nothing_is_missed() {
     let said = |words| tty.text().lines().filter(|line| *line == words).count();
     assert_eq!((said("Before."), said("After.")), (1, 1), "{}", tty.text());
     assert!(world.work("made").exists());
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+/// However long it can't be started, for a configuration that is wrong: when it can, the screen comes back.
+#[test]
+fn m_b8_a_daemon_that_can_not_be_started_is_tried_again_until_it_is_there() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    let status: serde_json::Value = serde_json::from_str(&world.run(&["status", "--json"]).code(0).out).unwrap();
+    world.config("wrong");
+    signal_to(u32::try_from(status["pid"].as_u64().unwrap()).unwrap(), "KILL");
+    tty.wait_for("config.toml");
+    // Long enough for many tries.
+    assert!(!tty.shows("the daemon is back", Duration::from_secs(2)), "{}", tty.text());
+    world.config("");
+    tty.wait_for("the daemon is back");
+    tty.press("say Again.\r");
+    tty.wait_until("the second answer", |text| text.lines().any(|line| line == "Again."));
     tty.press("\x18d");
     tty.end(0);
 }

@@ -9,7 +9,7 @@ use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 use holdpoint_tools::shown::prose_line;
 
 use super::super::message::Message;
-use super::Shared;
+use super::{Pace, Shared};
 
 /// Events that are taken at once.
 const BATCH: usize = 1024;
@@ -18,6 +18,7 @@ const TRIES: u32 = 5;
 
 pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u64, mut from: AttachFrom) {
     let mut tries = 0;
+    let mut pace = Pace::default();
     let mut closed = false;
     let happened = |batch: &mut Vec<Arc<Event>>| {
         let events = std::mem::take(batch);
@@ -27,8 +28,8 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
         let mut stream = match session.attach(from).await {
             Ok(stream) => stream,
             Err(SessionError::Refused(Refused::Closed)) => return shared.tell(Message::Closed { attachment }).await,
-            Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) if tries < TRIES => {
-                tries += 1;
+            Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
+                pace.pause().await;
                 if let Err(why) = shared.revive().await {
                     shared.tell(Message::Failed(why)).await;
                 }
@@ -41,7 +42,7 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
         let (id, snapshot) = (session.id().clone(), Arc::clone(stream.snapshot()));
         shared.tell(Message::Attached { attachment, id, snapshot }).await;
         let mut batch = Vec::with_capacity(BATCH);
-        let mut live = false;
+        let (mut live, mut came) = (false, false);
         loop {
             let count = match live {
                 false => stream.next_past(&mut batch, BATCH).await,
@@ -53,7 +54,7 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
                 continue;
             }
             let Some(last) = batch.last() else { break };
-            tries = 0;
+            (tries, came) = (0, true);
             from = AttachFrom::after(last.seq);
             closed |= batch.iter().any(|event| matches!(event.fact(), Some(Fact::SessionClosed { .. })));
             shared.tell(happened(&mut batch)).await;
@@ -61,14 +62,16 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
         if closed || shared.words.is_closed() {
             return shared.tell(Message::Closed { attachment }).await;
         }
-        if stream.end() == ClientEnd::Stopped {
-            shared.rest().await;
-        }
-        if stream.end() == ClientEnd::Ended {
-            tries += 1;
-            if tries > TRIES {
-                return shared.tell(Message::Closed { attachment }).await;
+        match stream.end() {
+            ClientEnd::Stopped => shared.rest().await,
+            ClientEnd::Disconnected { .. } if !came => pace.pause().await,
+            ClientEnd::Ended => {
+                tries += 1;
+                if tries > TRIES {
+                    return shared.tell(Message::Closed { attachment }).await;
+                }
             }
+            ClientEnd::Disconnected { .. } | ClientEnd::Lagged { .. } | ClientEnd::Detached => {}
         }
     }
 }

@@ -1,30 +1,36 @@
 //! Follows what becomes of all sessions, and comes back when the daemon does.
 
-use std::time::Duration;
+use holdpoint_session::SessionError;
 
 use super::super::message::Message;
-use super::Shared;
-
-/// After how long a daemon that can't be started is tried again.
-const AGAIN: Duration = Duration::from_secs(5);
+use super::{Pace, Shared};
 
 pub(super) async fn watch(shared: Shared) {
+    let mut pace = Pace::default();
     loop {
-        if let Ok(mut watch) = shared.sessions.watch().await {
-            shared.tell(Message::Watching).await;
-            while let Some(news) = watch.next().await {
-                shared.tell(Message::News(news)).await;
+        match shared.sessions.watch().await {
+            Ok(mut watch) => {
+                shared.tell(Message::Watching).await;
+                while let Some(news) = watch.next().await {
+                    shared.tell(Message::News(news)).await;
+                }
+                if watch.has_stopped() {
+                    shared.rest().await;
+                }
             }
-            if watch.has_stopped() {
-                shared.rest().await;
+            Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {}
+            Err(error) => {
+                shared.failed(error).await;
+                pace.pause().await;
+                continue;
             }
         }
         if shared.words.is_closed() {
             return;
         }
+        pace.pause().await;
         if let Err(why) = shared.revive().await {
             shared.tell(Message::Failed(why)).await;
-            tokio::time::sleep(AGAIN).await;
         }
     }
 }
