@@ -335,7 +335,7 @@ impl<'a> Follower<'a> {
             self.from = AttachFrom::after(self.from.after.max(event.seq));
             self.now = event.turn.or(self.now);
             if let Some(fact) = event.fact() {
-                self.note(fact, event.turn);
+                self.note(&event, fact);
             }
             self.view.show(&event, self.ui)?;
         }
@@ -343,10 +343,11 @@ impl<'a> Follower<'a> {
     }
 
     /// Follows what the exit code depends on.
-    fn note(&mut self, fact: &Fact, turn: Option<TurnId>) {
+    fn note(&mut self, event: &Event, fact: &Fact) {
         if self.ended.is_some() {
             return;
         }
+        let turn = event.turn;
         match fact {
             Fact::TurnStarted { turn, prompt } if Some(*prompt) == self.prompt => self.turn = Some(*turn),
             Fact::AskRaised { ask } => {
@@ -370,7 +371,10 @@ impl<'a> Follower<'a> {
             Fact::PromptReturned { prompt, .. } if Some(*prompt) == self.prompt => {
                 self.ended = Some(Ended::Turn(Outcome::Interrupted));
             }
-            Fact::SessionClosed { .. } => self.ended = Some(Ended::Closed),
+            // One of the past was opened again.
+            Fact::SessionClosed { .. } if event.seq > self.attachment.snapshot().seq => {
+                self.ended = Some(Ended::Closed);
+            }
             _ => {}
         }
     }

@@ -446,6 +446,23 @@ fn m_b4_logs_tell_what_was_said_by_whom() {
     );
 }
 
+#[test]
+fn m_b4_a_session_that_was_closed_once_is_shown_and_followed_as_any() {
+    let world = World::new();
+    let id = world.open(&[], "say First.");
+    world.idle(&id);
+    world.run(&["close", &id]).code(0);
+    world.run(&["prompt", &id, "say Second."]).code(0);
+    world.idle(&id);
+    let logs = world.run(&["logs", &id]).code(0).out;
+    assert!(logs.contains("\nFirst.\n") && logs.contains("\nSecond.\n"), "{logs}");
+    let mut follows = world.follower(&["logs", "-f", &id]);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(follows.0.stdout.take().unwrap()));
+    assert!(lines.any(|line| line.unwrap() == "Second."));
+    world.run(&["prompt", &id, "say Third."]).code(0);
+    assert!(lines.any(|line| line.unwrap() == "Third."));
+}
+
 /// A saved session is left so by what does not need it live, though there were no place for it.
 #[test]
 fn m_b9_saved_sessions_are_read_renamed_closed_and_waited_for_as_they_are() {
