@@ -154,6 +154,9 @@ fn the_daemon_killed_while_attached_comes_back_and_nothing_is_missed() {
 fn m_b8_a_daemon_that_can_not_be_started_is_tried_again_until_it_is_there() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
+    world.run(&["wait", "one", "--for", "idle"]).code(0);
+    // That it was closed once is nothing to it.
+    world.run(&["close", "one"]).code(0);
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
     let status: serde_json::Value = serde_json::from_str(&world.run(&["status", "--json"]).code(0).out).unwrap();

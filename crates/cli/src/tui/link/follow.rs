@@ -56,7 +56,10 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
             let Some(last) = batch.last() else { break };
             (tries, came) = (0, true);
             from = AttachFrom::after(last.seq);
-            closed |= batch.iter().any(|event| matches!(event.fact(), Some(Fact::SessionClosed { .. })));
+            // One that was closed before is open again.
+            let is_new = |event: &Arc<Event>| event.seq > stream.snapshot().seq;
+            let closes = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::SessionClosed { .. }));
+            closed |= batch.iter().any(|event| is_new(event) && closes(event));
             shared.tell(happened(&mut batch)).await;
         }
         if closed || shared.words.is_closed() {
