@@ -44,7 +44,7 @@ export interface StreamEnd {
    * fault of this package.
    */
   reason: 'detached' | 'closed' | 'ended' | 'stopped' | 'disconnected' | 'failed'
-  /** The last event that was delivered: attaching after it continues there. */
+  /** All up to this number was delivered: attaching after it continues there. */
   after: number
 }
 

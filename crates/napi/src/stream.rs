@@ -1,15 +1,16 @@
 //! The way of a session's events to a callback of JavaScript: in order, in batches, as fast as it takes them.
 //!
 //! A batch crosses when the one before was taken. What comes meanwhile waits here, and at the session, in the room that
-//! we have there; if it is more than may wait, the session goes on without us, and we come back for the rest: facts are never lost, and of items whose pieces are gone
-//! an `itemSoFar` says what they had come to.
+//! we have there; if it is more than may wait, the session goes on without us, and we come back for the rest: facts are
+//! never lost, and of items whose pieces are gone an `itemSoFar` says what they had come to.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture, pending};
-use holdpoint_common::Fact;
 use holdpoint_common::api::ClientEnd;
+use holdpoint_common::{Event, Fact};
 use holdpoint_session::{AttachFrom, Attachment, SessionError, SessionHandle};
 use serde::Serialize;
 use tokio::sync::{oneshot, watch};
@@ -45,7 +46,7 @@ pub(crate) enum Untaken {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct StreamEnd {
     reason: Reason,
-    /// The last event that was delivered: attaching after it continues there.
+    /// All up to this number was delivered: attaching after it continues there.
     after: u64,
 }
 
@@ -103,9 +104,13 @@ pub(crate) struct Stream {
     attachment: Attachment,
     waiting: Waiting,
     deliver: Deliver,
-    /// The last event that was taken from the session.
+    /// Where it goes on if it is begun again: after the last event that was taken from the session.
     taken: u64,
-    /// The last event that was delivered.
+    /// What had happened before it attached is still coming.
+    has_past: bool,
+    /// Where that ended, when all of it was taken: a number that need not be of any event.
+    past_end: u64,
+    /// All up to this number was delivered.
     delivered: watch::Sender<u64>,
     /// Times it was begun again since an event came.
     breaks: u32,
@@ -118,14 +123,16 @@ impl Stream {
         let snapshot = attachment.snapshot();
         let waiting = Waiting::after(snapshot);
         // Of a past that is wanted only in part, what was left out is not wanted when it is begun again either.
-        let after = if from.limit.is_some() { snapshot.seq.max(from.after) } else { from.after };
+        let taken = if from.limit.is_some() { snapshot.seq.max(from.after) } else { from.after };
         Self {
             session,
             attachment,
             waiting,
             deliver,
-            taken: after,
-            delivered: watch::Sender::new(after),
+            taken,
+            has_past: true,
+            past_end: from.after,
+            delivered: watch::Sender::new(from.after),
             breaks: 0,
             closed: false,
         }
@@ -180,6 +187,7 @@ impl Stream {
                         crosses = true;
                     }
                     None => {
+                        self.reached(self.past_end);
                         if let Some(reason) = over {
                             return Ok(reason);
                         }
@@ -192,15 +200,15 @@ impl Stream {
                 () = &mut stopped => {
                     // A loop takes it when it goes on, and that may wait for this.
                     if crosses && !is_loop && let Some(crossed) = crossing.await {
-                        self.delivered.send_replace(crossed?);
+                        self.reached(crossed?);
                     }
                     return Ok(Reason::Detached);
                 }
                 Some(crossed) = &mut crossing, if crosses => {
-                    self.delivered.send_replace(crossed?);
+                    self.reached(crossed?);
                     crosses = false;
                 }
-                count = self.attachment.next_batch(&mut events, READ), if takes => {
+                count = take(&mut self.attachment, self.has_past, &mut events), if takes => {
                     for event in events.drain(..) {
                         self.taken = event.seq;
                         self.closed = matches!(event.fact(), Some(Fact::SessionClosed { .. }));
@@ -211,12 +219,31 @@ impl Stream {
                         }
                     }
                     match count {
+                        0 if self.has_past => self.end_past(),
                         0 => over = self.begin_again().await.err(),
                         _ => self.breaks = 0,
                     }
                 }
             }
         }
+    }
+
+    /// What had happened was taken; unless the stream broke before all of it had come.
+    fn end_past(&mut self) {
+        self.has_past = false;
+        match self.attachment.end() {
+            ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } | ClientEnd::Stopped => {}
+            ClientEnd::Ended | ClientEnd::Detached => self.past_end = self.attachment.snapshot().seq,
+        }
+    }
+
+    /// All up to this number was delivered.
+    fn reached(&self, seq: u64) {
+        self.delivered.send_if_modified(|delivered| {
+            let further = *delivered < seq;
+            *delivered = seq.max(*delivered);
+            further
+        });
     }
 
     /// The session has ended the stream. Begins it again where it stopped, if it goes on.
@@ -233,6 +260,7 @@ impl Stream {
             match self.session.attach(AttachFrom::after(self.taken).with_room(WAITING)).await {
                 Ok(attachment) => {
                     self.attachment = attachment;
+                    self.has_past = true;
                     return Ok(());
                 }
                 // The next one has failed, too.
@@ -244,5 +272,13 @@ impl Stream {
             }
         }
         Err(reason)
+    }
+}
+
+/// Takes what had happened, if any of it is still to come, or else what happens. How much: 0 if there is no more of it.
+async fn take(attachment: &mut Attachment, has_past: bool, events: &mut Vec<Arc<Event>>) -> usize {
+    match has_past {
+        true => attachment.next_past(events, READ).await,
+        false => attachment.next_batch(events, READ).await,
     }
 }

@@ -33,6 +33,24 @@ test('m_b7_a_saved_session_is_found_by_the_next_process', async () => {
   assert.equal(stdout, 'done\nkept false done\n2 one two\n')
 })
 
+test('m_f1_node_ends_though_the_last_number_of_a_session_is_of_no_event', async () => {
+  const [stateDir, cwd] = [await folder(), await folder()]
+  await script(using(stateDir, `
+    const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, name: 'kept', model: 'rehearsal' })
+    await sessionPrompt(id, 'say one')`))
+  // Whoever opens it goes on behind the numbers that were set aside for the one before.
+  const look = using(stateDir, `
+    const id = await sessionFind('kept')
+    const seen = []
+    await sessionAttach(id, ({ body }) => seen.push(body.type))
+    await sessionAttach(id, () => {}, { limit: 1 })
+    await sessionSettled(id)
+    console.log(seen.filter((type) => type === 'turnFinished').length)`)
+  for (let process = 2; process <= 4; process++) {
+    assert.equal((await script(look, { timeout: 10_000 })).stdout, 'done\n1\n', `process ${process}`)
+  }
+})
+
 test('m_b8_a_process_that_ends_cuts_its_turns_and_says_so', async () => {
   const [stateDir, cwd] = [await folder(), await folder()]
   await script(using(stateDir, `
