@@ -1,7 +1,7 @@
 // Sessions of this process that outlive it: saved in a folder, and opened again from there.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
-import { chmod, mkdir } from 'node:fs/promises'
+import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
 
@@ -108,4 +108,14 @@ test('t_h4_saved_sessions_that_others_get_at_are_refused', async () => {
   assert.match((await script(using(stateDir, ''))).stdout, /^store: they are left as they are/)
   await chmod(path.join(stateDir, 'data'), 0o700)
   assert.equal((await script(using(stateDir, ''))).stdout, 'done\n')
+})
+
+test('t_h4_a_lock_that_is_a_link_is_not_followed', async () => {
+  const stateDir = await folder()
+  const [data, other] = [path.join(stateDir, 'data'), path.join(stateDir, 'other')]
+  await mkdir(data, { mode: 0o700 })
+  await writeFile(other, 'what is there stays')
+  await symlink(other, path.join(data, 'daemon.lock'))
+  assert.match((await script(using(stateDir, ''))).stdout, /^store: they are left as they are/)
+  assert.equal(await readFile(other, 'utf8'), 'what is there stays')
 })
