@@ -125,7 +125,7 @@ export declare class Sessions {
   sessionPauseConfirm(id: string, approved: boolean, options?: ConfirmOptions): Promise<Answered>
   /**
    * Answers a pause with Interrupted, as Esc does: its turn ends, and no other. Gives what the interrupt found: nothing
-   * if no ask is open, or the one that was shown here last is not.
+   * if the ask that was shown here last is not open, or none was shown.
    */
   sessionPauseInterrupt(id: string): Promise<Interrupted>
   /**
@@ -413,7 +413,7 @@ export declare function sessionPauseConfirm(id: string, approved: boolean, optio
 
 /**
  * Answers a pause with Interrupted, as Esc does: its turn ends, and no other. Gives what the interrupt found: nothing
- * if no ask is open, or the one that was shown here last is not.
+ * if the ask that was shown here last is not open, or none was shown.
  */
 export declare function sessionPauseInterrupt(id: string): Promise<Interrupted>
 

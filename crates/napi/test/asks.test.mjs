@@ -85,11 +85,30 @@ everywhere('asks', (place, { remote }) => {
     const first = (await seen.event('askRaised')).body.ask.id
     await sessions.sessionDetach(id, seen.attachment)
     await sessions.sessionPauseConfirm(id, true, { askId: first })
-    const again = await record(sessions, id, { limit: 0 })
-    await sessions.sessionDetach(id, again.attachment)
-    const error = await failure(sessions.sessionPauseConfirm(id, true, { askId: first }))
-    assert.equal(error.code, 'alreadyAnswered')
-    await sessions.sessionInterrupt(id)
+    const second = async () => (await sessions.sessionInbox()).find(({ session, ask }) => session === id && ask.id !== first)
+    while (!(await second()));
+    const { name } = (await sessions.sessionList()).find((session) => session.id === id)
+    for (const what of [id, id.slice(0, -1), name]) {
+      const error = await failure(sessions.sessionPauseConfirm(what, true))
+      assert.equal(error.code, 'alreadyAnswered', what)
+      assert.equal((await sessions.sessionPauseInterrupt(what)).found, 'nothing', what)
+    }
+    assert.notEqual(await second(), undefined, 'it is still open')
+    // Now it is shown.
+    const { id: askId } = sessions.sessionGetPauseState(id)
+    assert.equal((await sessions.sessionPauseConfirm(name, false)).ask, askId)
+    await sessions.sessionSettled(id)
+  })
+
+  test('m_a5_a_pause_that_was_never_shown_is_not_interrupted', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    await sessions.sessionPrompt(id, CONFIRM)
+    while (sessions.sessionGetStatus(id) !== 'paused') await new Promise((resolve) => setImmediate(resolve))
+    assert.equal((await sessions.sessionPauseInterrupt(id)).found, 'nothing')
+    assert.equal(sessions.sessionGetPauseState(id).kind, 'confirm')
+    const { name } = sessions.sessionSnapshot(id).settings
+    assert.equal((await sessions.sessionPauseInterrupt(name)).outcome, 'interrupted')
   })
 
   test('m_a11_what_is_open_is_shown_by_attaching_and_what_was_is_not', async () => {

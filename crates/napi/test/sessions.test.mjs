@@ -65,6 +65,20 @@ everywhere('sessions', (place) => {
     assert.equal((await failure(sessions.sessionFind(id))).code, 'unknownSession')
   })
 
+  test('m_f1_a_session_is_left_and_deleted_by_its_name_or_a_beginning_of_its_id', async () => {
+    const sessions = await place()
+    const name = `named-${Math.random().toString(36).slice(2)}`
+    const id = await open(sessions, { name })
+    for (const what of [name, id.slice(0, -1)]) {
+      const seen = await record(sessions, id)
+      await sessions.sessionDetach(what)
+      assert.equal((await seen.end()).reason, 'detached')
+    }
+    await sessions.sessionClose(name)
+    await sessions.sessionDelete(name)
+    assert.equal((await failure(() => sessions.sessionGetStatus(id))).code, 'unknownSession')
+  })
+
   test('m_b2_prompts_queue_and_each_ends_once', async () => {
     const sessions = await place()
     const id = await open(sessions)
@@ -244,8 +258,24 @@ test('m_b9_what_another_has_closed_is_found_again', { skip: !program && 'HOLDPOI
   assert.equal((await seen.event('toolFinished')).body.output.head.trim(), `by ${process.env.PATH}`)
   assert.equal((await sessions.sessionSettled(id)).status, 'idle')
   await other.sessionClose(id)
-  await sessions.sessionDelete(id)
+  await sessions.sessionDelete(sessions.sessionSnapshot(id).settings.name)
   assert.equal((await failure(() => sessions.sessionGetStatus(id))).code, 'unknownSession')
+})
+
+test('m_f1_what_another_has_deleted_is_forgotten', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  const { stateDir, sessions } = await startDaemon()()
+  const other = await connect({ stateDir })
+  const id = await open(sessions)
+  await other.sessionClose(id)
+  await other.sessionDelete(id)
+  const code = () => {
+    try {
+      return sessions.sessionGetStatus(id)
+    } catch (error) {
+      return error.code
+    }
+  }
+  while (code() !== 'unknownSession') await new Promise((resolve) => setImmediate(resolve))
 })
 
 test('m_d2_a_run_is_held_where_the_configuration_says', async () => {

@@ -84,18 +84,18 @@ impl Sessions {
     }
 
     /// Answers a pause with Interrupted, as Esc does: its turn ends, and no other. Gives what the interrupt found: nothing
-    /// if no ask is open, or the one that was shown here last is not.
+    /// if the ask that was shown here last is not open, or none was shown.
     #[napi(catch_unwind, ts_return_type = "Promise<Interrupted>")]
     pub fn session_pause_interrupt<'env>(
         &self,
         env: &'env Env,
         id: String,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let shown = self.shown(&id);
+        let shown = self.place().known.shown();
         let work = self.act(id, |session| async move {
             session.refresh().await?;
             let snapshot = session.snapshot();
-            match snapshot.asks.iter().any(|ask| shown.as_ref().is_none_or(|shown| *shown == ask.id)) {
+            match snapshot.asks.iter().any(|ask| shown.get(session.id()) == Some(&ask.id)) {
                 true => interrupt(&session, InterruptOptions { turn: snapshot.turn, wait: None }).await,
                 false => Ok(Interrupted::nothing()),
             }
@@ -129,12 +129,6 @@ impl Sessions {
 }
 
 impl Sessions {
-    /// The ask that is shown of a session. What is shown later was not seen by who answers now.
-    fn shown(&self, id: &str) -> Option<AskId> {
-        let known = &self.place().known;
-        known.shown(known.get(id).ok()?.id())
-    }
-
     /// A promise that an ask is answered: this one, or the one that is shown now.
     fn answer<'env>(
         &self,
@@ -142,10 +136,10 @@ impl Sessions {
         id: String,
         answer: Result<(Option<AskId>, Answer), Failure>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let shown = self.shown(&id);
+        let mut shown = self.place().known.shown();
         self.act_and_stay(env, id, |session| async move {
             let (ask, answer) = answer?;
-            let ask = ask.or(shown).ok_or(SessionError::Answer(AnswerError::NothingShown))?;
+            let ask = ask.or_else(|| shown.remove(session.id())).ok_or(SessionError::Answer(AnswerError::NothingShown))?;
             Ok::<Answered, Failure>(session.answer(&ask, answer).await?)
         })
     }

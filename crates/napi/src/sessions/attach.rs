@@ -97,7 +97,7 @@ impl Sessions {
                 let (place, id) = (Arc::downgrade(&place), session.id().clone());
                 stream.start(is_loop.unwrap_or(false), move || {
                     if let Some(place) = place.upgrade() {
-                        place.known.detach(id.as_str(), Some(number));
+                        place.known.detach(&id, Some(number));
                     }
                 })
             });
@@ -115,9 +115,10 @@ impl Sessions {
         id: String,
         attachment: Option<u32>,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        let attached = self.place().known.detach(&id, attachment);
+        let known = &self.place().known;
+        let attached = known.find(&id).map(|id| id.map(|id| known.detach(&id, attachment)).unwrap_or_default());
         done(env, async move {
-            for attached in attached {
+            for attached in attached? {
                 attached.detach().await;
             }
             Ok(())

@@ -59,7 +59,7 @@ impl Known {
         used.handle.clone()
     }
 
-    /// Notes that a session is closed. Who is attached to it can be detached until they have its end.
+    /// Notes that a session is closed, or deleted. Who is attached to it can be detached until they have its end.
     pub(super) fn forget(&self, id: &SessionId) {
         let mut all = self.all();
         if let Some(used) = all.sessions.get_mut(id) {
@@ -75,9 +75,11 @@ impl Known {
         }
     }
 
-    /// The ask that was shown last.
-    pub(super) fn shown(&self, id: &SessionId) -> Option<AskId> {
-        self.all().sessions.get(id)?.shown.clone()
+    /// The asks that were shown last, of all sessions. What is shown later was not seen by who answers now, and whose
+    /// session it is may have to be asked for.
+    pub(super) fn shown(&self) -> HashMap<SessionId, AskId> {
+        let all = self.all();
+        all.sessions.iter().filter_map(|(id, used)| Some((id.clone(), used.shown.clone()?))).collect()
     }
 
     /// Notes that a callback is attached, and gives it a number.
@@ -104,16 +106,36 @@ impl Known {
         join_all(reached).await;
     }
 
+    /// Which of those that are used from here is meant: of this id, else of this name, else of an id that begins so. None
+    /// if none is.
+    pub(super) fn find(&self, what: &str) -> Result<Option<SessionId>, Failure> {
+        let all = self.all();
+        let ids = |meant: &dyn Fn(&SessionId, &Used) -> bool| {
+            all.sessions.iter().filter(|(id, used)| meant(id, used)).map(|(id, _)| id.clone()).collect::<Vec<_>>()
+        };
+        let is_named = |used: &Used| used.handle.snapshot().settings.name == what;
+        let ways: [&dyn Fn(&SessionId, &Used) -> bool; 4] = [
+            &|id, _| id.as_str() == what,
+            &|_, used| !used.closed && is_named(used),
+            &|_, used| is_named(used),
+            &|id, _| id.as_str().starts_with(what),
+        ];
+        let mut found = ways.into_iter().map(ids).find(|ids| !ids.is_empty()).unwrap_or_default();
+        match found.len() {
+            0 | 1 => Ok(found.pop()),
+            _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: found }.into()),
+        }
+    }
+
     /// Those who are attached to a session, or one of them: noted no longer.
-    pub(crate) fn detach(&self, id: &str, number: Option<u32>) -> Vec<Attached> {
+    pub(crate) fn detach(&self, id: &SessionId, number: Option<u32>) -> Vec<Attached> {
         let mut all = self.all();
-        let Ok(id) = id.parse() else { return Vec::new() };
-        let Some(used) = all.sessions.get_mut(&id) else { return Vec::new() };
+        let Some(used) = all.sessions.get_mut(id) else { return Vec::new() };
         let detached = match number {
             Some(number) => used.attached.remove(&number).into_iter().collect(),
             None => used.attached.drain().map(|(_, attached)| attached).collect(),
         };
-        all.tidy(&id);
+        all.tidy(id);
         detached
     }
 }
@@ -148,11 +170,15 @@ impl Watched {
                 let Ok(mut watch) = sessions.watch().await else { return };
                 while let Some(news) = watch.next().await {
                     let Some(place) = place.upgrade() else { return };
-                    if let SessionNews::Session(session) = news
-                        && let Ok(session) = place.known.get(session.id.as_str())
-                        && let Err(error) = session.refresh().await
-                    {
-                        tracing::debug!(%error, "a session that has changed can't be read");
+                    match news {
+                        SessionNews::Session(session) => {
+                            if let Ok(session) = place.known.get(session.id.as_str())
+                                && let Err(error) = session.refresh().await
+                            {
+                                tracing::debug!(%error, "a session that has changed can't be read");
+                            }
+                        }
+                        SessionNews::Deleted(id) => place.known.forget(&id),
                     }
                 }
             }));

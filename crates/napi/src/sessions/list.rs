@@ -60,11 +60,12 @@ impl Sessions {
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_delete<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, ()>> {
         let place = self.place();
+        // It may have been closed by another.
+        let known = place.known.find(&id);
         done(env, async move {
             place.sessions()?.0.delete(&id).await?;
-            // It may have been closed by another.
-            if let Ok(session) = place.known.get(&id) {
-                place.known.forget(session.id());
+            if let Ok(Some(id)) = known {
+                place.known.forget(&id);
             }
             Ok(())
         })
