@@ -27,21 +27,36 @@ function toCallback(callback, { onEnd = () => {}, onError = warning('sessionAtta
 }
 
 /** The events of a session, to be iterated: the next batch comes when the last was taken. */
-async function* iterate(attach, detach, options) {
-  const batches = []
-  let wake = () => {}
+function iterate(attach, detach, options) {
+  const arriving = { batches: [], isLeft: false, wake: () => {} }
+  const events = generate(arriving, attach, detach, options)
+  for (const way of ['return', 'throw']) {
+    const leave = events[way]
+    // A generator does so only when the event that is waited for has come.
+    events[way] = (value) => {
+      arriving.isLeft = true
+      arriving.wake()
+      return leave.call(events, value)
+    }
+  }
+  return events
+}
+
+async function* generate(arriving, attach, detach, options) {
+  const { batches } = arriving
   const { attachment } = await attach(
     (events, end) =>
       new Promise((taken) => {
         batches.push({ events, end, taken })
-        wake()
+        arriving.wake()
       }),
     { ...options, keepAlive: true },
   )
   let taken = () => {}
   try {
     for (;;) {
-      while (batches.length === 0) await new Promise((resolve) => (wake = resolve))
+      while (batches.length === 0 && !arriving.isLeft) await new Promise((resolve) => (arriving.wake = resolve))
+      if (arriving.isLeft) return
       const batch = batches.shift()
       taken = batch.taken
       if (batch.end) return ended(JSON.parse(batch.end))
@@ -52,8 +67,8 @@ async function* iterate(attach, detach, options) {
     // Whatever comes until it is detached is taken by nobody.
     taken()
     const left = detach(attachment)
-    wake = () => batches.splice(0).forEach((batch) => batch.taken())
-    wake()
+    arriving.wake = () => batches.splice(0).forEach((batch) => batch.taken())
+    arriving.wake()
     await left
   }
 }

@@ -194,6 +194,22 @@ everywhere('events', (place, { remote }) => {
     assert.ok(count <= 512, `${count} events: more than it had in hand`)
   })
 
+  test('m_b5_a_loop_is_left_while_it_waits_for_an_event', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const late = new Promise((resolve) => setTimeout(resolve, 10_000, 'it is not left').unref())
+    for (const isAttached of [false, true]) {
+      const events = sessions.sessionEvents(id, { limit: 0 })
+      const waiting = events.next()
+      if (isAttached) while (sessions.sessionSnapshot(id).clients === 0) await new Promise((resolve) => setImmediate(resolve))
+      const left = events.return('left')
+      assert.deepEqual(await Promise.race([waiting, late]), { done: true, value: undefined })
+      assert.deepEqual(await Promise.race([left, late]), { done: true, value: 'left' })
+      assert.equal((await events.next()).done, true)
+    }
+    while (!remote && sessions.sessionSnapshot(id).clients > 0) await new Promise((resolve) => setImmediate(resolve))
+  })
+
   test('m_f1_a_loop_may_wait_for_its_session', async () => {
     const sessions = await place()
     const id = await open(sessions)
