@@ -231,13 +231,50 @@ everywhere('the hook', (place, { remote }) => {
   test('m_f2_a_session_that_closes_is_idle_at_last', async () => {
     const sessions = await place()
     const id = await opened(sessions)
-    const { Follower, until } = follower()
+    const { Follower, states, until } = follower()
     show(h(Follower, { id }), { sessions })
     await sessions.sessionPrompt(id, CONFIRM)
     await until(({ isPaused }) => isPaused)
     await sessions.sessionClose(id)
     const last = await until(({ status }) => status === 'idle')
     assert.equal(last.pauseInfo, null)
+    const versions = [...new Set(states)].map(({ version }) => version)
+    assert.ok(versions.every((version, at) => at === 0 || version > versions[at - 1]), `${versions}`)
+  })
+
+  test('m_f2_a_session_that_was_closed_and_is_used_again_is_followed_again', async () => {
+    const sessions = await place()
+    const id = await opened(sessions)
+    const { Follower, until } = follower()
+    const screen = show(h(Follower, { id }), { sessions })
+    await sessions.sessionPrompt(id, CONFIRM)
+    await until(({ isPaused }) => isPaused)
+    await sessions.sessionClose(id)
+    await until(({ status }) => status === 'idle')
+    for (const how of ['rendered', 'followed by another']) {
+      await sessions.sessionFind(id)
+      await sessions.sessionPrompt(id, CONFIRM)
+      while (sessions.sessionGetStatus(id) !== 'paused') await turn()
+      if (how === 'rendered') screen.rerender(h(Follower, { id }))
+      else show(h(Follower, { id }), { sessions })
+      await until(({ isPaused }) => isPaused)
+      // And it is followed, not only read.
+      await sessions.sessionPauseConfirm(id, false)
+      await until(({ status }) => status === 'idle')
+      await sessions.sessionClose(id)
+    }
+  })
+
+  test('m_f2_an_error_boundary_may_try_again', async () => {
+    const sessions = await place()
+    const name = `later-${Math.random().toString(36).slice(2)}`
+    const { Follower, until } = follower()
+    const { Boundary, found } = boundary()
+    const screen = show(h(Boundary, { key: 'first' }, h(Follower, { id: name })), { sessions })
+    assert.equal((await found).code, 'unknownSession')
+    await opened(sessions, { name })
+    screen.rerender(h(Boundary, { key: 'again' }, h(Follower, { id: name })))
+    assert.equal((await until(({ model }) => model !== '')).status, 'idle')
   })
 
   test('m_f2_what_can_not_be_followed_is_for_an_error_boundary', async () => {

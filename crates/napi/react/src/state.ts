@@ -34,7 +34,7 @@ export interface SessionState {
   readonly tokens: Usage
   /** It is logged at debug level. */
   readonly isDebugEnabled: boolean
-  /** The number of an event this state comes from: it rises with every change. */
+  /** It rises with every change: the number of an event this state comes from, or more where that was one before, too. */
   readonly version: number
 }
 
@@ -69,7 +69,7 @@ export function following(before: SessionState, snapshot: Snapshot): SessionStat
   }
   const { version: _, ...was } = before
   const changed = Object.entries(state).some(([field, value]) => !Object.is(value, was[field as keyof typeof was]))
-  return changed || before === UNKNOWN ? { ...state, version: seq } : before
+  return changed || before === UNKNOWN ? { ...state, version: Math.max(seq, before.version + 1) } : before
 }
 
 /** A session that was closed, as it was left: it does nothing any more and waits for nothing. */

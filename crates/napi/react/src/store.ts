@@ -16,6 +16,8 @@ interface Link {
   live: boolean
   /** One of them has said that the session is closed. */
   closed: boolean
+  /** The last event, when it has ended with its session. */
+  last: number | null
 }
 
 /** A session as it is known here. */
@@ -43,7 +45,7 @@ export class SessionStore {
     // Whoever comes twice goes twice.
     const own = () => listener()
     this.#listeners.add(own)
-    this.#link ??= this.#attach()
+    if (!this.#link || this.#isFoundAgain()) this.#link = this.#attach()
     return () => {
       this.#listeners.delete(own)
       // React may have gone only to come back at once.
@@ -76,6 +78,7 @@ export class SessionStore {
 
   #read() {
     if (this.#failure) throw this.#failure
+    if (this.#isFoundAgain()) this.#link = this.#attach()
     if (this.#link?.live && !this.#stale) return
     // Without events, nobody says when it gets old.
     this.#stale = false
@@ -98,8 +101,13 @@ export class SessionStore {
     }
   }
 
+  /** What was followed has ended with its session, which was opened again since. */
+  #isFoundAgain(): boolean {
+    const last = this.#link?.last ?? null
+    return last !== null && (this.#look()?.seq ?? 0) > last
+  }
+
   #attach(): Link {
-    this.#failure = null
     const current = (what: () => void) => () => {
       if (this.#link === link) what()
     }
@@ -115,6 +123,7 @@ export class SessionStore {
     const link: Link = {
       live: false,
       closed: false,
+      last: null,
       attached: this.#sessions.sessionAttach(this.#id, onEvent, { limit: 0, onEnd }).then(({ attachment, snapshot }) => {
         link.live = true
         current(() => {
@@ -132,12 +141,15 @@ export class SessionStore {
     const link = this.#link
     this.#link = null
     this.#snapshot = null
+    // Who comes next tries again.
+    this.#failure = null
     // What could not be attached, or has ended, is detached.
     link?.attached.then((attachment) => this.#sessions.sessionDetach(this.#id, attachment)).catch(() => {})
   }
 
   #ended({ reason, after }: StreamEnd) {
-    if (reason === 'closed' || this.#link?.closed) {
+    if (this.#link && (reason === 'closed' || this.#link.closed)) {
+      this.#link.last = after
       const last = this.#look() ?? this.#snapshot
       if (last) this.#take(closed(last))
       this.#stale = false
