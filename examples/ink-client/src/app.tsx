@@ -5,10 +5,10 @@ import { InputTransition, shown, StatusBar } from 'holdpoint/ink'
 import { Box, Static, Text } from 'ink'
 import { useEffect, useState, type ReactElement } from 'react'
 
-import { add, NOTHING, type Transcript } from './transcript.js'
+import { add, NOTHING, said, type Transcript } from './transcript.js'
 
-export function App({ sessionId }: { sessionId: string }): ReactElement {
-  const { lines, open } = useTranscript(sessionId)
+export function App({ sessionId, prompt }: { sessionId: string; prompt?: string }): ReactElement {
+  const { lines, open } = useTranscript(sessionId, prompt)
   return (
     <Box flexDirection="column">
       <Static items={[...lines]}>
@@ -27,29 +27,25 @@ export function App({ sessionId }: { sessionId: string }): ReactElement {
   )
 }
 
-/** What the session's events come to, from its beginning on. */
-function useTranscript(sessionId: string): Transcript {
+/** What the session's events come to, from its beginning on. It is given the prompt first, if there is one. */
+function useTranscript(sessionId: string, prompt?: string): Transcript {
   const sessions = useSessions()
   const [transcript, setTranscript] = useState(NOTHING)
   useEffect(() => {
-    let followed = NOTHING
-    const attached = sessions.sessionAttach(
-      sessionId,
-      (event) => {
-        followed = add(followed, event)
-        setTranscript(followed)
-      },
-      {
-        onEnd: ({ reason }) => {
-          const text = `no more comes: ${reason}`
-          setTranscript({ ...followed, lines: [...followed.lines, { text, tone: 'dim' }] })
-        },
-      },
-    )
-    return () => {
-      void attached.then(({ attachment }) => sessions.sessionDetach(sessionId, attachment))
+    setTranscript(NOTHING)
+    const attached = sessions.sessionAttach(sessionId, (event) => setTranscript((before) => add(before, event)), {
+      onEnd: ({ reason }) => setTranscript((before) => said(before, `no more comes: ${reason}`, 'dim')),
+    })
+    const failed = (error: Error) => setTranscript((before) => said(before, error.message, 'bad'))
+    const begin = async () => {
+      await attached
+      if (prompt !== undefined) await sessions.sessionPrompt(sessionId, prompt)
     }
-  }, [sessions, sessionId])
+    begin().catch(failed)
+    return () => {
+      attached.then(({ attachment }) => sessions.sessionDetach(sessionId, attachment)).catch(failed)
+    }
+  }, [sessions, sessionId, prompt])
   return transcript
 }
 

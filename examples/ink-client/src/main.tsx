@@ -22,11 +22,10 @@ const id = attach ? await sessions.sessionFind(attach) : await sessions.sessionO
 
 const { waitUntilExit } = render(
   <SessionsProvider sessions={sessions}>
-    <App sessionId={id} />
+    <App sessionId={id} {...(positionals.length > 0 && { prompt: positionals.join(' ') })} />
   </SessionsProvider>,
   { exitOnCtrlC: false },
 )
-if (positionals.length > 0) await sessions.sessionPrompt(id, positionals.join(' '))
 await waitUntilExit()
 
 // What was opened here ends here; a daemon's session goes on.

@@ -17,14 +17,19 @@ export interface Transcript {
 
 export const NOTHING: Transcript = { lines: [], open: new Map() }
 
+/** The transcript with one line more. */
+export function said({ lines, open }: Transcript, text: string, tone: Line['tone'] = 'plain'): Transcript {
+  return { lines: [...lines, { text, tone }], open }
+}
+
 /** The transcript after an event. */
-export function add({ lines, open }: Transcript, { body }: Event): Transcript {
-  const said = (text: string, tone: Line['tone'] = 'plain') => ({ lines: [...lines, { text, tone }], open })
+export function add(before: Transcript, { body }: Event): Transcript {
+  const { lines, open } = before
   switch (body.type) {
     case 'promptAccepted':
-      return said(`> ${body.text}`, 'mine')
+      return said(before, `> ${body.text}`, 'mine')
     case 'promptReturned':
-      return said(`handed back: ${body.text}`, 'dim')
+      return said(before, `handed back: ${body.text}`, 'dim')
     case 'text':
       return { lines, open: new Map(open).set(body.item, (open.get(body.item) ?? '') + body.text) }
     case 'itemSoFar':
@@ -35,10 +40,10 @@ export function add({ lines, open }: Transcript, { body }: Event): Transcript {
       return { lines: [...lines, ...whole], open: new Map() }
     }
     case 'toolFinished':
-      return said(`[${body.status}] ${firstLine(body.output?.head || body.result)}`, body.status === 'ok' ? 'dim' : 'bad')
+      return said(before, `[${body.status}] ${firstLine(body.output?.head || body.result)}`, body.status === 'ok' ? 'dim' : 'bad')
     case 'turnFinished':
-      if (body.outcome === 'interrupted') return said('Agent interrupted', 'bad')
-      return body.error ? said(body.error, 'bad') : { lines, open }
+      if (body.outcome === 'interrupted') return said(before, 'Agent interrupted', 'bad')
+      return body.error ? said(before, body.error, 'bad') : { lines, open }
     default:
       return { lines, open }
   }
