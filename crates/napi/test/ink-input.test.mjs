@@ -6,8 +6,8 @@ import { createElement as h } from 'react'
 
 import { InputTransition, StatusBar } from 'holdpoint/ink'
 
-import { CONFIRM, keys, show, shownPart } from './rendered.mjs'
-import { everywhere } from './support.mjs'
+import { CONFIRM, keys, opened, show, shownPart } from './rendered.mjs'
+import { everywhere, record } from './support.mjs'
 
 everywhere('the input', (place) => {
   test('m_f3_input_while_idle_thinking_while_running', async () => {
@@ -198,5 +198,38 @@ everywhere('the input', (place) => {
     await seen.event('promptReturned')
     await seen.event('turnFinished')
     await screen.shows(/> mine\s/)
+  })
+
+  test('m_c5_what_is_handed_back_is_of_the_session_that_is_shown', async () => {
+    const { screen, sessions, id, isAttached } = await shownPart(place, InputTransition)
+    const other = await opened(sessions)
+    for (const each of [other, id]) {
+      if (each === id) await isAttached
+      await sessions.sessionPrompt(each, 'hang')
+      await sessions.sessionPrompt(each, 'say later')
+    }
+    const seen = await record(sessions, other)
+    await screen.shows(/Thinking/)
+    while (sessions.sessionSnapshot(id).queue.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    screen.rerender(h(InputTransition, { sessionId: other }))
+    await screen.shows(/Thinking/)
+    while (sessions.sessionSnapshot(other).clients < 2) await new Promise((resolve) => setImmediate(resolve))
+    await screen.press(keys.esc)
+    await seen.event('promptReturned')
+    await seen.event('turnFinished')
+    assert.doesNotMatch(await screen.shows(/^>/), /later/)
+    await sessions.sessionInterrupt(id)
+  })
+
+  test('m_f3_a_paste_that_does_not_end_is_ended', async () => {
+    const { screen, id } = await shownPart(place, InputTransition)
+    const begin = '\u001b[200~'
+    await screen.shows(/>/)
+    await screen.press(begin, 'lost', keys.ctrl('c'), 'o', 'k')
+    await screen.shows(/> ok\s/)
+    await screen.press(begin, 'lost')
+    for (const isActive of [false, true]) screen.rerender(h(InputTransition, { sessionId: id, isActive }))
+    await screen.press('!')
+    await screen.shows(/> ok!\s/)
   })
 })

@@ -81,11 +81,14 @@ export function useKeys(take: Presses, isActive = true): void {
     if (!reads) return
     stdout.write(PASTE.on)
     return () => {
+      pasted.current = null
       stdout.write(PASTE.off)
     }
   }, [reads, stdout])
   useInput(
     (input, key) => {
+      // The end of what was pasted may have been lost, and this gets out of it.
+      if (key.ctrl && input === 'c') pasted.current = null
       if (input === PASTE.begin) pasted.current = ''
       else if (input === PASTE.end) {
         if (pasted.current) latest.current({ name: 'paste', text: pasted.current.replace(/\r\n?/g, '\n') })
