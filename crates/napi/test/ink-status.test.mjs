@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
+import { createElement as h } from 'react'
+
 import { StatusBar } from 'holdpoint/ink'
 
-import { CONFIRM, shownPart } from './rendered.mjs'
-import { everywhere } from './support.mjs'
+import { CONFIRM, opened, show, shownPart } from './rendered.mjs'
+import { everywhere, folder, script } from './support.mjs'
 
 everywhere('the status bar', (place) => {
   test('m_d6_idle_running_asking_pausing_paused', async () => {
@@ -61,4 +63,49 @@ everywhere('the status bar', (place) => {
       await sessions.sessionInterrupt(id)
     })
   }
+
+  test('m_d6_a_limit_is_said: 3 failures in a row', async () => {
+    const sessions = await place()
+    const id = await opened(sessions)
+    // Before each further try a run waits for longer than a test should: here, its session says what it would say then.
+    const hold = { state: 'standing', cause: { type: 'limit', limit: 'failures', count: 3 } }
+    const failing = new Proxy(sessions, {
+      get: (_, name) => (name === 'sessionSnapshot' ? (id) => ({ ...sessions.sessionSnapshot(id), hold }) : sessions[name]?.bind(sessions)),
+    })
+    const screen = show(h(StatusBar, { sessionId: id }), { sessions: failing, columns: 200 })
+    await screen.shows(/⏸ PAUSED: 3 failures in a row$/)
+  })
+
+  test('m_d6_what_is_closed_is_idle', async () => {
+    const { screen, sessions, id } = await shownPart(place, StatusBar, { columns: 100, script: 'hang' })
+    const { name } = sessions.sessionSnapshot(id).settings
+    await screen.shows(/[◐◓◑◒]$/)
+    await sessions.sessionHold(id)
+    await screen.shows(/PAUSING\.\.\.$/)
+    await sessions.sessionClose(id)
+    const text = await screen.shows(/^(?!.*interrupting).*[^◐◓◑◒.]$/)
+    assert.match(text, new RegExp(`^holdpoint \\| ${name}( \\| 00:00:0\\d)?$`))
+  })
+})
+
+test('m_d6_what_is_restored_says_so', async () => {
+  const stateDir = await folder()
+  const using = (text) => `
+    import { start, sessionFind, sessionOpen, sessionPrompt, sessionAttach } from './index.mjs'
+    start({ stateDir: ${JSON.stringify(stateDir)} })
+    ${text}`
+  await script(using(`
+    const id = await sessionOpen({ cwd: ${JSON.stringify(stateDir)}, name: 'kept', model: 'rehearsal' })
+    await sessionPrompt(id, 'hang')
+    await sessionPrompt(id, 'say later')
+    process.kill(process.pid, 'SIGKILL')`)).catch(({ signal }) => assert.equal(signal, 'SIGKILL'))
+  const { stdout } = await script(using(`
+    import { render } from 'ink-testing-library'
+    import { createElement as h } from 'react'
+    import { StatusBar } from './ink/dist/index.js'
+    const { stdout } = render(h(StatusBar, { sessionId: await sessionFind('kept') }))
+    while (!stdout.lastFrame()?.includes('PAUSED')) await new Promise(setImmediate)
+    console.log(stdout.lastFrame())
+    process.exit()`))
+  assert.match(stdout, /^holdpoint \| kept .*⏸ PAUSED: restored\n$/)
 })
