@@ -110,6 +110,7 @@ export type ErrorCode =
  * `code`: {@link HoldpointError}.
  */
 export declare class Sessions {
+  private constructor()
   /**
    * Answers a Continue: the tool goes on.
    *

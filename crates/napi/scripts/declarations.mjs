@@ -20,7 +20,9 @@ const header = await read('dts-header.d.ts')
 // A class that only tests have.
 let declared = (await read('native/native.d.ts')).replace(aClass('Panics'), '')
 declared = declared.replace(/^[^]*?(?=\/\*\*|export)/, '')
-declared = declared.replace(aClass('Sessions'), (whole, body) => whole.replace(body, `${body}\n${EVENTS}`.trimEnd()))
+// Nobody makes one: they are given.
+const ofClass = (body) => `  private constructor()\n${body}\n${EVENTS}`.trimEnd()
+declared = declared.replace(aClass('Sessions'), (whole, body) => whole.replace(body, ofClass(body)))
 
 const members = [...declared.match(aClass('Sessions'))[1].matchAll(/( {2}\/\*\*(?:(?!\*\/)[^])*\*\/\n) {2}(\w+)(\(.*)/g)]
 const functions = members.map(
