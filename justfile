@@ -4,7 +4,7 @@ _default:
     @just --list --unsorted
 
 # Everything that has to pass before a change goes in.
-check: format lint test doc
+check: format lint test doc test-node
 
 # The main job on the built-in defaults: no key, a rehearsed model, real tools, a pause.
 demo:
@@ -16,6 +16,7 @@ test *ARGS:
 
 test-full *ARGS:
     HOLDPOINT_FULL=1 cargo test --workspace {{ARGS}}
+    HOLDPOINT_FULL=1 ./scripts/test-node
 
 # The Node.js package, built and tested.
 test-node:
@@ -46,7 +47,7 @@ deny:
 package *ARGS:
     ./scripts/package {{ARGS}}
 
-# The figures of docs/performance.md, in one run.
+# The figures of the program and of the Node.js package; docs/performance.md names the other benches.
 bench: && bench-node
     cargo bench -p holdpoint --bench figures
 
