@@ -87,7 +87,8 @@ impl Saved {
         check(folder, &folder.metadata().map_err(failed)?, 0o022)?;
         let lock = lock(&folder.join(LOCK))?;
         let store = Sqlite::open(folder).map_err(|error| {
-            Failure::new("store", format!("the sessions in {} can't be opened: {error}", folder.display())).hint(AS_THEY_ARE)
+            Failure::new("store", format!("the sessions in {} can't be opened: {error}", folder.display()))
+                .hint(AS_THEY_ARE)
         })?;
         Ok(Self { store, _lock: lock })
     }

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 
+import { connect } from '../index.mjs'
 import { attach, everywhere, failure, full, holdpoint, open, program, record, run, script, startDaemon } from './support.mjs'
 
 const MANY = full ? 100_000 : 20_000
@@ -325,6 +326,23 @@ test('m_b6_a_daemon_whose_connection_breaks_says_where_to_go_on', { skip: !proce
   await sessions.sessionPrompt(id, 'say two')
   await again.event('turnFinished')
   await sessions.sessionDetach(id)
+})
+
+test('m_b6_a_session_of_a_daemon_that_was_started_again_and_again_settles', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  const { stateDir, sessions } = await startDaemon()()
+  const id = await open(sessions)
+  await sessions.sessionPrompt(id, 'say one')
+  await sessions.sessionSettled(id)
+  // Each of them has numbers set aside, and the last of those is of no event.
+  for (let restart = 1; restart <= 3; restart++) {
+    await run(program, ['--state-dir', stateDir, 'daemon', 'restart'])
+    const again = await connect({ stateDir })
+    const types = []
+    const { attachment } = await again.sessionAttach(await again.sessionFind(id), ({ body }) => types.push(body.type))
+    await again.sessionSettled(id)
+    assert.equal(types.filter((type) => type === 'turnFinished').length, 1, `restart ${restart}`)
+    await again.sessionDetach(id, attachment)
+  }
 })
 
 test('m_b8_a_stream_goes_on_where_it_was_however_often_an_actor_fails', async () => {

@@ -139,7 +139,8 @@ impl Sessions {
         let mut shown = self.place().known.shown();
         self.act_and_stay(env, id, |session| async move {
             let (ask, answer) = answer?;
-            let ask = ask.or_else(|| shown.remove(session.id())).ok_or(SessionError::Answer(AnswerError::NothingShown))?;
+            let ask =
+                ask.or_else(|| shown.remove(session.id())).ok_or(SessionError::Answer(AnswerError::NothingShown))?;
             Ok::<Answered, Failure>(session.answer(&ask, answer).await?)
         })
     }
