@@ -927,7 +927,7 @@ export interface SessionCounts {
    */
   live?: number
   /**
-   * Of these, with a turn or run that is open: running, being interrupted, or paused.
+   * Of these, with a turn, a run or a background job: running, being interrupted, or paused, or with a job only.
    */
   busy?: number
   /**
