@@ -114,13 +114,16 @@ impl Known {
             all.sessions.iter().filter(|(id, used)| meant(id, used)).map(|(id, _)| id.clone()).collect::<Vec<_>>()
         };
         let is_named = |used: &Used| used.handle.snapshot().settings.name == what;
-        let ways: [&dyn Fn(&SessionId, &Used) -> bool; 4] = [
-            &|id, _| id.as_str() == what,
-            &|_, used| !used.closed && is_named(used),
-            &|_, used| is_named(used),
-            &|id, _| id.as_str().starts_with(what),
-        ];
-        let mut found = ways.into_iter().map(ids).find(|ids| !ids.is_empty()).unwrap_or_default();
+        let mut found = ids(&|id, _| id.as_str() == what);
+        if found.is_empty() {
+            found = ids(&|_, used| !used.closed && is_named(used));
+        }
+        if found.is_empty() {
+            found = ids(&|_, used| is_named(used));
+        }
+        if found.is_empty() {
+            found = ids(&|id, _| id.as_str().starts_with(what));
+        }
         match found.len() {
             0 | 1 => Ok(found.pop()),
             _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: found }.into()),
