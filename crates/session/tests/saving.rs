@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{
-    Answer, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, SessionId, SessionStatus, SessionSummary,
+    Answer, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionId, SessionStatus, SessionSummary,
 };
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{Memory, Page, SavedSession, SessionLog, SessionStore, StoreError};
-use holdpoint_session::testing::{Harness, reply, soon};
-use holdpoint_session::{AttachFrom, Interruption, SessionError};
+use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::{AttachFrom, Interruption, SessionError, SessionHandle};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 use tokio::sync::watch;
@@ -291,7 +291,7 @@ async fn a_failing_store_is_not_stormed() {
 #[tokio::test]
 async fn a_session_that_is_not_saved_keeps_its_place() {
     let door = Door::new();
-    let limits = holdpoint_common::Limits { max_sessions: 1, ..holdpoint_common::Limits::default() };
+    let limits = Limits { max_sessions: 1, ..Limits::default() };
     let harness = Harness::with(|engine| engine.store(door.clone()).limits(limits));
     let session = harness.open().await;
     door.full.store(true, Ordering::SeqCst);
@@ -398,4 +398,83 @@ async fn t_u6_an_end_that_can_not_be_saved_is_told() {
     door.full.store(true, Ordering::SeqCst);
     let told = session.close().await.unwrap_err();
     assert!(matches!(told, SessionError::Store(_)), "{told}");
+}
+
+/// How many bytes of a session that is brought to a stand may be unsaved.
+const BOUND: usize = 65_536;
+
+/// A turn of twenty calls, none of which can be saved, that has come to a stand.
+async fn standing(door: &Door) -> (Harness, SessionHandle, Recorder) {
+    let limits = Limits { buffered_bytes: BOUND, ..Limits::default() };
+    let harness = Harness::with(|engine| engine.store(door.clone()).limits(limits));
+    harness.probe.does(|_, _| Ok(ToolOutcome::text("x".repeat(BOUND / 4))));
+    for _ in 0..20 {
+        harness.model.then(reply().call("probe", json!({})));
+    }
+    let session = harness.open().await;
+    let from = AttachFrom::start().with_room(100 * BOUND);
+    let mut events = Recorder::of(session.attach(from).await.unwrap());
+    door.full.store(true, Ordering::SeqCst);
+    session.prompt("go").await.unwrap();
+    let stands = |event: &Event| match event.delta() {
+        Some(Delta::NotSaved { reason }) if reason.contains("nothing more is begun") => Some(()),
+        _ => None,
+    };
+    events.until("it stands", stands).await;
+    (harness, session, events)
+}
+
+/// How many calls were begun.
+fn begun(events: &Recorder) -> usize {
+    events.facts().filter(|fact| matches!(fact, Fact::ToolStarted { .. })).count()
+}
+
+/// What is not saved is kept in memory: at the bound, a turn that goes on by itself begins nothing more until it is.
+#[tokio::test]
+async fn m_b8_a_turn_stands_when_too_much_of_it_is_not_saved() {
+    let door = Door::new();
+    let (_harness, session, mut events) = standing(&door).await;
+    assert!((2..=6).contains(&begun(&events)), "{} calls before the bound", begun(&events));
+    let refused = session.prompt("more").await.unwrap_err();
+    assert!(matches!(refused, SessionError::Refused(Refused::NotSaving { .. })), "{refused}");
+    door.full.store(false, Ordering::SeqCst);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert_eq!(begun(&events), 20, "it goes on where it stood");
+}
+
+/// A turn that stands for want of a save is interrupted as any other.
+#[tokio::test]
+async fn m_b8_a_turn_that_stands_for_a_save_is_interrupted() {
+    let door = Door::new();
+    let (_harness, session, mut events) = standing(&door).await;
+    session.interrupt(None).await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
+    assert!(begun(&events) < 20);
+}
+
+/// The end of a session waits for the save of its last facts, however long that of the ones before has taken.
+#[tokio::test]
+async fn t_u6_an_end_behind_a_late_save_is_saved() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let tries = door.tries.load(Ordering::SeqCst);
+    door.open.send_replace(false);
+    let renaming = tokio::spawn({
+        let session = session.clone();
+        async move { session.rename("late").await }
+    });
+    door.asked(tries).await;
+    let closing = tokio::spawn({
+        let session = session.clone();
+        async move { session.close().await }
+    });
+    let late = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", late).await;
+    door.open.send_replace(true);
+    soon("the end", closing).await.unwrap().unwrap();
+    renaming.await.unwrap().unwrap();
+    let last = door.saved.lock().unwrap().last().cloned().unwrap();
+    assert!(matches!(last.fact(), Some(Fact::SessionClosed { .. })), "{last:?}");
 }

@@ -48,6 +48,9 @@ impl SessionActor {
     }
 
     fn try_gate(&mut self, key: GateKey, ctx: &mut Context<Self>) {
+        if self.takes_on().is_err() {
+            return self.stand_until_saved(ctx);
+        }
         let Some(waiting) = self.gates.waiting.iter_mut().find(|gate| gate.key == key) else { return };
         let input = Input::Gate { turn: waiting.turn, gate: waiting.gate.clone() };
         let moment = Moment { now: super::now(), next: self.numbers.start, limits: &self.outfit.limits };

@@ -13,10 +13,14 @@ use std::time::Duration;
 
 use super::SessionActor;
 use crate::lane::{GateKey, Passage};
+use crate::state::Refused;
 use crate::store::StoreError;
 
 /// How long after a failed save the next is tried.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// How long the end of the actor waits for what is not saved yet.
+const LAST_SAVE: Duration = Duration::from_secs(10);
 
 /// What waits for saves, and what is not saved yet.
 #[derive(Default)]
@@ -31,6 +35,10 @@ pub(crate) struct Outbox {
     failing: bool,
     /// The next save after a failed one is due at its time, not before.
     retrying: bool,
+    /// So much is not saved that nothing is begun; clients have been told.
+    full: bool,
+    /// The actor ends once everything is saved, or can't be.
+    ending: bool,
     /// Bytes of the events that wait in `held`.
     weight: usize,
     /// What waits, in order.
@@ -70,7 +78,7 @@ pub(super) enum Action {
     TurnOver(TurnId, Outcome, Option<Receipt>),
     /// Tell the sender of a message; with whether what it did is saved.
     Reply(Box<dyn FnOnce(bool)>),
-    /// End the actor.
+    /// End the actor, when everything is saved.
     Stop,
 }
 
@@ -169,6 +177,13 @@ impl SessionActor {
                 }
                 self.release(ctx);
                 self.saves_again(ctx);
+                if self.outbox.full && self.takes_on().is_ok() {
+                    self.outbox.full = false;
+                    self.ask_gates_again(ctx);
+                }
+                if self.outbox.ending && self.outbox.is_saved() {
+                    ctx.stop();
+                }
             }
             // An append whose failure was told had been written all the same.
             Err(StoreError::Conflict { last, .. }) if self.outbox.unsaved.iter().any(|fact| fact.seq == last) => {
@@ -177,6 +192,9 @@ impl SessionActor {
             }
             Err(error) => {
                 self.not_saved(&error.to_string(), ctx);
+                if self.outbox.ending {
+                    return ctx.stop();
+                }
                 self.outbox.retrying = true;
                 ctx.run_later(RETRY, |actor, ctx| {
                     actor.outbox.retrying = false;
@@ -207,6 +225,34 @@ impl SessionActor {
         self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
     }
 
+    /// Whether more to do is taken on, or begun. What is not saved is kept in memory, and only so much of it.
+    pub(super) fn takes_on(&self) -> Result<(), Refused> {
+        let (unsaved, most) = (self.outbox.unsaved(), self.outfit.limits.buffered_bytes);
+        if unsaved > most { Err(Refused::NotSaving { unsaved }) } else { Ok(()) }
+    }
+
+    /// Something can't be begun because so much is not saved: everyone is told, once.
+    pub(super) fn stand_until_saved(&mut self, ctx: &mut Context<Self>) {
+        if std::mem::replace(&mut self.outbox.full, true) {
+            return;
+        }
+        let reason = "so much is not saved that nothing more is begun until it is";
+        if self.outbox.failing {
+            self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
+        } else {
+            self.not_saved(reason, ctx);
+        }
+    }
+
+    /// Ends the actor, after the save of what it has to leave behind.
+    fn stop(&mut self, ctx: &mut Context<Self>) {
+        if self.outbox.is_saved() {
+            return ctx.stop();
+        }
+        self.outbox.ending = true;
+        ctx.run_later(LAST_SAVE, |_, ctx| ctx.stop());
+    }
+
     fn carry_out(&mut self, mut parcel: Parcel, saved: bool, ctx: &mut Context<Self>) {
         // First of all the tools: each has waited longest, and nothing it does from here can overtake what follows.
         for wake in parcel.actions.extract_if(.., |action| matches!(action, Action::Wake(..))) {
@@ -232,7 +278,7 @@ impl SessionActor {
                 Action::Pass(gate, passage) => self.pass(gate, passage),
                 Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
                 Action::Reply(reply) => reply(saved),
-                Action::Stop => ctx.stop(),
+                Action::Stop => self.stop(ctx),
             }
         }
     }

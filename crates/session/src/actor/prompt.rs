@@ -32,11 +32,3 @@ impl Handler<Prompt> for SessionActor {
         }
     }
 }
-
-impl SessionActor {
-    /// Whether more to do is taken on. What is not saved is kept in memory, and only so much of it.
-    pub(super) fn takes_on(&self) -> Result<(), Refused> {
-        let (unsaved, most) = (self.outbox.unsaved(), self.outfit.limits.buffered_bytes);
-        if unsaved > most { Err(Refused::NotSaving { unsaved }) } else { Ok(()) }
-    }
-}
