@@ -52,7 +52,10 @@ pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<Arriv
         loaded = navigate(tab, url) => loaded,
         () = tokio::time::sleep(within) => Err(CdpError::Timeout),
     };
-    // What came before it was loaded may not have been heard yet.
+    // That it is loaded is told before what came with it: by the answer to one more question, that is told, too.
+    if loaded.is_ok() {
+        tab.up.chrome.version().await?;
+    }
     if let Some(error) = failure.now_or_never() {
         return Err(failed(tab, url, &error).await);
     }
