@@ -1,8 +1,10 @@
 //! Follows a session: events to the user, keys to the session.
 
 pub(crate) mod asked;
+mod course;
 mod human;
 mod iterations;
+mod keys;
 pub(crate) mod runs;
 pub(crate) mod saved;
 mod view;
@@ -11,21 +13,19 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{
-    Answer, AnsweredBy, AskId, AskRequest, AsksMode, CutCause, Event, Fact, Outcome, PauseKind, PromptId, RunEnd,
-    TurnId,
-};
+use holdpoint_common::{Event, TurnId};
 use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, RunRequest, SessionError, SessionHandle};
-use holdpoint_tools::shown::prose;
 use tokio::sync::mpsc;
 
+pub(crate) use self::course::Ended;
+use self::course::{Course, Until};
 use self::human::Human;
 pub(crate) use self::iterations::Iterations;
 pub(crate) use self::view::View;
-use crate::asking::{Asking, Entry, Pressed};
+use crate::asking::Asking;
 use crate::daemon::Daemon;
-use crate::error::{CliError, FAILED};
+use crate::error::CliError;
 use crate::folders::Folders;
 use crate::signals::Leaving;
 use crate::terminal::{Key, Keys, Terminal};
@@ -39,11 +39,6 @@ const KEYS: usize = 4096;
 const TICK: Duration = Duration::from_secs(1);
 /// How often a stream that ends at once is begun again.
 const BREAKS: u32 = 5;
-
-/// Done, but something was denied because nobody was there.
-const DENIED_UNSEEN: i32 = 3;
-/// Interrupted, by a key.
-const INTERRUPTED: i32 = 130;
 
 /// What is followed, and how far.
 pub(crate) struct Followed<'a> {
@@ -63,41 +58,12 @@ pub(crate) enum Begin {
     Run(RunRequest),
 }
 
-/// How far a session is followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Until {
-    /// To the end of the turn.
-    Turn,
-    /// To the end of the run.
-    Run,
-    /// Until the user leaves.
-    Left,
-}
-
-/// How following ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// The turn ended.
-    Turn(Outcome),
-    /// The run ended.
-    Run(RunEnd),
-    /// The session was closed.
-    Closed,
-    /// The daemon was told to stop.
-    Stopped,
-    /// The user left it.
-    Left,
-}
-
 /// Follows one session.
 pub(crate) struct Follower<'a> {
     session: SessionHandle,
     daemon: Option<&'a Folders>,
     attachment: Attachment,
-    until: Until,
-    /// The prompt that is followed, and its turn.
-    prompt: Option<PromptId>,
-    turn: Option<TurnId>,
+    course: Course,
     /// Where asks are answered by keys.
     terminal: Option<Terminal>,
     leaving: Leaving,
@@ -107,10 +73,6 @@ pub(crate) struct Follower<'a> {
     from: AttachFrom,
     /// The turn that event was of: what is asked is asked in it.
     now: Option<TurnId>,
-    /// The Confirms there were.
-    confirms: Vec<AskId>,
-    denied_unseen: bool,
-    ended: Option<Ended>,
     /// The ask that is shown, and its keys.
     asking: Option<(Asking, Keys)>,
     pressed: mpsc::Receiver<(Key, Instant)>,
@@ -134,18 +96,13 @@ impl<'a> Follower<'a> {
             session,
             daemon,
             attachment,
-            until: Until::Left,
-            prompt: None,
-            turn: None,
+            course: Course::new(Until::Left),
             terminal,
             leaving,
             view,
             ui,
             from,
             now,
-            confirms: Vec::new(),
-            denied_unseen: false,
-            ended: None,
             asking: None,
             pressed,
             press,
@@ -173,11 +130,11 @@ impl<'a> Follower<'a> {
             tracing::debug!(?ended, ?closed, "ended without being shown");
             return self.leaving.code().ok_or(error);
         }
-        if self.ended == Some(Ended::Stopped) {
+        if self.course.ended == Some(Ended::Stopped) {
             return self.leaving.code().ok_or_else(|| self.stopped());
         }
-        let code = self.code();
-        if matches!(self.ended, Some(Ended::Turn(_) | Ended::Run(_))) {
+        let code = self.course.code(self.leaving.code());
+        if matches!(self.course.ended, Some(Ended::Turn(_) | Ended::Run(_))) {
             self.leave_closed().await?;
         }
         self.ui.flush()?;
@@ -188,12 +145,12 @@ impl<'a> Follower<'a> {
     async fn begin(&mut self, begin: Begin) -> Result<(), SessionError> {
         match begin {
             Begin::Prompt(prompt) => {
-                self.until = Until::Turn;
-                self.prompt = Some(self.session.prompt(prompt).await?.prompt);
+                let prompt = self.session.prompt(prompt).await?.prompt;
+                self.course = Course::new(Until::Turn { prompt });
             }
             Begin::Run(request) => {
-                self.until = Until::Run;
                 self.session.start_run(request).await?;
+                self.course = Course::new(Until::Run);
             }
         }
         Ok(())
@@ -202,7 +159,7 @@ impl<'a> Follower<'a> {
     /// Closes the session, unless others have given it more to do meanwhile.
     async fn leave_closed(&mut self) -> Result<(), CliError> {
         let now = self.session.snapshot();
-        if now.turn.is_some_and(|turn| Some(turn) != self.turn) || !now.queue.is_empty() {
+        if now.turn.is_some_and(|turn| !self.course.is_its_turn(turn)) || !now.queue.is_empty() {
             let what = format!("others have given it more to do: session {} goes on", self.session.id());
             return Ok(self.ui.line(Style::Warning, &what)?);
         }
@@ -222,7 +179,7 @@ impl<'a> Follower<'a> {
         followed?;
         self.ui.end_line()?;
         self.ui.flush()?;
-        Ok(self.ended.unwrap_or(Ended::Left))
+        Ok(self.course.ended.unwrap_or(Ended::Left))
     }
 
     /// Shows what has happened so far.
@@ -230,7 +187,7 @@ impl<'a> Follower<'a> {
         self.show_past().await?;
         self.ui.end_line()?;
         self.ui.flush()?;
-        if self.ended == Some(Ended::Stopped) { Err(self.stopped()) } else { Ok(()) }
+        if self.course.ended == Some(Ended::Stopped) { Err(self.stopped()) } else { Ok(()) }
     }
 
     /// That the daemon was told to stop, and how to come back.
@@ -241,7 +198,7 @@ impl<'a> Follower<'a> {
     async fn show_past(&mut self) -> Result<(), CliError> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut breaks = 0;
-        while self.leaving.code().is_none() && self.ended.is_none() {
+        while self.leaving.code().is_none() && self.course.ended.is_none() {
             if self.attachment.next_past(&mut batch, BATCH).await > 0 {
                 breaks = 0;
                 self.show(&mut batch)?;
@@ -250,7 +207,7 @@ impl<'a> Follower<'a> {
             match self.attachment.end() {
                 // Some of it may not have come.
                 ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => self.begin_again(&mut breaks).await?,
-                ClientEnd::Stopped => self.ended = Some(Ended::Stopped),
+                ClientEnd::Stopped => self.course.ended = Some(Ended::Stopped),
                 ClientEnd::Detached | ClientEnd::Ended => break,
             }
         }
@@ -264,23 +221,23 @@ impl<'a> Follower<'a> {
     async fn follow(&mut self) -> Result<(), CliError> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut breaks = 0;
-        while self.ended.is_none() {
+        while self.course.ended.is_none() {
             let ticks = self.ui.shows_progress() && self.view.ticks(&self.session.snapshot());
             tokio::select! {
                 biased;
-                () = self.leaving.asked(), if self.until == Until::Left => self.ended = Some(Ended::Left),
+                () = self.leaving.asked(), if self.course.is_left_at_will() => self.course.ended = Some(Ended::Left),
                 Some((key, at)) = self.pressed.recv() => self.press(key, at).await?,
                 count = self.attachment.next_batch(&mut batch, BATCH) => {
                     if count > 0 {
                         breaks = 0;
                     } else if self.attachment.end() == ClientEnd::Stopped {
-                        self.ended = Some(Ended::Stopped);
+                        self.course.ended = Some(Ended::Stopped);
                     } else {
                         self.begin_again(&mut breaks).await?;
                     }
                     self.show(&mut batch)?;
                     self.ask()?;
-                    if self.ended.is_none() {
+                    if self.course.ended.is_none() {
                         self.view.progress(&self.session.snapshot(), self.ui)?;
                     }
                     self.ui.flush()?;
@@ -311,7 +268,7 @@ impl<'a> Follower<'a> {
         };
         self.attachment = match attached {
             Err(SessionError::Refused(Refused::Closed)) => {
-                self.ended = Some(Ended::Closed);
+                self.course.ended = Some(Ended::Closed);
                 return Ok(());
             }
             attached => attached?,
@@ -334,172 +291,9 @@ impl<'a> Follower<'a> {
         for event in batch.drain(..) {
             self.from = AttachFrom::after(self.from.after.max(event.seq));
             self.now = event.turn.or(self.now);
-            if let Some(fact) = event.fact() {
-                self.note(&event, fact);
-            }
+            self.course.note(&event, self.attachment.snapshot().seq);
             self.view.show(&event, self.ui)?;
         }
         Ok(())
-    }
-
-    /// Follows what the exit code depends on.
-    fn note(&mut self, event: &Event, fact: &Fact) {
-        if self.ended.is_some() {
-            return;
-        }
-        let turn = event.turn;
-        match fact {
-            Fact::TurnStarted { turn, prompt } if Some(*prompt) == self.prompt => self.turn = Some(*turn),
-            Fact::AskRaised { ask } => {
-                if matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm) {
-                    self.confirms.push(ask.id.clone());
-                }
-            }
-            Fact::AskAnswered { ask, answer, by } => {
-                let unseen =
-                    *by == AnsweredBy::Setting { asks: AsksMode::Deny } && matches!(answer, Answer::Deny { .. });
-                self.denied_unseen |= unseen && self.confirms.contains(ask);
-            }
-            Fact::TurnFinished { outcome, cause, .. } if turn.is_some() && turn == self.turn => {
-                use CutCause::{Panic, Restart, Shutdown};
-                // Nobody has wanted that.
-                let fault = matches!(cause, Some(Panic | Restart | Shutdown));
-                self.ended = Some(Ended::Turn(if fault { Outcome::Failed } else { *outcome }));
-            }
-            Fact::RunFinished { end, .. } if self.until == Until::Run => self.ended = Some(Ended::Run(*end)),
-            // No turn will come of it.
-            Fact::PromptReturned { prompt, .. } if Some(*prompt) == self.prompt => {
-                self.ended = Some(Ended::Turn(Outcome::Interrupted));
-            }
-            // One of the past was opened again.
-            Fact::SessionClosed { .. } if event.seq > self.attachment.snapshot().seq => {
-                self.ended = Some(Ended::Closed);
-            }
-            _ => {}
-        }
-    }
-
-    /// Shows the ask that is to be answered, if it is another than the one that is shown.
-    fn ask(&mut self) -> Result<(), CliError> {
-        let Some(terminal) = &self.terminal else { return Ok(()) };
-        let next = self.attachment.shown();
-        if next.map(|ask| &ask.id) == self.asking.as_ref().map(|(asking, _)| &asking.ask().id) {
-            return Ok(());
-        }
-        let Some(ask) = next else {
-            self.asking = None;
-            return Ok(());
-        };
-        let keys = match self.asking.take() {
-            Some((_, keys)) => keys,
-            None => {
-                let press = self.press.clone();
-                let keys = terminal.keys(move |key, at| {
-                    // More than anyone types: what is lost answers nothing.
-                    let _ = press.try_send((key, at));
-                });
-                keys.map_err(|error| CliError::failed(format!("keys can't be read: {error}")))?
-            }
-        };
-        let mut asking = Asking::new(ask.clone(), Instant::now());
-        asked::show(asking.ask(), self.attachment.waiting(), true, self.ui)?;
-        asked::show_keys(&asking, self.ui)?;
-        self.ui.flush()?;
-        // It has appeared when it is written, not before.
-        asking.appear(Instant::now());
-        self.asking = Some((asking, keys));
-        Ok(())
-    }
-
-    /// Does what a key means.
-    async fn press(&mut self, key: Key, at: Instant) -> Result<(), CliError> {
-        let Some((asking, _)) = &mut self.asking else { return Ok(()) };
-        if key == Key::Ctrl('c') && self.until == Until::Left {
-            self.ended = Some(Ended::Left);
-            return Ok(());
-        }
-        match asking.press(key, at) {
-            Pressed::Nothing => {}
-            Pressed::Typed => {
-                if let Entry::Words { typed, .. } = asking.entry() {
-                    self.ui.input(typed)?;
-                }
-            }
-            Pressed::Turned => {
-                asked::show_keys(asking, self.ui)?;
-                self.ui.flush()?;
-                asking.appear(Instant::now());
-            }
-            Pressed::Interrupt => {
-                // The turn that asks, and no later one.
-                let (session, turn) = (self.session.clone(), self.now);
-                match self.unless_left(async move { session.interrupt(turn).await.map(drop) }).await {
-                    // The stream of events ends, too, and is begun again.
-                    None | Some(Ok(()) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => {
-                    }
-                    Some(Err(error)) => return Err(error.into()),
-                }
-            }
-            Pressed::Answer(answer) => {
-                let (session, ask) = (self.session.clone(), asking.ask().id.clone());
-                let answered = self.unless_left(async move { session.answer(&ask, answer).await.map(drop) }).await;
-                let Some((asking, _)) = &mut self.asking else { return Ok(()) };
-                match answered {
-                    None | Some(Ok(())) => {}
-                    // Somebody was first, or it is closed: the event that says so is on its way.
-                    Some(Err(SessionError::Answer(error))) => {
-                        self.ui.line(Style::Warning, &prose(&error.to_string()))?;
-                        asking.reopen(Instant::now());
-                        asked::show_keys(asking, self.ui)?;
-                        self.ui.flush()?;
-                        asking.appear(Instant::now());
-                    }
-                    // The stream of events ends, too, and is begun again.
-                    Some(Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => {
-                        asking.reopen(Instant::now());
-                    }
-                    Some(Err(error)) => return Err(error.into()),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for what comes of a key, unless the user leaves meanwhile: a daemon that hangs says nothing.
-    async fn unless_left<T>(&mut self, sent: impl Future<Output = T>) -> Option<T> {
-        let mut sent = std::pin::pin!(sent);
-        let mut later = Vec::new();
-        let done = loop {
-            tokio::select! {
-                biased;
-                done = &mut sent => break Some(done),
-                Some((key, at)) = self.pressed.recv() => match key {
-                    Key::Ctrl('c') => {
-                        self.ended = Some(Ended::Left);
-                        break None;
-                    }
-                    key => later.push((key, at)),
-                },
-                () = self.leaving.asked(), if self.until == Until::Left => break None,
-            }
-        };
-        for pressed in later {
-            let _ = self.press.try_send(pressed);
-        }
-        done
-    }
-
-    fn code(&self) -> i32 {
-        match self.ended {
-            Some(Ended::Turn(Outcome::Done) | Ended::Run(RunEnd::Done)) if self.denied_unseen => DENIED_UNSEEN,
-            Some(Ended::Turn(Outcome::Done) | Ended::Run(RunEnd::Done)) => 0,
-            Some(
-                Ended::Turn(Outcome::Interrupted)
-                | Ended::Run(RunEnd::Interrupted | RunEnd::Closed)
-                | Ended::Closed
-                | Ended::Left,
-            ) => self.leaving.code().unwrap_or(INTERRUPTED),
-            Some(Ended::Turn(Outcome::Failed | Outcome::Panicked | Outcome::Limit) | Ended::Stopped) | None => FAILED,
-        }
     }
 }
