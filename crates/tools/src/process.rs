@@ -147,7 +147,7 @@ impl Processes {
             .and_then(|started| watch::watch(started, self.0.grace, Arc::clone(&running)));
         match started {
             Ok((output, over)) => {
-                Ok(Process { running, grace: self.0.grace, output, over, tree_over: false, drained_by: None })
+                Ok(Process { running, grace: self.0.grace, output, over, drained_by: None, left: None })
             }
             Err(error) => {
                 running.set_gone();
@@ -240,10 +240,10 @@ pub struct Process {
     output: io::PipeReader,
     /// A byte when the program has ended, the end when its whole tree has.
     over: std::os::unix::net::UnixStream,
-    /// `over` has ended: what is in the pipe now is all there is.
-    tree_over: bool,
-    /// The program has ended: output is read until then at most.
+    /// The program has ended: what comes until then is its output, too.
     drained_by: Option<Instant>,
+    /// No more comes: so many bytes that are in the pipe are still to be read.
+    left: Option<usize>,
 }
 
 impl Process {
@@ -260,28 +260,31 @@ impl Process {
 
     /// Reads output, waiting for some until the deadline, if there is one.
     ///
-    /// [`Read::Ended`] comes at most 1.5 s after the program has ended, even if something that can't be ended
-    /// holds the pipe.
+    /// What comes later than 1.5 s after the program has ended is not read, even if something that can't be ended
+    /// holds the pipe. What came before is, however late.
     ///
     /// # Errors
     /// What the system says.
     pub fn read_by(&mut self, buffer: &mut [u8], deadline: Option<Instant>) -> io::Result<Read> {
         loop {
+            if let Some(left) = self.left {
+                return self.read_left(buffer, left);
+            }
             let now = Instant::now();
             if self.drained_by.is_some_and(|by| now >= by) {
-                return Ok(Read::Ended);
+                self.end_of_output()?;
+                continue;
             }
             // Before reading: somebody who floods the pipe must not keep its time from running out.
-            if !self.tree_over && deadline.is_some_and(|deadline| now >= deadline) {
+            if deadline.is_some_and(|deadline| now >= deadline) {
                 return Ok(Read::TimedOut);
             }
-            let until = if self.tree_over { Some(now) } else { earlier(deadline, self.drained_by) };
+            let until = earlier(deadline, self.drained_by);
             let timeout = until.map(|until| timespec(until.saturating_duration_since(now)));
             let (output, over) = (self.output.as_fd(), self.over.as_fd());
             let mut fds =
                 [PollFd::from_borrowed_fd(output, PollFlags::IN), PollFd::from_borrowed_fd(over, PollFlags::IN)];
-            let watched = if self.tree_over { 1 } else { 2 };
-            match poll(&mut fds[..watched], timeout.as_ref()) {
+            match poll(&mut fds, timeout.as_ref()) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
@@ -289,8 +292,11 @@ impl Process {
             let (readable, news) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
             // First of all: somebody who floods the pipe must not keep it from us that the program has ended.
             if news {
-                self.tree_over = io::Read::read(&mut self.over, &mut [0])? == 0;
                 self.drained_by.get_or_insert_with(|| Instant::now() + LINGER);
+                if io::Read::read(&mut self.over, &mut [0])? == 0 {
+                    self.end_of_output()?;
+                    continue;
+                }
             }
             if readable {
                 return Ok(match io::Read::read(&mut self.output, buffer)? {
@@ -298,13 +304,22 @@ impl Process {
                     bytes => Read::Bytes(bytes),
                 });
             }
-            if !news && self.tree_over {
-                return Ok(Read::Ended);
-            }
-            if !news && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Ok(Read::TimedOut);
-            }
         }
+    }
+
+    /// What is in the pipe now is all there is.
+    fn end_of_output(&mut self) -> io::Result<()> {
+        let left = rustix::io::ioctl_fionread(&self.output)?;
+        self.left = Some(usize::try_from(left).unwrap_or(usize::MAX));
+        Ok(())
+    }
+
+    /// Reads of what is all there is.
+    fn read_left(&mut self, buffer: &mut [u8], left: usize) -> io::Result<Read> {
+        let most = buffer.len().min(left);
+        let bytes = io::Read::read(&mut self.output, &mut buffer[..most])?;
+        self.left = Some(left - bytes);
+        Ok(if bytes == 0 { Read::Ended } else { Read::Bytes(bytes) })
     }
 
     /// Waits until the program has ended; `None` if it has not by the deadline.

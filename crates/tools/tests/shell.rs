@@ -112,6 +112,35 @@ fn t_p4_a_flood_does_not_hold_the_call() {
     }
 }
 
+/// What a program has written before its end is read, however late somebody gets round to it.
+#[test]
+fn t_p4_what_is_in_the_pipe_is_read_late_as_well() {
+    const WRITTEN: usize = 60_000;
+    let bench = Bench::new();
+    for supervisor in SUPERVISORS {
+        let processes = Processes::new(supervisor, Duration::from_millis(100));
+        let mut process = processes
+            .spawn(ProcessSpec {
+                program: "bash".into(),
+                args: vec!["-c".into(), format!("head -c {WRITTEN} /dev/zero").into()],
+                cwd: bench.root().to_owned(),
+                env: bench.workspace().env().to_vec(),
+            })
+            .unwrap();
+        let mut buffer = [0; 1000];
+        let mut read = 0;
+        assert_eq!(process.wait_by(None), Some(Exit::Code(0)));
+        while let Read::Bytes(bytes) = process.read_by(&mut buffer, None).unwrap() {
+            if read == 0 {
+                // Longer than anything is waited for once it is seen that the program has ended.
+                std::thread::sleep(Duration::from_secs(2));
+            }
+            read += bytes;
+        }
+        assert_eq!(read, WRITTEN);
+    }
+}
+
 #[test]
 fn t_p9_nothing_comes_from_the_users_keyboard() {
     let bench = Bench::new();

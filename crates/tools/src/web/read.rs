@@ -16,6 +16,9 @@ use super::tab::Tab;
 /// them. Only scripts make deeper ones, and what reads HTML needs stack, and time, for each level.
 const DEEPEST: usize = 512;
 
+/// How many levels a parser adds to what is written: `html` and `body`.
+const IMPLIED: usize = 2;
+
 /// Bytes of the stack for that.
 const STACK: usize = 32 * 1024 * 1024;
 
@@ -102,7 +105,7 @@ pub(super) fn shown_text(most: usize) -> String {
 /// The main part of a page as Markdown; nothing where it can't be told. On a thread of its own: it takes a while, and
 /// the call may be over before.
 async fn markdown(html: String, url: String) -> Option<String> {
-    if depth(&html) > DEEPEST {
+    if levels_written(&html) > DEEPEST {
         return None;
     }
     let (tell, told) = oneshot::channel();
@@ -115,7 +118,11 @@ async fn markdown(html: String, url: String) -> Option<String> {
 
 fn to_markdown(html: &str, url: &str) -> Option<String> {
     let config = Config { text_mode: TextMode::Markdown, ..Config::default() };
-    let mut page = Readability::new(html, Some(url), Some(config)).ok()?;
+    let page = Document::from(html);
+    if levels(&page) > DEEPEST + IMPLIED {
+        return None;
+    }
+    let mut page = Readability::with_document(page, Some(url), Some(config)).ok()?;
     // An index, a form, an application: all of it counts.
     if !page.is_probably_readable() {
         return Some(whole(&page.doc));
@@ -131,25 +138,55 @@ fn whole(page: &Document) -> String {
     page.md(Some(&["head"])).to_string()
 }
 
-/// How deep elements lie in one another: exactly so in what a browser has written, where each has an end; elsewhere
-/// rather too deep.
-fn depth(html: &str) -> usize {
+/// How deep elements lie in one another, as a browser writes them: each with its end, and `<` for nothing else outside of
+/// quotes. Of what is written otherwise, only the tree says it for certain; but that takes time to parse.
+fn levels_written(html: &str) -> usize {
     const EMPTY: [&str; 14] =
         ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"];
     let (mut now, mut most) = (0_usize, 0_usize);
-    for at in memchr::memchr_iter(b'<', html.as_bytes()) {
-        let rest = &html[at + 1..];
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
         match rest.as_bytes().first() {
             Some(b'/') => now = now.saturating_sub(1),
             Some(first) if first.is_ascii_alphabetic() => {
-                let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
-                if !EMPTY.contains(&&rest[..end]) {
+                let name = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                if !EMPTY.contains(&&rest[..name]) {
                     now += 1;
                     most = most.max(now);
                 }
+                rest = after_tag(&rest[name..]);
             }
             _ => {}
         }
+    }
+    most
+}
+
+/// What comes after the tag whose attributes these are.
+fn after_tag(attributes: &str) -> &str {
+    let mut rest = attributes;
+    while let Some(at) = rest.find(['>', '"', '\'']) {
+        let quote = rest.as_bytes()[at];
+        rest = &rest[at + 1..];
+        if quote == b'>' {
+            return rest;
+        }
+        let Some(end) = rest.find(char::from(quote)) else { return "" };
+        rest = &rest[end + 1..];
+    }
+    ""
+}
+
+/// How deep elements lie in one another. Calls itself for none of them.
+fn levels(page: &Document) -> usize {
+    let mut most = 0;
+    let mut waiting = vec![(page.root(), 0)];
+    while let Some((node, level)) = waiting.pop() {
+        if node.is_element() {
+            most = most.max(level);
+        }
+        waiting.extend(node.children_it(false).map(|child| (child, level + 1)));
     }
     most
 }
@@ -159,11 +196,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_is_counted_as_elements_lie() {
-        assert_eq!(depth("text"), 0);
-        assert_eq!(depth("<p>a<br>b<img src='x'></p><p><b>c</b></p>"), 2);
-        assert_eq!(depth(&format!("{}{}", "<div>".repeat(700), "</div>".repeat(700))), 700);
-        assert_eq!(depth(&"<b>".repeat(100_000)), 100_000);
+    fn levels_are_counted_as_elements_lie() {
+        let both = |html: &str| (levels_written(html), levels(&Document::from(html)));
+        assert_eq!(both("text"), (0, IMPLIED));
+        assert_eq!(both("<p>a<br>b<img src='x'></p><p><b>c</b></p>"), (2, IMPLIED + 2));
+        assert_eq!(both(&format!("{}{}", "<div>".repeat(700), "</div>".repeat(700))), (700, IMPLIED + 700));
+        assert_eq!(levels_written(&"<b>".repeat(100_000)), 100_000);
+    }
+
+    /// As a page may have it written that has made its elements by script.
+    #[tokio::test]
+    async fn m_e7_web_levels_can_not_be_hidden_from_whoever_walks_them() {
+        const HIDDEN: usize = 2_000;
+        let page =
+            |hides| format!("<p>begin {}deep{}", format!("<div>{hides}").repeat(HIDDEN), "</div>".repeat(HIDDEN));
+        for hides in ["<i title='</a></a>'></i>", "<i title=\"</a>'</a>\"></i>"] {
+            assert_eq!(levels_written(&page(hides)), HIDDEN + 2, "{hides}");
+        }
+        for hides in ["<xmp></a></xmp>", "<!--</a>-->"] {
+            assert!(levels_written(&page(hides)) < DEEPEST, "{hides}");
+            assert_eq!(markdown(page(hides), "http://x/".to_owned()).await, None, "{hides}");
+        }
     }
 
     #[tokio::test]

@@ -118,6 +118,11 @@ fn m_e7_web_what_is_cut_is_told() {
             "<p id=p>top</p><script>let e = document.body; for (let n = 0; n < 1500; n++) { const d = \
                          document.createElement('div'); e.append(d); e = d; } e.append('bottom')</script>",
         ),
+        "/hidden" => html(
+            "<p>top</p><script>let e = document.body; for (let n = 0; n < 1500; n++) { const d = \
+                         document.createElement('div'); const x = document.createElement('xmp'); x.append('</a>'); \
+                         d.append(x); e.append(d); e = d; } e.append('bottom')</script>",
+        ),
         _ => html(&page),
     });
     let mut session = Session::with(WebSettings { max_text_bytes: 2_000, ..local() });
@@ -128,6 +133,8 @@ fn m_e7_web_what_is_cut_is_told() {
     assert!(text.contains("is there once") && text.contains("**Line 3999 of** a long page"), "{text}");
     let text = session.open(&server.url("/deep"));
     assert!(text.contains("top") && text.contains("bottom"), "deeper than any parser goes: {text}");
+    let text = session.open(&server.url("/hidden"));
+    assert!(text.contains("top") && text.contains("</a>"), "deeper than it looks: {text}");
     session.close();
 }
 

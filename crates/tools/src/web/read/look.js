@@ -2,7 +2,10 @@
   // What is never text, and what leads elsewhere. With it goes all that is in it.
   const NEVER = new Set([
     'script', 'style', 'noscript', 'template', 'svg', 'canvas', 'iframe', 'object', 'link', 'meta', 'nav', 'footer',
+    'noembed', 'noframes',
   ]);
+  // Those in which `<` is written as it is: as HTML, what they hold could be taken for elements.
+  const RAW = new Set(['xmp', 'plaintext']);
   // What an element counts for: a page of nothing else ends, too.
   const ELEMENT = 8;
   const LONGEST = 4 * 1024 * 1024;
@@ -24,7 +27,7 @@
     let left = most;
     while (left > 0 && walker.nextNode()) {
       const node = walker.currentNode;
-      const copy = inert.importNode(node, false);
+      const copy = RAW.has(node.localName) ? inert.createElement('pre') : inert.importNode(node, false);
       if (copy instanceof Text) {
         copy.data = copy.data.slice(0, left);
         left -= copy.data.trim().length;
