@@ -58,7 +58,7 @@ impl InterruptedTurn {
     /// Waits until nothing of the turn runs any more.
     ///
     /// # Errors
-    /// [`SessionError::Gone`] if the session's actor failed meanwhile.
+    /// [`SessionError::Gone`] if the session's actor failed meanwhile; [`SessionError::Disconnected`] if its daemon did.
     pub async fn end(self) -> Result<TurnEnd, SessionError> {
         match self.end {
             TurnEnds::Local(end) => end.await.map_err(|_| SessionError::Gone { session: self.session }),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    Answered, DebugRequest, InterruptReply, InterruptRequest, ModelRequest, PromptRequest, Prompted, RenameRequest,
-    RunRequest, RunStarted, ToggleRequest, TurnEnd,
+    Answered, ClientEnd, DebugRequest, InterruptReply, InterruptRequest, ModelRequest, PromptRequest, Prompted,
+    RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
 use holdpoint_common::{Answer, AnswerError, AskId, Fact, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use serde::Serialize;
@@ -183,15 +183,27 @@ pub(super) fn publish(shown: &watch::Sender<Arc<Snapshot>>, snapshot: Arc<Snapsh
 impl RemoteTurn {
     /// Waits for its end.
     pub(crate) async fn end(self) -> Result<TurnEnd, SessionError> {
-        let mut events = self.session.attach(AttachFrom::after(self.after)).await?;
-        while let Some(event) = events.next().await {
-            if let Some(Fact::TurnFinished { outcome, receipt, .. }) = event.fact()
-                && event.turn == Some(self.turn)
-            {
-                return Ok(TurnEnd { turn: self.turn, outcome: *outcome, receipt: receipt.clone() });
+        let mut after = self.after;
+        loop {
+            let mut events = self.session.attach(AttachFrom::after(after)).await?;
+            while let Some(event) = events.next().await {
+                if let Some(Fact::TurnFinished { outcome, receipt, .. }) = event.fact()
+                    && event.turn == Some(self.turn)
+                {
+                    return Ok(TurnEnd { turn: self.turn, outcome: *outcome, receipt: receipt.clone() });
+                }
+            }
+            match events.end() {
+                ClientEnd::Lagged { after: given } => after = given,
+                ClientEnd::Disconnected { .. } => {
+                    let message = "before the end of the turn was told".to_owned();
+                    return Err(SessionError::Disconnected { message });
+                }
+                ClientEnd::Detached | ClientEnd::Ended | ClientEnd::Stopped => {
+                    return Err(SessionError::Gone { session: self.session.id });
+                }
             }
         }
-        Err(SessionError::Gone { session: self.session.id })
     }
 }
 
