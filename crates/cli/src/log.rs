@@ -1,6 +1,6 @@
 //! The program's own log, for whoever looks for a fault: `HOLDPOINT_LOG`.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use holdpoint_session::levels::{Levels, VARIABLE};
 use tracing_subscriber::fmt::MakeWriter;
@@ -25,6 +25,15 @@ pub(crate) fn levels() -> Result<Option<Levels>, CliError> {
 pub(crate) fn start() -> Result<(), CliError> {
     let Some(levels) = levels()? else { return Ok(()) };
     write(levels, || Quiet);
+    Ok(())
+}
+
+/// Refuses a log that would be written over a screen.
+pub(crate) fn spare_screen() -> Result<(), CliError> {
+    if levels()?.is_some() && io::stderr().is_terminal() {
+        return Err(CliError::usage(format!("{VARIABLE} is set, and its log would be written over the screen"))
+            .hint("send it to a file: holdpoint 2>holdpoint.log"));
+    }
     Ok(())
 }
 

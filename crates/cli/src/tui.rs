@@ -72,8 +72,10 @@ pub(crate) fn can_be_shown() -> bool {
 /// Shows all sessions, or the one of this name or id, until the user leaves.
 ///
 /// # Errors
-/// The daemon can't be reached, the session can't be opened, or the terminal can't be written to.
+/// A log would be written over it, the daemon can't be reached, the session can't be opened, or the terminal can't be
+/// written to.
 pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    crate::log::spare_screen()?;
     let config = folders.config()?;
     let wrong = |why: String| CliError::usage(why).hint("[tui.keys] in the configuration has the keys");
     let keymap = Keymap::with(&config.tui.keys).map_err(wrong)?;

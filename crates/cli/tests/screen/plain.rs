@@ -57,3 +57,27 @@ fn t_y7_another_locale_changes_nothing() {
     tty.press("\x18d");
     tty.end(0);
 }
+
+#[test]
+fn t_y7_a_log_is_not_written_over_the_screen() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let program = crate::world::program();
+    let env = [("P", program.to_str().unwrap()), ("HOLDPOINT_LOG", "debug")];
+    let run = |line: &str| {
+        let mut command = portable_pty::CommandBuilder::new("bash");
+        command.args(["-c", line]);
+        Tty::start(&world, command, &env)
+    };
+    let mut refused = run("$P attach one");
+    refused.wait_for("hint: send it to a file: holdpoint 2>holdpoint.log");
+    assert!(!refused.is_taken());
+    refused.end(2);
+    let mut elsewhere = run("$P attach one 2>holdpoint.log");
+    elsewhere.wait_for("Hello.");
+    assert!(elsewhere.is_taken());
+    elsewhere.press("\x18d");
+    elsewhere.end(0);
+    let log = std::fs::read_to_string(world.path("work/holdpoint.log")).unwrap();
+    assert!(log.contains("DEBUG"), "{log}");
+}
