@@ -1,13 +1,13 @@
 //! Replacing a file at once: whoever reads it finds the old text or the new, and never a part.
 
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid, accessat, fchmod, fchown, openat, statat, unlinkat};
+use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid, accessat, fchown, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::attributes;
@@ -97,8 +97,7 @@ impl<'a> Draft<'a> {
             // What its group might do is not for another one; and with a list, these bits are not the group's own.
             mode &= 0o707 | (mode & 0o007) << 3;
         }
-        fchmod(&self.file, Mode::from_raw_mode(mode))?;
-        Ok(())
+        self.file.set_permissions(Permissions::from_mode(mode))
     }
 
     /// Takes the place. Looked at once more before: to write the draft took a while.
