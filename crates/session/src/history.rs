@@ -11,6 +11,9 @@ use crate::model::Message;
 /// What the model is told after an answer of its own that broke, so that it goes on.
 pub const GO_ON: &str = "[Your answer was cut off here: the connection was lost. Go on exactly where it ended.]";
 
+/// What stands between words of the user that got no answer, for their turn was cut or failed, and the next.
+pub const UNANSWERED: &str = "[The turn ended here, before you answered.]";
+
 /// What stands for words of the user that a provider refused.
 pub const LEFT_OUT: &str = "[Something the user said is left out here: the provider refused the request with it.]";
 
@@ -38,6 +41,7 @@ pub fn apart(facts: &[Arc<Event>]) -> Vec<Message> {
             Fact::ToolFinished(result) => conversation.result(result),
             Fact::StepFinished { refused: true, .. } => conversation.refused(),
             Fact::RunStarted { run, .. } => conversation.run = Some(run.clone()),
+            Fact::RunFinished { .. } => (conversation.run, conversation.opening) = (None, false),
             Fact::IterationStarted { iteration, resumed, .. } => conversation.iteration(*iteration, *resumed),
             Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => conversation.tasks.apply(fact),
             _ => {}
@@ -50,8 +54,7 @@ pub fn apart(facts: &[Arc<Event>]) -> Vec<Message> {
 pub fn join(messages: &mut Vec<Message>) {
     messages.dedup_by(|message, before| match (message, before) {
         (Message::User(text), Message::User(before)) => {
-            before.push_str("\n\n");
-            before.push_str(text);
+            before.push_str(&format!("\n\n{UNANSWERED}\n\n{text}"));
             true
         }
         _ => false,

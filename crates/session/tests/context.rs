@@ -353,5 +353,6 @@ async fn m_c4_prompts_in_a_row_that_fit_are_sent_as_one() {
         session.prompt(prompt).await.unwrap();
         events.turn_finished().await;
     }
-    assert_eq!(harness.model.requests()[1].messages, [Message::User("one\n\ntwo".into())]);
+    let one = "one\n\n[The turn ended here, before you answered.]\n\ntwo";
+    assert_eq!(harness.model.requests()[1].messages, [Message::User(one.into())]);
 }

@@ -134,3 +134,29 @@ async fn m_e7_calls_side_by_side_lose_no_task() {
         assert_eq!(pair[0].title[1..], pair[1].title[1..], "added together");
     }
 }
+
+/// A model may ask for all of it in one answer: each call sees what the one before has done.
+#[tokio::test]
+async fn m_e7_calls_of_one_answer_keep_the_list_in_their_order() {
+    let harness = Harness::start();
+    for round in 0..20 {
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        harness.model.then(
+            reply()
+                .call("tasks", json!({"action": "add", "titles": ["one", "two"]}))
+                .call("probe", json!({}))
+                .call("tasks", json!({"action": "start"}))
+                .call("tasks", json!({"action": "finish"}))
+                .call("tasks", json!({"action": "note", "text": "done", "task": 1})),
+        );
+        session.prompt("go").await.unwrap();
+        assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+        let failed: Vec<_> = events
+            .facts()
+            .filter(|fact| matches!(fact, Fact::ToolFinished(result) if result.status != ToolStatus::Ok))
+            .collect();
+        assert!(failed.is_empty(), "round {round}: {failed:#?}");
+        session.close().await.unwrap();
+    }
+}

@@ -30,6 +30,12 @@ pub trait Tool: Send {
     /// [`ToolError::Input`] if the input does not fit; the call does not run and the model is told.
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError>;
 
+    /// Whether its calls of one answer run one after the other, as the model has written them: each sees what the one
+    /// before has done. Others run side by side.
+    fn is_in_order(&self) -> bool {
+        false
+    }
+
     /// Does it. Runs on a thread of its own and may block.
     ///
     /// # Errors

@@ -35,6 +35,8 @@ use std::time::Duration;
 use holdpoint_common::Usage;
 use tokio::time::Instant;
 
+use crate::history::UNANSWERED;
+
 use super::{Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
 pub mod script;
@@ -98,8 +100,9 @@ fn next_step(messages: &[Message]) -> Vec<Instruction> {
     }
 }
 
-/// The script in a prompt: the block that is marked as one, or all of it.
+/// The script in a prompt, the newest of several: the block that is marked as one, or all of it.
 fn script_in(prompt: &str) -> &str {
+    let prompt = prompt.rsplit_once(UNANSWERED).map_or(prompt, |(_, newest)| newest.trim_start_matches('\n'));
     let block = prompt.split_once("```rehearsal\n").and_then(|(_, block)| block.split_once("\n```"));
     block.map_or(prompt, |(script, _)| script)
 }

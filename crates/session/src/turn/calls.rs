@@ -1,4 +1,4 @@
-//! The calls of one answer: side by side, as many at a time as may be, each answered once.
+//! The calls of one answer: side by side, as many at a time as may be, or one after the other; each answered once.
 
 use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::{CallId, Outcome, ToolCall, ToolResult, ToolStatus};
@@ -19,13 +19,16 @@ impl Runner {
         toolbox: &mut Toolbox,
     ) -> Option<End> {
         let mut running = Vec::with_capacity(calls.len());
+        let mut turns = Order::places();
         for (call, order) in calls.into_iter().zip(Order::places()) {
             let refusal = refused.iter().find(|(id, _)| *id == call.id).map(|(_, why)| why.clone());
             let tool = match refusal {
                 Some(why) => Err(why),
                 None => toolbox.take(&call.name).ok_or_else(|| self.no_such_tool(&call.name)),
             };
-            running.push(self.run_call(call, tool, order).boxed());
+            let in_order = tool.as_ref().is_ok_and(|tool| tool.is_in_order());
+            let turn = if in_order { turns.next() } else { None };
+            running.push(self.run_call(call, tool, order, turn).boxed());
         }
         let parallel = self.outfit.limits.parallel_tools.max(1);
         let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
@@ -49,7 +52,17 @@ impl Runner {
         panicked.map(|error| End { outcome: Outcome::Panicked, error: Some(error), ..End::default() })
     }
 
-    async fn run_call(&self, call: ToolCall, tool: Result<Box<dyn Tool>, String>, mut order: Order) -> CallEnd {
+    /// Runs one call, once those that it has to see done are.
+    async fn run_call(
+        &self,
+        call: ToolCall,
+        tool: Result<Box<dyn Tool>, String>,
+        mut order: Order,
+        mut turn: Option<Order>,
+    ) -> CallEnd {
+        if let Some(turn) = &mut turn {
+            turn.comes().await;
+        }
         let span = tracing::info_span!("call", call = %call.id, tool = call.name);
         match tool {
             Ok(tool) => self.call(call, tool, order).instrument(span).await,

@@ -1,4 +1,5 @@
-//! The order of an answer's calls: they are judged side by side, and come to their gates one after the other.
+//! The order of an answer's calls: they are judged side by side, and come to their gates one after the other. Those of
+//! tools that say so also run one after the other.
 
 use tokio::sync::oneshot;
 
@@ -18,7 +19,7 @@ impl Order {
         })
     }
 
-    /// Waits until the one before has come to its gate, or will not.
+    /// Waits until the place before is given up: that call has come to its gate, or is over, or will not come.
     pub(super) async fn comes(&mut self) {
         if let Some(before) = self.before.take() {
             // It is dropped, never sent.

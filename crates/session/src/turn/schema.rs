@@ -49,6 +49,12 @@ impl Check<'_> {
             return Err(format!("{at} must be {only}"));
         }
         for alternatives in ["anyOf", "oneOf"].into_iter().filter_map(|name| keyword(name)?.as_array()) {
+            // Words that are each described are forms of their own.
+            let words: Option<Vec<_>> = alternatives.iter().map(|form| form.get("const")).collect();
+            if let Some(words) = words.filter(|words| words.len() > 1 && !words.contains(&value)) {
+                let words: Vec<_> = words.into_iter().map(Value::to_string).collect();
+                return Err(format!("{at} must be one of {}", words.join(", ")));
+            }
             let mut tried = alternatives.iter().map(|schema| self.value(schema, value, at)).peekable();
             // What is said of the first form is most likely of use.
             let first = tried.peek().cloned().unwrap_or(Ok(()));
@@ -183,6 +189,7 @@ mod tests {
                 "limit": {"type": ["integer", "null"]},
                 "how": {"anyOf": [{"const": "fast"}, {"type": "object", "required": ["x"]}]},
                 "ratio": {"type": "number"},
+                "word": {"oneOf": [{"const": "go", "description": "on"}, {"const": "stop"}]},
             },
         });
         for fits in [
@@ -204,6 +211,7 @@ mod tests {
             (json!({"path": "a", "from": 10}), "`from` may be at most 9"),
             (json!({"path": "a", "from": 1.5}), "`from` must be an integer, not 1.5"),
             (json!({"path": "a", "mode": "c"}), r#"`mode` must be one of "a", "b""#),
+            (json!({"path": "a", "word": "halt"}), r#"`word` must be one of "go", "stop""#),
             (json!({"path": "a", "tags": ["x", 1]}), "item 1 of `tags` must be a string, not 1"),
             (json!({"path": "a", "tags": ["x", "y", "z"]}), "`tags` may have at most 2 items"),
             (json!({"path": "a", "limit": "x"}), "`limit` must be an integer or null, not a string"),

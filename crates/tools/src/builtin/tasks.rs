@@ -105,6 +105,10 @@ impl Tool for Tasks {
          all that a later one knows of an earlier one."
     }
 
+    fn is_in_order(&self) -> bool {
+        true
+    }
+
     fn schema(&self) -> Value {
         schema_of::<Input>()
     }

@@ -10,9 +10,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::start;
 use super::wire::Report;
 
-/// How often a supervisor that has something to say is woken: what it has started may stop it again and again.
-pub(super) const AGAIN: Duration = Duration::from_millis(50);
-
 /// How long after the grace it may take to say what it has ended: a little more than until it gives up itself.
 const SAYS_WITHIN: Duration = Duration::from_millis(850);
 
@@ -61,7 +58,7 @@ impl Reports {
         let _ = poll(&mut fds, None);
         if !fds[1].revents().is_empty() {
             self.asked = None;
-            if self.supervisor.is_some() && self.from.get_ref().set_read_timeout(Some(AGAIN)).is_ok() {
+            if self.supervisor.is_some() && self.from.get_ref().set_read_timeout(Some(start::AGAIN)).is_ok() {
                 self.by = Some(Instant::now() + self.grace + SAYS_WITHIN);
                 self.help();
             }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
 
-use super::reports::AGAIN;
 use super::running::{Root, Running};
 use super::started::{Started, in_folder};
 use super::wire::{Order, Report};
@@ -18,6 +17,9 @@ use super::{ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
 
 /// How long a supervisor may take until the program runs. One that is none would never answer.
 const START_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often a supervisor that has something to say is woken: what it has started may stop it again and again.
+pub(super) const AGAIN: Duration = Duration::from_millis(50);
 
 pub(super) fn start(
     supervisor: &Supervisor,

@@ -30,6 +30,9 @@ const AT_ONCE: Duration = Duration::from_secs(10);
 /// How long a page may take to be read. One whose scripts never rest can't be.
 const READ_WITHIN: Duration = Duration::from_secs(20);
 
+/// What is said of a page that shows no text.
+const NO_TEXT: &str = "[no text is shown there: it may be empty, a picture, or a document such as a PDF; `screenshot` shows what there is]";
+
 /// How long a person may take.
 const FOR_EVER: Duration = Duration::MAX;
 
@@ -172,7 +175,10 @@ impl<'a> Visit<'a> {
         said.push('\n');
         match &self.request.action {
             WebAction::Search { .. } => said.push_str(&search::results(tab, &settings.search).await?),
-            WebAction::OpenPage { .. } => said.push_str(&page.text(tab, most).await?),
+            WebAction::OpenPage { .. } => match page.text(tab, most).await? {
+                text if text.is_empty() => said.push_str(NO_TEXT),
+                text => said.push_str(&text),
+            },
             WebAction::FindInPage { text, .. } => said.push_str(&find(tab, text).await?),
             WebAction::Screenshot { full_page, .. } => {
                 let picture = screenshot::take(tab, *full_page, &self.session.screenshots()).await?;

@@ -96,6 +96,7 @@ fn m_e7_web_of_a_large_page_the_beginning_is_read() {
     let empty = "<div><div></div></div>".repeat(40_000);
     let server = Server::start(move |path| match path {
         "/empty" => html(&format!("<p>text</p>{empty}<p>the end</p>")),
+        "/nothing" => html(""),
         _ => html(&format!("<div class=sidebar><ul>{menu}</ul></div><article>{text}</article>")),
     });
     let mut session = Session::new();
@@ -107,6 +108,8 @@ fn m_e7_web_of_a_large_page_the_beginning_is_read() {
     assert!(links.contains("Section 7") && links.contains("The page has 300 links in all."), "{links}");
     let text = session.open(&server.url("/empty"));
     assert!(text.contains("text") && !text.contains("the end") && text.contains("of a longer page"), "{text}");
+    let text = session.open(&server.url("/nothing"));
+    assert!(text.contains("[no text is shown there: it may be empty, a picture, or a document"), "{text}");
     session.close();
 }
 

@@ -80,7 +80,11 @@ pub(super) fn reply_to(request: &AskRequest, answer: &Answer, by: &AnsweredBy) -
     match (request, answer) {
         (AskRequest::Pause(_), Answer::Approve { .. }) => AskReply::Pause(PauseResponse::Approved),
         (AskRequest::Pause(_), Answer::Deny { reason }) => {
-            AskReply::Pause(PauseResponse::Denied { reason: reason.clone() })
+            let reason = match by {
+                AnsweredBy::Client(_) => reason.clone(),
+                AnsweredBy::Setting { asks } => Some(nobody(*asks)),
+            };
+            AskReply::Pause(PauseResponse::Denied { reason })
         }
         (AskRequest::Pause(_), Answer::Resume | Answer::Reply { .. } | Answer::Cancel) => {
             AskReply::Pause(PauseResponse::Resumed)
@@ -118,8 +122,13 @@ pub(super) fn answer_of_setting(asks: AsksMode, request: &AskRequest) -> Option<
 /// What the model is told of a denied call.
 pub(super) fn denial(reason: Option<&str>, by: &AnsweredBy) -> String {
     match (by, reason) {
-        (AnsweredBy::Setting { asks }, _) => format!("denied: nobody is there to confirm it (asks = {asks})"),
+        (AnsweredBy::Setting { asks }, _) => format!("denied: {}", nobody(*asks)),
         (AnsweredBy::Client(_), Some(reason)) => format!("the user denied this: {reason}"),
         (AnsweredBy::Client(_), None) => "the user denied this".to_owned(),
     }
+}
+
+/// Why a setting has denied it.
+fn nobody(asks: AsksMode) -> String {
+    format!("nobody is there to confirm it (asks = {asks})")
 }
