@@ -72,12 +72,20 @@ pub(crate) fn parse<'env>(env: &'env Env, text: &str) -> napi::Result<Unknown<'e
     json(env)?.get_named_property::<Function<'_, &str, Unknown<'env>>>("parse")?.call(text)
 }
 
-/// A value of JavaScript, read as ours. `what` names it in the error.
+/// A value of JavaScript, read as ours. `what` names it in the error. What it has that we know nothing of is an error,
+/// too: most likely it is a name by mistake.
 pub(crate) fn read<T: DeserializeOwned>(env: &Env, what: &str, value: Unknown<'_>) -> Result<T, Failure> {
     let text = || json(env)?.get_named_property::<Function<'_, Unknown<'_>, Option<String>>>("stringify")?.call(value);
     let wrong = |error: &dyn std::fmt::Display| Failure::argument(format!("{what}: {error}"));
     let text = text().map_err(|error| wrong(&error))?;
-    serde_json::from_str(text.as_deref().unwrap_or("null")).map_err(|error| wrong(&error))
+    let mut unknown = None;
+    let mut json = serde_json::Deserializer::from_str(text.as_deref().unwrap_or("null"));
+    let value = serde_ignored::deserialize(&mut json, |path| unknown = unknown.take().or(Some(path.to_string())));
+    let value = value.map_err(|error| wrong(&error))?;
+    match unknown {
+        Some(path) => Err(wrong(&format!("there is no option `{path}`"))),
+        None => Ok(value),
+    }
 }
 
 fn json<'env>(env: &'env Env) -> napi::Result<Object<'env>> {

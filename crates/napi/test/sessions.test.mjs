@@ -119,6 +119,9 @@ everywhere('sessions', (place) => {
     assert.equal(lastRun.end, 'done')
     assert.equal((await failure(sessions.sessionRun(id, { goal: '' }))).code, 'emptyGoal')
     assert.equal((await failure(sessions.sessionRun(id, { task: 1 }))).code, 'invalidArgument')
+    const misspelt = await failure(sessions.sessionRun(id, { goal: 'x', limits: { iteration: 3 } }))
+    assert.equal(misspelt.code, 'invalidArgument')
+    assert.match(misspelt.message, /there is no option `limits\.iteration`/)
     await sessions.sessionClose(id)
   })
 
