@@ -52,7 +52,7 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
         let sessions = sessions(folders, if holds { "hold" } else { "release" }).await?;
         let mut faults = Faults::default();
         for session in what.sessions.get(&sessions, &mut faults, ui).await? {
-            let name = session.snapshot().settings.name.clone();
+            let (name, before) = (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
             let now = match if holds { session.hold().await } else { session.release().await } {
                 Ok(now) => now,
                 Err(error) => {
@@ -65,6 +65,7 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
                 continue;
             }
             let now = match now {
+                Hold::Off if before == Hold::Off => "was not held".to_owned(),
                 Hold::Off => "goes on".to_owned(),
                 Hold::Requested { .. } => "PAUSING... (at its next boundary)".to_owned(),
                 Hold::Standing { cause: HoldCause::Limit { reached }, .. } => format!("⏸ PAUSED: {reached}"),

@@ -5,7 +5,8 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use holdpoint_common::{AsksMode, Config, RUN_ITERATIONS, RunLimits};
+use clap::ArgGroup;
+use holdpoint_common::{AsksMode, Config, RUN_ITERATIONS, RunLimits, TaskError, TaskRequest, Tasks};
 use holdpoint_session::model::{Catalog, DefaultModel};
 use holdpoint_session::{AttachFrom, RunRequest};
 use holdpoint_tools::shown::prose_line;
@@ -15,11 +16,11 @@ use crate::folders::Folders;
 use crate::follow::{Begin, Followed, Follower, Iterations, View};
 use crate::open::OpenArgs;
 use crate::runtime::runtime;
+use crate::said::shorten;
 use crate::sessions::{of_daemon, supplies};
 use crate::signals::{self, Signalled};
-use crate::terminal::Terminal;
+use crate::terminal::{self, Terminal};
 use crate::ui::{Style, Ui};
-use crate::words::words;
 
 /// Works towards a goal, iteration after iteration, until no task is left
 ///
@@ -35,11 +36,13 @@ Exit codes:
   2    the command line or the configuration is wrong
   3    it ended, but a Confirm was denied because nobody was there to answer
   129  left by HUP (the terminal is gone): the run goes on
-  130  interrupted (Ctrl+C)
+  130  interrupted (Ctrl+C), or closed by somebody else
+  141  nobody reads the output any more; the agent was interrupted
   143  interrupted by TERM")]
+#[command(group = ArgGroup::new("what").required(true).args(["goal", "spec"]))]
 pub(crate) struct Args {
     /// What is to be reached
-    #[arg(long, value_name = "TEXT", required_unless_present = "spec", conflicts_with = "spec")]
+    #[arg(long, value_name = "TEXT")]
     goal: Option<String>,
 
     /// Reads the goal from a file; `-`: from standard input
@@ -54,9 +57,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = RUN_ITERATIONS.get())]
     max_iterations: u64,
 
-    /// Is held when it has used so many tokens
-    #[arg(long, value_name = "N")]
-    max_tokens: Option<NonZeroU64>,
+    /// Is held when it has used so many tokens; 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_tokens: u64,
 
     /// Is held when it has worked for so long (30m, 8h, ...), without the time it was held or asked
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -116,21 +119,50 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 impl Args {
     /// The run, as the command line says it.
     fn request(&self, config: &Config) -> Result<RunRequest, CliError> {
-        let goal = match (&self.goal, &self.spec) {
-            (Some(goal), _) => goal.clone(),
-            (None, Some(file)) if file == Path::new("-") => words(Some("-"), config, "holdpoint loop --spec FILE")?,
-            (None, Some(file)) => read(file)?,
-            (None, None) => return Err(CliError::usage("there is no goal").hint("--goal or --spec says it")),
+        let tasks = match &self.tasks {
+            Some(file) => first_tasks(file)?,
+            None => Vec::new(),
         };
-        let tasks = self.tasks.as_deref().map(read).transpose()?.unwrap_or_default();
         let time = self.max_time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let limits = RunLimits {
             iterations: NonZeroU64::new(self.max_iterations),
-            tokens: self.max_tokens,
+            tokens: NonZeroU64::new(self.max_tokens),
             time_ms: time.and_then(NonZeroU64::new),
         };
-        Ok(RunRequest { goal, tasks: tasks_of(&tasks), limits, hold_at: config.hold_at })
+        Ok(RunRequest { goal: self.goal(config.limits.max_prompt_bytes)?, tasks, limits, hold_at: config.hold_at })
     }
+
+    /// The goal, looked at before anything is opened for it.
+    fn goal(&self, most: usize) -> Result<String, CliError> {
+        let goal = match (&self.goal, &self.spec) {
+            (Some(goal), _) => goal.clone(),
+            (None, Some(file)) if file == Path::new("-") => terminal::read_stdin(most)
+                .map_err(|error| CliError::usage(format!("the goal can't be read from standard input: {error}")))?,
+            (None, Some(file)) => read(file)?,
+            (None, None) => String::new(),
+        };
+        if goal.trim().is_empty() {
+            return Err(CliError::usage("the goal is empty").hint("--goal TEXT says it, or --spec FILE has it"));
+        }
+        if goal.len() > most {
+            let what = format!("the goal has {} bytes; at most {most} are taken", goal.len());
+            return Err(CliError::usage(what).hint("limits.max_prompt_bytes in the configuration says how many"));
+        }
+        Ok(goal)
+    }
+}
+
+/// The tasks of a file, if a session takes them.
+fn first_tasks(file: &Path) -> Result<Vec<String>, CliError> {
+    let titles = tasks_of(&read(file)?);
+    let add = |titles: &[String]| Tasks::default().decide(TaskRequest::Add { titles: titles.to_vec() }, None);
+    let wrong = |error: TaskError, title: &str| CliError::usage(format!("{}: {error}{title}", file.display()));
+    for title in &titles {
+        add(std::slice::from_ref(title))
+            .map_err(|error| wrong(error, &format!(": {}", prose_line(&shorten(title)))))?;
+    }
+    add(&titles).map_err(|error| wrong(error, &format!("; it has {}", titles.len())))?;
+    Ok(titles)
 }
 
 fn read(file: &Path) -> Result<String, CliError> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::{Duration, SystemTime};
 
+use clap::ArgGroup;
 use clap_complete::engine::ArgValueCompleter;
 use holdpoint_common::{SessionId, Timestamp};
 use holdpoint_tools::shown::prose_line;
@@ -20,7 +21,7 @@ use crate::ui::{Style, Ui};
 /// A live one has to be closed first. One that waits for an answer is kept, and a name that several sessions have
 /// names none of them.
 #[derive(Debug, clap::Args)]
-#[group(id = "which", required = true, args = ["sessions", "older_than"])]
+#[command(group = ArgGroup::new("which").required(true).args(["sessions", "older_than"]))]
 pub(crate) struct Args {
     /// The sessions: their ids, the beginnings of them, or their names
     #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session), conflicts_with = "older_than")]

@@ -82,7 +82,8 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
         let imported = sessions.import(&mut *text).await.map_err(|error| match error {
             ImportError::Session(error) => error.into(),
             ImportError::Io(error) => unreadable(error),
-            error => CliError::failed(error),
+            error => CliError::failed(format!("{}: {error}", args.file.display()))
+                .hint("`holdpoint export` writes it again, where its session is"),
         });
         Ok::<_, CliError>(sessions.look(imported?.as_str()).await?)
     })?;

@@ -5,7 +5,8 @@ use std::io;
 
 use holdpoint_common::{
     Answer, AnsweredBy, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause, ItemId,
-    ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, Tasks, Timestamp, ToolCall, ToolResult, ToolStatus,
+    ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, RunLimit, Tasks, Timestamp, ToolCall, ToolResult,
+    ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -297,13 +298,19 @@ impl Human {
         } else if let Some(error) = error {
             ui.line(Style::Fault, &format!("{outcome}: {}", prose(error)))?;
         }
-        let seconds = self.began.map(|began| at.since(began)).unwrap_or_default().as_secs_f64();
         let about = if usage.estimated { "about " } else { "" };
-        let steps = if self.steps == 1 { "step" } else { "steps" };
         let (input, output) = (usage.input, usage.output);
         let cost = usage.cost.map(|millionths| format!(", cost {:.4}", millionths as f64 / 1e6)).unwrap_or_default();
-        let line =
-            format!("{outcome}: {} {steps}, {about}{input} tokens in, {output} out{cost}, {seconds:.1} s", self.steps);
+        let tokens = format!("{about}{input} tokens in, {output} out{cost}");
+        let line = match self.began {
+            Some(began) => {
+                let steps = if self.steps == 1 { "step" } else { "steps" };
+                let seconds = at.since(began).as_secs_f64();
+                format!("{outcome}: {} {steps}, {tokens}, {seconds:.1} s", self.steps)
+            }
+            // Only its end is shown.
+            None => format!("{outcome}: {tokens}"),
+        };
         ui.line(Style::Dim, &line)?;
         if self.denied_unseen {
             ui.line(
@@ -345,8 +352,12 @@ fn held(hold: &Hold, ui: &mut Ui) -> io::Result<()> {
     };
     match cause {
         HoldCause::Limit { reached } => {
+            let grants = match reached {
+                RunLimit::Failures { .. } => "counts anew",
+                _ => "grants as much again",
+            };
             ui.line(Style::Bold, &format!("⏸ PAUSED: {reached}"))?;
-            ui.line(Style::Dim, "  `holdpoint release` grants as much again")
+            ui.line(Style::Dim, &format!("  `holdpoint release` {grants}"))
         }
         HoldCause::User { by } => ui.line(Style::Bold, &format!("⏸ PAUSED ({})", prose_line(&by.to_string()))),
         cause => {

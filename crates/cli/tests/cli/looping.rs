@@ -161,7 +161,14 @@ fn what_is_wrong_with_the_command_line_is_said() {
     assert!(ran.err.contains("--goal"), "{}", ran.err);
     let ran = world.run(&["loop", "--spec", "nowhere.md"]).code(2);
     assert!(ran.err.contains("nowhere.md can't be read"), "{}", ran.err);
-    world.run(&["loop", "--goal", "x", "--max-tokens", "0"]).code(2);
-    let ran = world.run(&["loop", "--goal", " "]).code(1);
-    assert!(ran.err.contains("the goal is empty"), "{}", ran.err);
+    let ran = world.run(&["loop", "--goal", " "]).code(2);
+    assert!(ran.err.contains("the goal is empty") && ran.err.contains("--spec FILE"), "{}", ran.err);
+    let plan = world.work("plan.md");
+    std::fs::write(&plan, format!("- short\n- {}\n", "x".repeat(501))).unwrap();
+    let ran = world.run(&["loop", "--goal", "x", "--tasks", "plan.md"]).code(2);
+    assert!(ran.err.contains("plan.md: the title has 501 bytes; at most 500 are taken: xxx"), "{}", ran.err);
+    std::fs::write(&plan, "task\n".repeat(501)).unwrap();
+    let ran = world.run(&["loop", "--goal", "x", "--tasks", "plan.md"]).code(2);
+    assert!(ran.err.contains("plan.md: there can be 500 tasks"), "{}", ran.err);
+    assert!(world.run(&["list"]).code(0).out.starts_with("No sessions."), "nothing was opened for it");
 }

@@ -92,6 +92,10 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     // What was said is still there, and showing it opens nothing.
     assert!(world.run(&["show", "uno"]).code(0).out.contains("last turn done"));
     assert_eq!(world.json(&["list", "--json"])["sessions"][0]["live"], false);
+    for unsaid in [&["rm", "--json"][..], &["rm", "--force"], &["rm", "--force", "--json"]] {
+        let ran = world.run(unsaid).code(2);
+        assert!(ran.err.contains("<SESSION|--older-than <DURATION>>"), "{}", ran.err);
+    }
     world.run(&["rm", "--older-than", "1d"]).code(0);
     world.run(&["rm", "uno"]).code(0);
     assert!(world.run(&["list"]).code(0).out.starts_with("No sessions."));
@@ -324,6 +328,22 @@ fn m_b2_run_is_about_its_own_prompt() {
     std::fs::write(world.work("went"), "on\n").unwrap();
     world.idle("mine");
     assert!(world.work("made").exists());
+}
+
+/// A turn that was cut before it said anything is over: what is said next is what is meant.
+#[test]
+fn m_c4_a_prompt_after_a_silent_turn_is_played_itself() {
+    let world = World::new();
+    world.open(&["--name", "one"], "hang");
+    world.run(&["interrupt", "one"]).code(0);
+    world.run(&["prompt", "one", "say SECOND"]).code(0);
+    world.idle("one");
+    let log = world.run(&["logs", "one"]).code(0).out;
+    assert!(log.contains("SECOND"), "{log}");
+    let end = world.run(&["logs", "one", "--limit", "1"]).code(0);
+    let last = end.out.lines().last().unwrap_or_default();
+    assert!(last.starts_with("done: about ") && !last.contains("steps"), "its beginning is not shown: {end:#?}");
+    assert!(world.run(&["release", "one"]).code(0).out.contains("one: was not held"));
 }
 
 #[test]
