@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use futures_util::FutureExt;
 use napi::bindgen_prelude::{Function, JsObjectValue, Object, PromiseRaw};
 use napi::{Env, Unknown};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::failure::Failure;
 
@@ -72,18 +72,21 @@ pub(crate) fn parse<'env>(env: &'env Env, text: &str) -> napi::Result<Unknown<'e
     json(env)?.get_named_property::<Function<'_, &str, Unknown<'env>>>("parse")?.call(text)
 }
 
-/// A value of JavaScript, read as ours. `what` names it in the error. What it has that we know nothing of is an error,
-/// too: most likely it is a name by mistake.
+/// A value of JavaScript, read as ours. `what` names it in the error.
 pub(crate) fn read<T: DeserializeOwned>(env: &Env, what: &str, value: Unknown<'_>) -> Result<T, Failure> {
     let text = || json(env)?.get_named_property::<Function<'_, Unknown<'_>, Option<String>>>("stringify")?.call(value);
     let wrong = |error: &dyn std::fmt::Display| Failure::argument(format!("{what}: {error}"));
     let text = text().map_err(|error| wrong(&error))?;
+    known(what, &mut serde_json::Deserializer::from_str(text.as_deref().unwrap_or("null")))
+}
+
+/// A value of ours. What it was given that we know nothing of is an error: most likely a name is wrong.
+pub(crate) fn known<'de, T: Deserialize<'de>>(what: &str, given: impl Deserializer<'de>) -> Result<T, Failure> {
     let mut unknown = None;
-    let mut json = serde_json::Deserializer::from_str(text.as_deref().unwrap_or("null"));
-    let value = serde_ignored::deserialize(&mut json, |path| unknown = unknown.take().or(Some(path.to_string())));
-    let value = value.map_err(|error| wrong(&error))?;
+    let value = serde_ignored::deserialize(given, |path| unknown = unknown.take().or(Some(path.to_string())));
+    let value = value.map_err(|error| Failure::argument(format!("{what}: {error}")))?;
     match unknown {
-        Some(path) => Err(wrong(&format!("there is no option `{path}`"))),
+        Some(path) => Err(Failure::argument(format!("{what}: there is no option `{path}`"))),
         None => Ok(value),
     }
 }

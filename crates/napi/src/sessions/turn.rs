@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Sessions;
-use crate::crossing::{promise, read};
+use crate::crossing::{known, promise, read};
 use crate::failure::Failure;
 
 /// How a turn is interrupted.
@@ -87,8 +87,7 @@ impl Sessions {
             let mut run = run?;
             let (_, config) = place.sessions()?;
             run.entry("holdAt").or_insert_with(|| json!(config.hold_at));
-            let run = serde_json::from_value(run.into()).map_err(|error| Failure::argument(format!("run: {error}")))?;
-            Ok(session.start_run(run).await?)
+            Ok(session.start_run(known("run", Value::from(run))?).await?)
         })
     }
 
