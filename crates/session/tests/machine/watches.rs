@@ -993,7 +993,8 @@ fn m_c4_an_answer_of_thoughts_alone_is_not_sent() {
         report(1, finished(Outcome::Interrupted)),
         prompt("two"),
     ]);
-    assert_eq!(history::messages(bench.state.history().events()), [Message::User("one\n\ntwo".to_owned())]);
+    let both = format!("one\n\n{}\n\ntwo", history::UNANSWERED);
+    assert_eq!(history::messages(bench.state.history().events()), [Message::User(both)]);
 }
 
 /// A turn that is cut before it has an answer leaves its prompt; a provider is sent both prompts as one.
@@ -1005,7 +1006,8 @@ fn m_c4_the_prompt_of_a_turn_cut_early_goes_with_the_next() {
         report(1, finished(Outcome::Interrupted)),
         prompt("two"),
     ]);
-    assert_eq!(history::messages(bench.state.history().events()), [Message::User("one\n\ntwo".to_owned())]);
+    let both = format!("one\n\n{}\n\ntwo", history::UNANSWERED);
+    assert_eq!(history::messages(bench.state.history().events()), [Message::User(both)]);
 }
 
 #[test]
