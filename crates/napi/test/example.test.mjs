@@ -146,4 +146,16 @@ describe('the example', { skip: process.platform !== 'linux' && '`script` is ano
     assert.equal(await it.ends(), 0)
     assert.equal(sessions.sessionGetStatus(id), 'idle', 'it goes on')
   })
+
+  test('m_f3_a_daemon_that_dies_is_said_in_a_line', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+    const { stateDir, pid, sessions } = await startDaemon()()
+    const id = await sessions.sessionOpen({ cwd: await folder(), model: 'rehearsal' })
+    await sessions.sessionPrompt(id, 'say from the daemon')
+    const it = await start('main.js', '--attach', id, '--state-dir', stateDir)
+    await it.shows(/from the daemon[^]*What is to be done\?/)
+    process.kill(pid, 'SIGKILL')
+    await it.shows(/error: [^]*disconnected/)
+    assert.equal(await it.ends(), 1)
+    assert.doesNotMatch(it.screen(), /\n *at /, 'no stack')
+  })
 })
