@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::crossing::{self, read};
 use crate::engine;
-use crate::failure::Failure;
+use crate::failure::{Failure, NO_DAEMON};
 use crate::folders::Folders;
 use crate::sessions::Sessions;
 
@@ -73,8 +73,7 @@ async fn find(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
         }
     }
     let why = nobody.map(|error| error.to_string()).unwrap_or_default();
-    Err(Failure::new("unreachable", format!("the daemon can't be reached: {why}"))
-        .hint("`holdpoint daemon` starts one, and so does `holdpoint list`"))
+    Err(Failure::new("unreachable", format!("the daemon can't be reached: {why}")).hint(NO_DAEMON))
 }
 
 async fn status(socket: &Path) -> Result<DaemonStatus, HttpError> {

@@ -12,6 +12,9 @@ use serde::Serialize;
 
 use crate::crossing;
 
+/// What helps where there is no daemon.
+pub(crate) const NO_DAEMON: &str = "`holdpoint daemon start` starts one; with `--state-dir`, for a folder of its own";
+
 /// Something that was not done, and why: with the code, the hint and all else that a daemon would answer.
 #[derive(Debug)]
 pub struct Failure(Box<ErrorBody>);
@@ -69,7 +72,14 @@ impl From<SessionError> for Failure {
             SessionError::Model(ModelError::Setup { hint, .. }) => Some(hint.clone()),
             _ => None,
         };
-        Self(Box::new(error.to_body(hint)))
+        let mut body = error.to_body(hint);
+        let usual = match &*body.code {
+            "tooManySessions" => Some("close one, or raise limits.max_sessions"),
+            "unreachable" => Some(NO_DAEMON),
+            _ => None,
+        };
+        body.hint = body.hint.or(usual.map(str::to_owned));
+        Self(Box::new(body))
     }
 }
 

@@ -93,7 +93,9 @@ everywhere('errors', (place, { remote }) => {
         await sessions.sessionPrompt(id, 'hang')
       }
     }
-    assert.match((await fails('tooManySessions', fill)).message, /10/)
+    const { message, hint } = await fails('tooManySessions', fill)
+    assert.match(message, /10/)
+    assert.match(hint, /max_sessions/)
     await Promise.all(busy.map((id) => sessions.sessionClose(id)))
   })
 
@@ -216,7 +218,7 @@ test('m_f1_a_daemon_that_dies_at_work', { skip: !program && 'HOLDPOINT_PROGRAM n
   process.kill(pid, 'SIGKILL')
   await fails('disconnected', () => closing.then((error) => Promise.reject(error)))
   assert.equal((await seen.end()).reason, 'disconnected')
-  await fails('unreachable', () => sessions.sessionList())
+  assert.match((await fails('unreachable', () => sessions.sessionList())).hint, /daemon start/)
 })
 
 test('m_b8_what_can_not_be_saved_says_so', async () => {
