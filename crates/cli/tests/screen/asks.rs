@@ -107,3 +107,35 @@ fn t_c1_every_byte_of_a_hostile_command_is_visible_and_none_acts() {
     tty.press("\x18d");
     tty.end(0);
 }
+
+#[test]
+fn m_a10_a_long_command_is_read_to_its_end_and_answered_on_any_screen() {
+    let world = World::new();
+    let line = format!("touch made # {}finis", "word ".repeat(360));
+    let script = format!("touch made{}\\n# finis", "\\n# one more line".repeat(40));
+    for (name, command, columns, rows) in
+        [("line", &line, 80, 24), ("narrow", &line, 40, 12), ("lines", &script, 40, 12)]
+    {
+        world.opens(name, &[], &format!("call shell {{\"command\": \"{command}\"}}"));
+        let mut program = portable_pty::CommandBuilder::new(crate::world::program());
+        program.args(["attach", name]);
+        let mut tty = Tty::start_on(&world, program, &[], columns, rows);
+        tty.wait_for(ASKED);
+        tty.wait_for("│ touch made");
+        tty.wait_for("lines 1-");
+        tty.press("\x1b[F");
+        tty.wait_for("finis");
+        // As large as the screen, from its first line on.
+        tty.press("\t");
+        tty.wait_for("│ touch made");
+        tty.wait_for(ASKED);
+        tty.press("\x1b[F");
+        tty.wait_for("finis");
+        tty.press_until("y", "→ approved");
+        tty.wait_for("done: ");
+        assert!(world.work("made").exists());
+        std::fs::remove_file(world.work("made")).unwrap();
+        tty.press("\x18d");
+        tty.end(0);
+    }
+}

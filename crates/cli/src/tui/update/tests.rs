@@ -1,6 +1,8 @@
 //! What keys and messages do, one by one.
 
-use holdpoint_common::{Answer, Hold, HoldCause, HoldShown, Outcome, PauseKind, SessionStatus, Timestamp, TurnId};
+use holdpoint_common::{
+    Answer, Ask, Hold, HoldCause, HoldShown, Outcome, PauseKind, PromptId, SessionStatus, Timestamp, TurnId,
+};
 
 use super::super::layout::Scroll;
 use super::super::message::{Command, Message};
@@ -578,4 +580,59 @@ fn the_terminal_calls_only_where_it_is_not_looked_at() {
     scene.snapshot.asks[0].id.seq = 10;
     let message = happened(&scene);
     assert_eq!(scene.tell(message), []);
+}
+
+#[test]
+fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed() {
+    use holdpoint_common::{AskRequest, Question, QuestionReply, QuestionRequest};
+    // What is remembered is as long as the command.
+    let line = format!("{}finis", "word ".repeat(360));
+    let script = format!("{}finis", "one more line\n".repeat(40));
+    for details in [line, script] {
+        for (width, height) in [(80, 24), (40, 12), (80, 16)] {
+            let mut scene = Scene::session();
+            let always = Some(format!("shell in /code/project: {details}"));
+            scene.turn("Go.");
+            scene.snapshot.asks = vec![Ask { always, ..ask(9, pause(PauseKind::Confirm, &details), Timestamp(0)) }];
+            // It has the room that the rest would take.
+            let queued = |number| holdpoint_common::QueuedPrompt { prompt: PromptId(number), text: "x".to_owned() };
+            scene.snapshot.queue = (1..=5).map(queued).collect();
+            scene.delta(holdpoint_common::Delta::SavedAgain);
+            scene.tell(Message::Failed("word ".repeat(100)));
+            for size in ["usual", "large"] {
+                let screen = scene.screen(width, height);
+                assert!(screen.contains("Run this command?"), "{size}: {screen}");
+                assert!(screen.contains("[Y] Approve [N] Deny (Esc to interrupt)"), "{size}: {screen}");
+                assert!(screen.contains("lines 1-"), "{size}: {screen}");
+                scene.press("end");
+                assert!(scene.screen(width, height).contains("finis"), "{size}");
+                scene.press("tab");
+            }
+            assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
+        }
+    }
+    let question = Question { id: "a".into(), header: "Why".into(), question: "And why?".into(), options: vec![] };
+    let request = QuestionRequest { tool_name: "ask_user".to_owned(), questions: vec![question] };
+    let mut scene = Scene::session();
+    scene.turn("Go.").asks(AskRequest::Question(request));
+    scene.screen(40, 12);
+    scene.later(300).types(&format!("{}so it is", "word ".repeat(100)));
+    let screen = scene.screen(40, 12);
+    assert!(screen.contains("And why?") && screen.contains("so it is") && screen.contains("then Enter"), "{screen}");
+    let commands = scene.later(300).press("enter");
+    let [Answer::Reply { answers }] = &answers(&commands)[..] else { panic!("{commands:?}") };
+    assert!(matches!(&answers[..], [QuestionReply { answer, .. }] if answer.ends_with("so it is")));
+}
+
+#[test]
+fn m_b9_a_long_ask_is_read_and_answered_in_the_hub() {
+    for (width, height) in [(80, 24), (40, 12)] {
+        let mut scene = hub_asking(pause(PauseKind::Confirm, &format!("{}finis", "one more line\n".repeat(40))));
+        let screen = scene.screen(width, height);
+        assert!(screen.contains("[Y] Approve [N] Deny") && screen.contains("Run this command?"), "{screen}");
+        assert!(screen.contains("of 42: ↑ ↓ ─"), "Tab is the way back here: {screen}");
+        scene.press("end");
+        assert!(scene.screen(width, height).contains("│ finis"));
+        assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
+    }
 }

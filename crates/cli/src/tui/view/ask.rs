@@ -10,9 +10,14 @@ use unicode_width::UnicodeWidthStr;
 
 use super::super::ask::AskView;
 use super::super::style::Tone;
-use super::super::wrap::wrap;
+use super::super::wrap::{fit, wrap};
 use super::{put, rule};
 use crate::asking::{Asking, Entry};
+
+/// Rows at most of what is remembered: a command is shown whole above.
+const ALWAYS: usize = 2;
+/// Rows at most of what is typed: the last ones.
+const TYPED: usize = 3;
 
 /// An ask, laid out.
 pub(super) struct Panel {
@@ -85,7 +90,14 @@ fn confirm_keys(asking: &Asking, width: usize, keys: &mut Vec<Line<'static>>) {
     }
     if let Some(always) = &asking.ask().always {
         let text = format!("[A] Approve always in this session: {}", exact_line(always));
-        wrap(&Line::raw(text), width, "    ", keys);
+        let mut rows = Vec::new();
+        wrap(&Line::raw(text), width, "    ", &mut rows);
+        let is_cut = rows.len() > ALWAYS;
+        rows.truncate(ALWAYS);
+        if let Some(last) = rows.last_mut().filter(|_| is_cut) {
+            *last = Line::raw(fit(&format!("{last}…"), width));
+        }
+        keys.extend(rows);
     }
     keys.push(Line::raw("[R] Deny and say why"));
     let text = "[Y] Approve [N] Deny (Esc to interrupt)";
@@ -99,7 +111,10 @@ fn typed_line(typed: &str, width: usize, keys: &mut Vec<Line<'static>>) {
         Span::raw(prose_line(typed).into_owned()),
         Span::styled(" ", super::super::style::selected()),
     ]);
-    wrap(&line, width, "  ", keys);
+    let mut rows = Vec::new();
+    wrap(&line, width, "  ", &mut rows);
+    let hidden = rows.len().saturating_sub(TYPED);
+    keys.extend(rows.into_iter().skip(hidden));
 }
 
 fn question_lines(question: &Question, place: &str, width: usize, body: &mut Vec<Line<'static>>) {
@@ -138,18 +153,25 @@ impl Panel {
         self.body.len() + self.keys.len() + 1
     }
 
-    /// Draws as much of it as there is room for: of what it wants a part, its keys whole.
-    pub(super) fn draw(self, buffer: &mut Buffer, area: Rect, view: &mut AskView) {
+    /// Rows without which it can't be answered: a line of what it wants, and the keys.
+    pub(super) fn least(&self) -> usize {
+        self.keys.len() + 2
+    }
+
+    /// Draws as much of it as there is room for: of what it wants a part, which `moves` move, its keys whole.
+    pub(super) fn draw(self, buffer: &mut Buffer, area: Rect, view: &mut AskView, moves: &str) {
         let room = usize::from(area.height).saturating_sub(1 + self.keys.len());
         let hidden = self.body.len().saturating_sub(room);
         view.scroll = view.scroll.min(hidden);
         view.below = hidden - view.scroll;
         view.in_sight = room > 0;
         let mut title = self.title;
-        if hidden > 0 {
+        if room == 0 {
+            title.push_str(", the screen is too low to show it");
+        } else if hidden > 0 {
             let (from, to) = (view.scroll + 1, view.scroll + room.min(self.body.len()));
             // Where there is little room, that there is more goes before how much else waits.
-            let more = format!("lines {from}-{to} of {}: ↑ ↓ Tab", self.body.len());
+            let more = format!("lines {from}-{to} of {}: {moves}", self.body.len());
             let fits = title.width() + more.width() + 6 <= usize::from(area.width);
             title = if fits { format!("{title}, {more}") } else { more };
         }

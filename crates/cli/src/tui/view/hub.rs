@@ -55,7 +55,8 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
         Peek::Nothing => {}
         Peek::Ask(panel, _) => {
             if let Some(view) = &mut hub.asking {
-                panel.draw(buffer, place, view);
+                // Tab goes back to the list.
+                panel.draw(buffer, place, view, "↑ ↓");
             }
         }
         Peek::Lines(lines) => _ = lines.iter().fold(place, |rest, line| put(buffer, rest, line)),

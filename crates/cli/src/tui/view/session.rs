@@ -61,12 +61,16 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let below = 2 + foot_rows + u16::try_from(queue.len()).unwrap_or_default() + prompt_rows;
     let room = area.height.saturating_sub(below);
     let waiting = session.snapshot.asks.len().saturating_sub(1);
-    let mut panel =
-        session.asking.as_ref().map(|view| (ask::panel(view, waiting, area.width), view.large || area.height < SHORT));
+    let beside = room.saturating_sub(LEFT.min(room / 3));
+    let mut panel = session.asking.as_ref().map(|view| {
+        let panel = ask::panel(view, waiting, area.width);
+        // Where it has no room beside the rest, it goes before the rest.
+        let large = view.large || area.height < SHORT || panel.least() > usize::from(beside);
+        (panel, large)
+    });
     let ask_rows = panel.as_ref().map_or(0, |(panel, large)| {
         let wanted = u16::try_from(panel.height()).unwrap_or(u16::MAX);
-        let most =
-            if *large { area.height.saturating_sub(1 + foot_rows) } else { room.saturating_sub(LEFT.min(room / 3)) };
+        let most = if *large { area.height.saturating_sub(1 + foot_rows) } else { beside };
         wanted.min(most)
     });
     let large = panel.as_ref().is_some_and(|(_, large)| *large);
@@ -76,7 +80,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let mut rest = transcript(buffer, Rect { height: rows, ..area }, session);
     rest.height = area.height - rows;
     if let (Some((panel, _)), Some(view)) = (panel.take(), &mut session.asking) {
-        panel.draw(buffer, Rect { height: ask_rows.min(rest.height), ..rest }, view);
+        panel.draw(buffer, Rect { height: ask_rows.min(rest.height), ..rest }, view, "↑ ↓ Tab");
         let taken = ask_rows.min(rest.height);
         rest = Rect { y: rest.y + taken, height: rest.height - taken, ..rest };
     }
