@@ -11,7 +11,7 @@ use crossterm::Command;
 use crossterm::cursor::{Hide, SetCursorStyle, Show};
 use crossterm::event::{DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange};
 use crossterm::style::ResetColor;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
 
@@ -67,6 +67,8 @@ impl Terminal {
         raw.make_raw();
         let first = lock(&self.0.before).is_none();
         lock(&self.0.before).get_or_insert_with(|| sane(now));
+        // Who reads the keys is to know: otherwise it takes a line feed for Enter, which it is in no raw mode.
+        enable_raw_mode()?;
         tcsetattr(&self.0.tty, OptionalActions::Now, &raw)?;
         let mut codes = String::new();
         if first {
@@ -138,6 +140,7 @@ impl Terminal {
         if write {
             let _ = (&self.0.tty).write_all(codes.as_bytes());
         }
+        let _ = disable_raw_mode();
         let _ = tcsetattr(&self.0.tty, OptionalActions::Now, &before);
     }
 

@@ -51,6 +51,31 @@ fn t_y6_a_paste_is_one_literal_paste_whatever_is_in_it() {
 }
 
 #[test]
+fn t_y6_a_line_feed_is_a_new_line_and_sends_nothing() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut program = portable_pty::CommandBuilder::new(crate::world::program());
+    program.args(["attach", "one"]);
+    let mut tty = Tty::start(&world, program, &[("EDITOR", "printf ' more' >>")]);
+    tty.wait_for("done: 1 step");
+    tty.press("say first");
+    tty.wait_for("› say first");
+    // Ctrl+J; and a paste by a terminal that has no brackets for it.
+    tty.press("\x0a");
+    tty.press("say second\nsay third");
+    tty.wait_for("› say first\n  say second\n  say third");
+    // The same where the terminal was given back between.
+    tty.press("\x18e");
+    tty.wait_for("  say third more");
+    tty.press("\x0asay fourth");
+    tty.wait_for("  say third more\n  say fourth");
+    tty.press("\r");
+    tty.wait_until("it is sent as one", |text| text.matches("done: 1 step").count() == 2);
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
 fn t_y6_ten_mebibytes_are_pasted_and_the_screen_is_alive() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
