@@ -6,15 +6,15 @@ mod entry;
 use std::collections::HashMap;
 
 use holdpoint_common::{
-    AnsweredBy, AskId, AssistantMessage, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept,
-    Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
+    AnsweredBy, AskId, AssistantMessage, Block, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind,
+    Kept, Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
 use crate::follow::runs;
-use crate::said::{about, cut, said, setting, shorten};
+use crate::said::{about, cut, said, setting, shorten, sum_up};
 use crate::ui::Style;
 
 /// Everything that is shown of a session, the oldest first.
@@ -125,7 +125,7 @@ impl Transcript {
             }
             Fact::PromptReturned { prompt, text } => {
                 self.prompts.remove(prompt);
-                self.note(seq, Tone::Warning, format!("handed back: {}", shorten(&prose_line(text))));
+                self.note(seq, Tone::Warning, format!("handed back: {}", sum_up(text)));
             }
             Fact::TurnStarted { prompt, .. } => {
                 (self.began, self.steps, self.cut) = (Some(at), 0, None);
@@ -227,6 +227,7 @@ impl Transcript {
 
     /// A finished answer: what deltas have not shown of it, and its calls.
     fn message(&mut self, seq: u64, message: &AssistantMessage) {
+        let before = self.entries.len();
         for part in message.parts() {
             match part {
                 Part::Block(block) if block.text.is_empty() => {}
@@ -240,9 +241,27 @@ impl Transcript {
                 }
             }
         }
-        if message.partial {
-            self.note(seq, Tone::Dim, "(cut here)".to_owned());
+        // Of a past that is read, what had come of it comes only now; it was cut after that.
+        if let Some(at) = self.cut.filter(|_| self.entries.len() > before) {
+            self.entries[at..].rotate_left(1);
+            self.items.values_mut().filter(|place| **place > at).for_each(|place| *place -= 1);
+            self.cut = Some(self.entries.len() - 1);
         }
+        let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
+        if let Some(last) = last.filter(|block| message.partial && is_cut(block)) {
+            self.note_behind(Key::Item(last.item), seq, Tone::Dim, "(cut here)".to_owned());
+        }
+    }
+
+    /// A note right behind an entry, whatever has come after that.
+    fn note_behind(&mut self, key: Key, seq: u64, tone: Tone, text: String) {
+        self.note(seq, tone, text);
+        let last = self.entries.len() - 1;
+        let Some(at) = self.entries.iter().rposition(|entry| entry.key == key).map(|at| at + 1) else { return };
+        // What stood there moves on by one.
+        self.entries[at..].rotate_right(1);
+        let moved = self.items.values_mut().chain(&mut self.cut).filter(|place| (at..last).contains(&**place));
+        moved.for_each(|place| *place += 1);
     }
 
     fn finished(&mut self, result: &ToolResult) {
@@ -285,4 +304,14 @@ impl Transcript {
     fn push(&mut self, key: Key, kind: Kind) {
         self.entries.push(Entry { key, version: 0, kind });
     }
+}
+
+/// Whether the last that an answer has said was not said to its end: words that end as a sentence does were, and what
+/// was cut came after them.
+fn is_cut(block: &Block) -> bool {
+    let ends = |text: &str| text.ends_with(['.', '!', '?', '…', '。', '！', '？']) || text.ends_with("```");
+    let said = block.text.trim_end();
+    block.kind == BlockKind::Text
+        && !ends(said)
+        && !ends(said.trim_end_matches(['"', '\'', ')', '*', '_', '”', '’', '»']))
 }

@@ -1,10 +1,13 @@
 //! The end of a turn: how it ended, what a cut found, what it took.
 
-use holdpoint_common::{Fact, Outcome, Timestamp};
+use holdpoint_common::{Fact, Outcome, Receipt, Timestamp};
 use holdpoint_tools::shown::{prose, prose_line};
 
 use super::{Key, Kind, Transcript};
 use crate::tui::style::Tone;
+
+/// How a receipt begins where no tool ran.
+const NOTHING: &str = "0 tools stopped, 0 processes ended";
 
 impl Transcript {
     pub(super) fn ended(&mut self, seq: u64, at: Timestamp, fact: &Fact) {
@@ -13,7 +16,7 @@ impl Transcript {
         if *outcome == Outcome::Interrupted {
             let mut text = "Agent interrupted".to_owned();
             let cause = cause.as_ref().map(ToString::to_string);
-            for about in cause.into_iter().chain(receipt.as_ref().map(ToString::to_string)) {
+            for about in cause.into_iter().chain(receipt.as_ref().and_then(found)) {
                 text.push_str(&format!("\n{}", prose_line(&about)));
             }
             match self.cut.take().and_then(|at| self.entries.get_mut(at)) {
@@ -38,4 +41,11 @@ impl Transcript {
         }
         self.push(Key::End(seq), Kind::Note { tone: Tone::Dim, text });
     }
+}
+
+/// What a cut found. That there was nothing of something is not said here.
+fn found(receipt: &Receipt) -> Option<String> {
+    let said = receipt.to_string();
+    let found = said.strip_prefix(NOTHING).map_or(&*said, |more| more.trim_start_matches(", "));
+    (!found.is_empty()).then(|| found.to_owned())
 }

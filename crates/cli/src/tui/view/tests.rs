@@ -307,6 +307,52 @@ fn session_interrupted() {
 }
 
 #[test]
+fn what_was_cut_says_so_where_it_was_cut() {
+    use holdpoint_common::AssistantMessage;
+    let cut = |texts: &[&str], live: bool| {
+        let mut scene = Scene::session();
+        scene.turn("Go.");
+        let said = |(item, text): (u64, &&str)| block(item, BlockKind::Text, text);
+        let blocks: Vec<_> = (1..).zip(texts).map(said).collect();
+        for block in blocks.iter().filter(|_| live) {
+            scene.delta(Delta::Text { item: block.item, text: block.text.clone() });
+        }
+        let cause = CutCause::User { by: user() };
+        scene.fact(Fact::TurnCut { cause: cause.clone() });
+        scene.fact(Fact::AssistantMessage(AssistantMessage { blocks, calls: vec![], partial: true }));
+        let receipt = Some(Receipt { asks: vec!["alpha.3".parse().unwrap()], ..Receipt::default() });
+        let (outcome, usage) = (Outcome::Interrupted, Default::default());
+        scene.fact(Fact::TurnFinished { outcome, error: None, cause: Some(cause), receipt, usage });
+        scene.screen(80, 24).lines().map(str::trim).collect::<Vec<_>>().join("\n")
+    };
+    // As it was seen, and as it is read later.
+    for live in [true, false] {
+        let screen = cut(&["First I", "And then"], live);
+        let order = "First I\n\nAnd then\n(cut here)\nAgent interrupted\ninterrupted by tui (pid 7)\n1 ask released\n";
+        assert!(screen.contains(order), "{live}: {screen}");
+        // What had been said to its end was not cut, what came behind it was.
+        for whole in ["It is done.", "**Done!**", "(Really?)", "```\nx\n```", ""] {
+            let screen = cut(&[whole], live);
+            assert!(!screen.contains("cut here") && screen.contains("Agent interrupted"), "{live}: {screen}");
+        }
+    }
+    let mut scene = Scene::session();
+    let receipt = Some(Receipt::default());
+    let (outcome, usage) = (Outcome::Interrupted, Default::default());
+    scene.turn("Go.").fact(Fact::TurnFinished { outcome, error: None, cause: None, receipt, usage });
+    assert!(!scene.screen(80, 24).contains("0 tools"));
+}
+
+#[test]
+fn what_is_handed_back_is_one_line_of_it() {
+    let mut scene = Scene::session();
+    let (prompt, text) = (PromptId(9), "First this.\nThen that.".to_owned());
+    scene.turn("Go.").fact(Fact::PromptReturned { prompt, text });
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("handed back: First this. (1 more line)"), "{screen}");
+}
+
+#[test]
 fn session_failed_and_told_of_others() {
     let mut scene = Scene::session();
     scene.turn("Go.").confirms("ls");
