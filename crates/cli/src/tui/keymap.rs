@@ -52,10 +52,14 @@ const TABLE: [(Action, &str, &[&str], &str); 14] = [
 ];
 
 /// What the keys mean that are always the same, for the help.
-pub(crate) const FIXED: [(&str, &str); 9] = [
+pub(crate) const FIXED: [(&str, &str); 13] = [
     ("Enter", "send the prompt; go on"),
     ("Alt+Enter, Ctrl+J", "a new line"),
     ("Y / N", "approve / deny"),
+    ("R / A", "deny and say why / approve always in this session"),
+    ("1-9, W, S", "a question: choose, your own words, skip"),
+    ("Tab", "an ask: full screen, or back; the list: answer there"),
+    ("Ctrl+D", "nothing typed: all sessions; the list: close, delete"),
     ("Esc", "interrupt; else clear the input; else back"),
     ("Ctrl+C", "as Esc while it works; else clear; twice: leave"),
     ("↑ ↓", "history of prompts; lines of an ask"),
@@ -169,6 +173,13 @@ impl Keymap {
     pub(crate) fn key(&self, action: Action) -> String {
         let binding = self.bindings.iter().find(|binding| binding.action == action);
         binding.and_then(|binding| binding.chords.first()).map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// The key that leads to an action behind this one, if one does.
+    pub(crate) fn behind(&self, prefix: Press, action: Action) -> Option<String> {
+        let binding = self.bindings.iter().find(|binding| binding.action == action)?;
+        let chord = binding.chords.iter().find(|chord| chord.first == prefix && chord.second.is_some())?;
+        chord.second.map(|second| second.to_string())
     }
 
     pub(crate) fn bindings(&self) -> &[Binding] {

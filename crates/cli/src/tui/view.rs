@@ -111,20 +111,12 @@ fn hints(hints: &[(String, &str)], width: usize) -> Line<'static> {
 fn foot(state: &State, hints_now: &[(String, &str)], width: u16) -> Vec<Line<'static>> {
     if let Some(prefix) = state.prefix {
         let mut spans = vec![Span::styled(format!("{prefix} "), Tone::Strong.style())];
-        let map = &state.keymap;
-        let next = |action| {
-            let key = map.key(action);
-            key.strip_prefix(&format!("{prefix} ")).unwrap_or(&key).to_owned()
-        };
-        let mut all = vec![];
-        if state.session.is_some() {
-            all.push((next(Action::Hold), if is_held(state) { "play" } else { "pause" }));
-            all.push((next(Action::Detach), "detach"));
-            all.push((next(Action::Sessions), "sessions"));
-        }
-        all.push((next(Action::Inbox), "inbox"));
-        all.push((next(Action::New), "new"));
-        all.push((next(Action::Help), "help"));
+        let next = |action, does| state.keymap.behind(prefix, action).map(|key| (key, does));
+        let hold = if is_held(state) { "play" } else { "pause" };
+        let of_session = [(Action::Hold, hold), (Action::Detach, "detach"), (Action::Sessions, "sessions")];
+        let of_all = [(Action::Inbox, "inbox"), (Action::New, "new"), (Action::Help, "help")];
+        let of_session = of_session.into_iter().filter(|_| state.session.is_some());
+        let mut all: Vec<_> = of_session.chain(of_all).filter_map(|(action, does)| next(action, does)).collect();
         all.push(("Esc".to_owned(), "back"));
         let used: usize = spans.iter().map(Span::width).sum();
         spans.extend(hints(&all, usize::from(width).saturating_sub(used)).spans);

@@ -353,6 +353,16 @@ fn what_is_handed_back_is_one_line_of_it() {
 }
 
 #[test]
+fn after_a_first_key_only_keys_behind_it_are_shown() {
+    let keys = std::collections::BTreeMap::from([("hold".to_owned(), "f8".to_owned())]);
+    let mut scene = Scene::session();
+    scene.state.keymap = super::super::keymap::Keymap::with(&keys).unwrap();
+    scene.turn("Go.").press("ctrl+x");
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("ctrl+x d detach  s sessions") && !screen.contains("f8"), "{screen}");
+}
+
+#[test]
 fn session_failed_and_told_of_others() {
     let mut scene = Scene::session();
     scene.turn("Go.").confirms("ls");
@@ -410,6 +420,10 @@ fn what_lies_over_it() {
     let mut scene = Scene::session();
     scene.turn("Go.").press("ctrl+x ?");
     shows("help", &mut scene);
+    let screen = scene.screen(80, 80);
+    for key in ["Y / N", "R / A", "1-9, W, S", "Tab", "Ctrl+D", "Ctrl+J"] {
+        assert!(screen.contains(key), "{key}: {screen}");
+    }
     scene.press("esc ctrl+x s");
     shows("leave", &mut scene);
     scene.tell(super::super::message::Message::Stopped);
