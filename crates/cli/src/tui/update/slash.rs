@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use holdpoint_common::HoldShown;
 use holdpoint_tools::shown::prose_line;
 
 use super::super::keymap::Action;
@@ -59,17 +60,22 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
     match command {
         "help" => act(state, Action::Help),
         "steps" => act(state, Action::Steps),
-        "hold" | "pause" => vec![Command::Hold],
+        "hold" | "pause" => match session.snapshot.hold.shown() {
+            HoldShown::Off => vec![Command::Hold],
+            HoldShown::Requested => is_so(state, "it pauses at the next boundary already"),
+            HoldShown::Standing => is_so(state, "it is held already; /release lets it go on"),
+        },
+        "release" | "play" if session.snapshot.hold.shown() == HoldShown::Off => is_so(state, "it is not held"),
         "release" | "play" => vec![Command::Release],
-        "interrupt" if !session.runs() => {
-            state.tell(Tone::Plain, "nothing runs");
-            vec![]
-        }
+        "interrupt" if !session.runs() => is_so(state, "nothing runs"),
         "interrupt" => vec![Command::Interrupt { turn: session.snapshot.turn }],
         "model" if rest.is_empty() => {
             let model = prose_line(&session.snapshot.settings.model).into_owned();
             state.tell(Tone::Plain, format!("model: {model}; /model PROVIDER/NAME gives it another"));
             vec![]
+        }
+        "model" if rest == session.snapshot.settings.model => {
+            is_so(state, format!("{} is its model", prose_line(rest)))
         }
         "model" => vec![Command::Model { name: rest.to_owned() }],
         "debug" => vec![Command::Debug { enabled: !session.snapshot.is_debug_enabled }],
@@ -101,4 +107,10 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
             vec![]
         }
     }
+}
+
+/// What was wanted is so already.
+fn is_so(state: &mut State, text: impl Into<String>) -> Vec<Command> {
+    state.tell(Tone::Plain, text);
+    vec![]
 }
