@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdpoint_common::{SessionId, SessionStatus, SessionSummary, Timestamp};
+use holdpoint_common::{AskId, SessionId, SessionStatus, SessionSummary, Timestamp};
 
 use super::ask::AskView;
 
@@ -16,6 +16,8 @@ pub(crate) struct Hub {
     pub(crate) cursor: usize,
     /// The ask that is answered from here.
     pub(crate) asking: Option<AskView>,
+    /// All that was asked when it was looked up: of a session itself only its first ask is known.
+    inbox: Vec<AskId>,
     /// This process's folder.
     folder: String,
     /// Whether the sessions have come.
@@ -99,6 +101,23 @@ impl Hub {
         let mut waiting: Vec<_> = self.sessions.values().filter(|session| session.waits_for.is_some()).collect();
         waiting.sort_by_key(|session| (session.waits_for.as_ref().map(|ask| ask.since), session.id.clone()));
         waiting
+    }
+
+    /// What all sessions ask.
+    pub(crate) fn set_inbox(&mut self, inbox: Vec<AskId>) {
+        self.inbox = inbox;
+    }
+
+    /// How many asks of this session wait: its first one, and those that were found behind it.
+    pub(crate) fn asks(&self, session: &SessionSummary) -> usize {
+        let Some(first) = session.waits_for.as_ref().map(|ask| &ask.id) else { return 0 };
+        let is_behind = |ask: &&AskId| ask.session == first.session && ask.seq > first.seq;
+        1 + self.inbox.iter().filter(is_behind).count()
+    }
+
+    /// How many asks of all sessions wait.
+    pub(crate) fn count_asks(&self) -> usize {
+        self.sessions.values().map(|session| self.asks(session)).sum()
     }
 
     /// What Resume opens: this folder's newest session in which something was said, else the newest of all.

@@ -17,6 +17,8 @@ const SPIN: Duration = Duration::from_millis(125);
 /// How long a notice stays; one of what went wrong is read twice.
 const NOTICE: Duration = Duration::from_secs(6);
 const WRONG: Duration = Duration::from_secs(12);
+/// How soon a second Ctrl+C leaves.
+pub(crate) const AGAIN: Duration = Duration::from_secs(2);
 
 /// Who looks, and from where.
 #[derive(Debug, Clone)]
@@ -91,6 +93,8 @@ pub(crate) struct Notice {
     pub(crate) tone: Tone,
     pub(crate) text: String,
     pub(crate) until: Instant,
+    /// It says that Ctrl+C leaves now: not when something else was pressed.
+    pub(crate) leaves: bool,
 }
 
 impl State {
@@ -119,7 +123,24 @@ impl State {
     /// Tells something for a while.
     pub(crate) fn tell(&mut self, tone: Tone, text: impl Into<String>) {
         let stays = if matches!(tone, Tone::Warning | Tone::Fault) { WRONG } else { NOTICE };
-        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + stays });
+        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + stays, leaves: false });
+    }
+
+    /// Tells that Ctrl+C leaves now, for as long as it does.
+    pub(crate) fn tell_leaving(&mut self) {
+        let (text, until) = ("Ctrl+C again leaves".to_owned(), self.now.instant + AGAIN);
+        self.notice = Some(Notice { tone: Tone::Plain, text, until, leaves: true });
+    }
+
+    /// Something else than Ctrl+C: the next one does not leave.
+    pub(crate) fn stay(&mut self) {
+        self.leaving = None;
+        if let Some(session) = &mut self.session {
+            session.leaving = None;
+        }
+        if self.notice.as_ref().is_some_and(|notice| notice.leaves) {
+            self.notice = None;
+        }
     }
 
     /// When the screen changes by itself: what spins, what counts seconds, what goes away. Nothing if it does not.
@@ -165,7 +186,7 @@ impl State {
 
     /// The terminal's title.
     pub(crate) fn title(&self) -> String {
-        let waiting = match self.hub.waiting().len() {
+        let waiting = match self.hub.count_asks() {
             0 => String::new(),
             count => format!("({count}) "),
         };

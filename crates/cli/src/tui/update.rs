@@ -14,6 +14,7 @@ use holdpoint_common::SessionSummary;
 use holdpoint_common::api::SessionNews;
 use holdpoint_tools::shown::prose_line;
 
+use super::ask::AskView;
 use super::keymap::{Action, Found};
 use super::message::{Command, Message, Moment};
 use super::session::Session;
@@ -40,6 +41,10 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             vec![]
         }
         Message::News(news) => hear(state, news),
+        Message::Inbox(asks) => {
+            state.hub.set_inbox(asks);
+            vec![]
+        }
         Message::Attached { attachment, id, snapshot } => {
             match (&mut state.session, &state.opening) {
                 (Some(session), _) if session.attachment == attachment && session.id == id => {
@@ -151,7 +156,8 @@ fn appear(state: &mut State) -> Vec<Command> {
         return vec![];
     }
     let notice = session.snapshot.asks.first().filter(|ask| before.as_ref() != Some(&ask.id));
-    let text = notice.map(|ask| format!("{} asks", prose_line(ask.request.tool_name())));
+    let name = prose_line(&session.snapshot.settings.name).into_owned();
+    let text = notice.map(|ask| format!("{name}: {} asks", prose_line(ask.request.tool_name())));
     notify(state, text)
 }
 
@@ -168,6 +174,7 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
         SessionNews::Session(summary) => {
             let before = asks(state.hub.get(&summary.id)).map(|ask| ask.id);
             let asked = summary.waits_for.as_ref().filter(|ask| before.as_ref() != Some(&ask.id));
+            let is_new = asked.is_some();
             let is_shown = state.session.as_ref().is_some_and(|session| session.id == summary.id);
             let text = asked.filter(|_| !is_shown).map(|_| format!("{} waits for you", prose_line(&summary.name)));
             let loud = text.clone();
@@ -176,25 +183,31 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
                 let key = state.keymap.key(Action::Inbox);
                 state.tell(Tone::Waits, format!("{text} ({key})"));
             }
-            notify(state, loud)
+            let mut commands = notify(state, loud);
+            if is_new {
+                commands.push(Command::Inbox);
+            }
+            commands
         }
         SessionNews::Deleted(id) => {
             state.hub.remove(&id);
             vec![]
         }
     };
-    // What was being answered from the hub may be answered by now.
+    // What was being answered from the hub may be answered by now: then what the same session asks next, if it does.
     let open = state.hub.asking.as_ref().map(|view| view.asking.ask().id.clone());
-    if let Some(id) = open
-        && asks(state.hub.get(&id.session)).is_none_or(|ask| ask.id != id)
-    {
-        state.hub.asking = None;
+    if let Some(id) = open {
+        let first = asks(state.hub.get(&id.session));
+        if first.as_ref().is_none_or(|ask| ask.id != id) {
+            state.hub.asking = first.map(|ask| AskView::new(ask, state.now.instant));
+        }
     }
     commands
 }
 
 fn paste(state: &mut State, text: &str) -> Vec<Command> {
     state.prefix = None;
+    state.stay();
     if state.overlay.is_some() {
         return vec![];
     }
@@ -206,6 +219,9 @@ fn paste(state: &mut State, text: &str) -> Vec<Command> {
 }
 
 fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
+    if !is_ctrl_c(key) {
+        state.stay();
+    }
     if let Some(prefix) = state.prefix.take() {
         // Esc, or a key that means nothing, leaves.
         return match state.keymap.find(Some(prefix), key) {

@@ -65,15 +65,8 @@ fn m_e4_questions_are_answered_by_number_and_by_words() {
     tty.end(0);
 }
 
-#[test]
-fn m_b9_what_waits_is_answered_from_the_hub() {
-    let world = World::new();
-    world.opens("one", &[], "shell: touch made");
-    let mut tty = Tty::run(&world, &[]);
-    tty.wait_for("1 waits for you");
-    tty.wait_for("Tab answer here");
-    tty.press("\t");
-    tty.wait_for(ASKED);
+/// Approves in the hub what is asked last of all.
+fn answer_the_last(tty: &mut Tty) {
     // Once it is answered, letters are for the list.
     let by = Instant::now() + PATIENCE;
     while tty.shows(ASKED, Duration::ZERO) {
@@ -83,6 +76,18 @@ fn m_b9_what_waits_is_answered_from_the_hub() {
     }
     tty.press("\x1b");
     tty.wait_for("idle (done)");
+}
+
+#[test]
+fn m_b9_what_waits_is_answered_from_the_hub() {
+    let world = World::new();
+    world.opens("one", &[], "shell: touch made");
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("1 waits for you");
+    tty.wait_for("Tab answer here");
+    tty.press("\t");
+    tty.wait_for(ASKED);
+    answer_the_last(&mut tty);
     assert!(world.work("made").exists());
     assert!(!tty.text().contains("waits for you"), "{}", tty.text());
     tty.press("\x03\x03");
@@ -138,4 +143,20 @@ fn m_a10_a_long_command_is_read_to_its_end_and_answered_on_any_screen() {
         tty.press("\x18d");
         tty.end(0);
     }
+}
+
+#[test]
+fn m_b9_all_that_one_session_asks_is_answered_from_the_hub() {
+    let world = World::new();
+    world.opens("one", &[], "shell: touch first\nshell: touch second");
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("2 wait for you");
+    tty.wait_for("(1 more)");
+    tty.press("\t");
+    tty.wait_for("1 more waits");
+    tty.press_until("y", "│ touch second");
+    answer_the_last(&mut tty);
+    assert!(world.work("first").exists() && world.work("second").exists());
+    tty.press("\x03\x03");
+    tty.end(0);
 }

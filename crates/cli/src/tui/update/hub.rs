@@ -1,20 +1,14 @@
 //! Keys of the hub.
 
-use std::time::Duration;
-
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::ask::AskView;
 use super::super::hub::Row;
 use super::super::message::Command;
 use super::super::session::PAST;
-use super::super::state::{Overlay, State};
-use super::super::style::Tone;
+use super::super::state::{AGAIN, Overlay, State};
 use super::{is_ctrl_c, leave, open, open_new};
 use crate::asking::Pressed;
-
-/// How soon a second Ctrl+C leaves.
-const AGAIN: Duration = Duration::from_secs(2);
 
 pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     if state.hub.asking.is_some() {
@@ -28,10 +22,9 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         }
         state.hub.filter.clear();
         state.leaving = Some(state.now.instant);
-        state.tell(Tone::Plain, "Ctrl+C again leaves");
+        state.tell_leaving();
         return vec![];
     }
-    state.leaving = None;
     match key.code {
         KeyCode::Up => state.hub.move_by(-1),
         KeyCode::Down => state.hub.move_by(1),
@@ -40,7 +33,7 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         KeyCode::Home => state.hub.cursor = 0,
         KeyCode::End => state.hub.move_by(isize::MAX),
         KeyCode::Enter => return choose(state),
-        KeyCode::Tab => answer_here(state),
+        KeyCode::Tab => return answer_here(state),
         KeyCode::Delete => delete(state),
         KeyCode::Char('d') if control => delete(state),
         KeyCode::Esc => state.hub.filter.clear(),
@@ -68,10 +61,12 @@ fn choose(state: &mut State) -> Vec<Command> {
 }
 
 /// Takes keys as answers to what the session under the cursor asks.
-fn answer_here(state: &mut State) {
+fn answer_here(state: &mut State) -> Vec<Command> {
     let row = state.hub.row();
     let asks = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id)).and_then(|s| s.waits_for.clone());
     state.hub.asking = asks.map(|ask| AskView::new(ask, state.now.instant));
+    // There may be more by now than when it was told of.
+    if state.hub.asking.is_some() { vec![Command::Inbox] } else { vec![] }
 }
 
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {

@@ -1,19 +1,17 @@
 //! Keys of a session: for what it asks, else for the prompt.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::layout::Scroll;
 use super::super::message::Command;
 use super::super::session::Session;
-use super::super::state::State;
+use super::super::state::{AGAIN, State};
 use super::super::style::Tone;
-use super::{is_ctrl_c, leave, slash};
+use super::{leave, slash};
 use crate::asking::Pressed;
 
-/// How soon a second Ctrl+C leaves.
-const AGAIN: Duration = Duration::from_secs(2);
 /// Older facts that are asked for, each time as many times more.
 const FURTHER: usize = 5;
 
@@ -36,9 +34,6 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         Some(true) => return fetch_older(state),
         Some(false) => return vec![],
         None => {}
-    }
-    if !is_ctrl_c(key) {
-        session.leaving = None;
     }
     if session.asking.is_some() {
         return answer(session, key, now);
@@ -64,7 +59,7 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
             }
             session.prompt.clear();
             session.leaving = Some(now);
-            state.tell(Tone::Plain, "Ctrl+C again leaves");
+            state.tell_leaving();
         }
         KeyCode::Char('d') if control && session.prompt.is_empty() => return leave(state, false),
         KeyCode::Enter if key.modifiers.is_empty() => return send(state),
@@ -108,10 +103,7 @@ fn answer(session: &mut Session, key: &KeyEvent, now: Instant) -> Vec<Command> {
 pub(super) fn paste(session: &mut Session, text: &str, now: Instant) {
     match &mut session.asking {
         Some(view) => view.paste(text, now),
-        None => {
-            session.leaving = None;
-            session.prompt.paste(text);
-        }
+        None => session.prompt.paste(text),
     }
 }
 

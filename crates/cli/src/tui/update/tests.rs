@@ -572,7 +572,7 @@ fn the_terminal_calls_only_where_it_is_not_looked_at() {
     scene.tell(Message::Focus(false));
     let message = happened(&scene);
     let commands = scene.tell(message);
-    assert!(matches!(&commands[..], [Command::Notify { text }] if text == "shell asks"), "{commands:?}");
+    assert!(matches!(&commands[..], [Command::Notify { text }] if text == "alpha: shell asks"), "{commands:?}");
     // Once.
     let message = happened(&scene);
     assert_eq!(scene.tell(message), []);
@@ -635,4 +635,77 @@ fn m_b9_a_long_ask_is_read_and_answered_in_the_hub() {
         assert!(scene.screen(width, height).contains("│ finis"));
         assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
     }
+}
+
+#[test]
+fn what_ctrl_c_does_next_is_told_as_long_as_it_does() {
+    const TOLD: &str = "Ctrl+C again leaves";
+    for begin in [Scene::session, Scene::hub] {
+        let mut scene = begin();
+        scene.press("ctrl+c");
+        scene.later(1999).tell(Message::Tick);
+        assert!(scene.screen(80, 24).contains(TOLD));
+        scene.later(2).tell(Message::Tick);
+        assert!(!scene.screen(80, 24).contains(TOLD));
+        // Something else is wanted: then it does not leave.
+        scene.press("ctrl+c x");
+        assert!(!scene.screen(80, 24).contains(TOLD));
+        assert_eq!(scene.press("ctrl+c"), []);
+        scene.tell(Message::Paste("x".to_owned()));
+        assert!(!scene.screen(80, 24).contains(TOLD));
+        assert_eq!(scene.press("ctrl+c"), []);
+    }
+}
+
+#[test]
+fn commands_that_change_nothing_say_so() {
+    let told = |hold: Hold, text: &str| {
+        let mut scene = Scene::session();
+        scene.turn("Go.").hold(hold).types(text);
+        assert_eq!(scene.press("enter"), [], "{text}");
+        scene.screen(80, 24)
+    };
+    let requested = || Hold::Requested { by: user(), since: Timestamp(0) };
+    let held = || standing(HoldCause::Restored);
+    assert!(told(held(), "/hold").contains("it is held already"));
+    assert!(told(requested(), "/pause").contains("it pauses at the next boundary already"));
+    assert!(told(Hold::Off, "/release").contains("it is not held"));
+    assert!(told(Hold::Off, "/model rehearsal").contains("rehearsal is its model"));
+    let mut scene = Scene::session();
+    scene.turn("Go.").hold(requested()).types("/play");
+    assert_eq!(scene.press("enter"), [Command::Release]);
+}
+
+#[test]
+fn m_b9_several_asks_of_one_session_are_counted_and_answered_one_after_the_other() {
+    let mut scene = Scene::hub();
+    let asked = |seq| {
+        move |session: &mut holdpoint_common::SessionSummary| {
+            session.waits_for = Some(ask(seq, pause(PauseKind::Confirm, &format!("touch {seq}")), Timestamp(10)));
+            session.status = SessionStatus::Paused;
+        }
+    };
+    scene.hears(asked(10), "alpha");
+    assert!(scene.screen(80, 24).contains("| 1 waits for you"));
+    scene.tell(Message::Inbox(vec!["alpha.10".parse().unwrap(), "alpha.11".parse().unwrap()]));
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("| 2 wait for you") && screen.contains("touch 10 (1 more)"), "{screen}");
+    assert_eq!(scene.state.title(), "(2) holdpoint");
+    // They are looked up again: there may be more by now.
+    assert_eq!(scene.press("tab"), [Command::Inbox]);
+    assert!(scene.screen(80, 24).contains("⏸ shell, 1 more waits"));
+    let answered = scene.later(300).press("y");
+    assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{answered:?}");
+    scene.hears(asked(11), "alpha");
+    // The next one has a guard of its own, and no key of it is for the list.
+    assert_eq!(scene.press("y"), []);
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("│ touch 11") && screen.contains("| 1 waits for you"), "{screen}");
+    assert_eq!(scene.later(299).press("y"), []);
+    let answered = scene.later(1).press("y");
+    assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11), "{answered:?}");
+    scene.hears(|_| {}, "alpha");
+    assert!(scene.state.hub.asking.is_none());
+    assert_eq!(scene.state.hub.filter, "");
+    assert_eq!(scene.state.title(), "holdpoint");
 }

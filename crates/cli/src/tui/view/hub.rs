@@ -5,6 +5,7 @@ use holdpoint_tools::shown::prose_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 
 use super::super::hub::{Hub, Row};
 use super::super::keymap::Action;
@@ -14,6 +15,11 @@ use super::super::wrap::fit;
 use super::{ask, foot, put, rule};
 use crate::commands::list::status;
 use crate::table::span;
+
+/// What stands before what is resumed.
+const RESUME: &str = "  Resume ";
+/// Cells of what a session does, where there is room for them. More are taken where there is more to say.
+const DOES: usize = 22;
 
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     let hints = if state.hub.asking.is_some() {
@@ -68,7 +74,7 @@ fn head(hub: &Hub, width: u16) -> Line<'static> {
         let text = fit(&format!("filter: {}", prose_line(&hub.filter)), usize::from(width).saturating_sub(1));
         return Line::from(vec![Span::styled(text, Tone::Strong.style()), Span::styled(" ", selected())]);
     }
-    let waiting = match hub.waiting().len() {
+    let waiting = match hub.count_asks() {
         0 => String::new(),
         1 => " | 1 waits for you".to_owned(),
         many => format!(" | {many} wait for you"),
@@ -96,7 +102,9 @@ impl Peek {
 
 fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
     if let Some(view) = &hub.asking {
-        let panel = ask::panel(view, 0, width);
+        let id = &view.asking.ask().id.session;
+        let waiting = hub.get(id).map_or(0, |session| hub.asks(session).saturating_sub(1));
+        let panel = ask::panel(view, waiting, width);
         let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
         return Peek::Ask(panel, rows);
     }
@@ -123,6 +131,7 @@ fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
 
 fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening: bool) {
     let rows = hub.rows();
+    let does = does_cells(&rows, hub, usize::from(area.width));
     // Headings stand before the first of each kind.
     let mut lines: Vec<(Option<usize>, Line<'static>)> = Vec::new();
     let mut heading = "";
@@ -139,7 +148,7 @@ fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening
                 lines.push((None, Line::styled(above, Tone::Dim.style())));
             }
         }
-        lines.push((Some(at), row_line(row, hub, now, area.width)));
+        lines.push((Some(at), row_line(row, hub, now, area.width, does)));
     }
     if !hub.known {
         lines.push((None, Line::styled("looking for sessions", Tone::Dim.style())));
@@ -163,7 +172,18 @@ fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening
     }
 }
 
-fn row_line(row: &Row, hub: &Hub, now: Timestamp, width: u16) -> Line<'static> {
+/// Cells of the column of what sessions do: for the longest of them, but no more than leaves room for the rest.
+fn does_cells(rows: &[Row], hub: &Hub, width: usize) -> usize {
+    let listed = rows.iter().filter_map(|row| match row {
+        Row::Session(id) => hub.get(id),
+        _ => None,
+    });
+    let least = DOES.min(width / 3);
+    let longest = listed.map(|session| status(session).width()).max().unwrap_or_default();
+    longest.clamp(least, least.max(width * 2 / 5))
+}
+
+fn row_line(row: &Row, hub: &Hub, now: Timestamp, width: u16, does: usize) -> Line<'static> {
     let width = usize::from(width);
     let session = row.session().and_then(|id| hub.get(id));
     match (row, session) {
@@ -173,30 +193,35 @@ fn row_line(row: &Row, hub: &Hub, now: Timestamp, width: u16) -> Line<'static> {
             let title = prose_line(&session.title).into_owned();
             let folder =
                 if hub.is_here(session) { String::new() } else { format!(" in {}", prose_line(&session.workspace)) };
-            Line::raw(fit(&format!("  Resume {title}{folder}"), width))
+            let folder = fit(&folder, width / 2);
+            let left = width.saturating_sub(RESUME.width() + folder.width());
+            Line::raw(format!("{RESUME}{}{folder}", fit(&title, left)))
         }
-        (Row::Waiting(_), Some(session)) => waiting_line(session, now, width),
-        (Row::Session(_), Some(session)) => session_line(session, now, width),
+        (Row::Waiting(_), Some(session)) => waiting_line(session, hub.asks(session), now, width),
+        (Row::Session(_), Some(session)) => session_line(session, now, width, does),
         (_, None) => Line::default(),
     }
 }
 
-fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<'static> {
+fn waiting_line(session: &SessionSummary, asks: usize, now: Timestamp, width: usize) -> Line<'static> {
     let Some(ask) = &session.waits_for else { return Line::default() };
     let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
     let since = span(now.since(ask.since));
-    let left = width.saturating_sub(name.chars().count() + since.len() + 6);
+    let more = if asks > 1 { format!(" ({} more)", asks - 1) } else { String::new() };
+    let used = 4 + name.width() + since.width().max(4) + more.width();
+    let left = width.saturating_sub(used);
     Line::from(vec![
         Span::styled("⏸ ", Tone::Waits.style()),
         Span::styled(name, Tone::Strong.style()),
         Span::styled(format!(" {since:>4} "), Tone::Dim.style()),
         Span::raw(fit(&wants(&ask.request), left)),
+        Span::styled(more, Tone::Waits.style()),
     ])
 }
 
-fn session_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<'static> {
+fn session_line(session: &SessionSummary, now: Timestamp, width: usize, does: usize) -> Line<'static> {
     let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
-    let does = column(&status(session), 22.min(width / 3));
+    let does = column(&status(session), does);
     let since = format!(" {:>4}  ", span(now.since(session.since)));
     let tone = match (session.live, &session.waits_for) {
         (_, Some(_)) => Tone::Waits,
@@ -204,7 +229,7 @@ fn session_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
         (true, None) => Tone::Plain,
         (false, None) => Tone::Dim,
     };
-    let used = 2 + width / 4 + 22.min(width / 3) + 8;
+    let used = 3 + name.width() + does.width() + since.width();
     let rest = width.saturating_sub(used);
     let title = prose_line(&session.title).into_owned();
     let mut what = if title == session.name { prose_line(&session.workspace).into_owned() } else { title };
@@ -224,7 +249,7 @@ fn session_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
 /// A text in a column of this many cells.
 fn column(text: &str, cells: usize) -> String {
     let fitted = fit(text, cells);
-    let pad = cells.saturating_sub(unicode_width::UnicodeWidthStr::width(&*fitted));
+    let pad = cells.saturating_sub(fitted.width());
     format!("{fitted}{}", " ".repeat(pad))
 }
 

@@ -353,6 +353,30 @@ fn what_is_handed_back_is_one_line_of_it() {
 }
 
 #[test]
+fn hub_keeps_the_folder_of_what_is_resumed_and_what_sessions_do() {
+    let mut scene = Scene::hub();
+    let last_turn = holdpoint_common::LastTurn {
+        turn: holdpoint_common::TurnId(1),
+        outcome: Outcome::Interrupted,
+        cause: None,
+        error: None,
+    };
+    let change = |session: &mut holdpoint_common::SessionSummary| {
+        session.title = "a long title ".repeat(20);
+        session.workspace = "/elsewhere".to_owned();
+        (session.live, session.last_turn) = (false, Some(last_turn));
+    };
+    scene.hears(change, "far");
+    for width in [40, 80, 120] {
+        let screen = scene.screen(width, 24);
+        let resume = screen.lines().find(|line| line.contains("Resume a long")).unwrap();
+        assert!(resume.ends_with("… in /elsewhere"), "{resume}");
+        assert!(width < 80 || screen.contains("saved, idle (interrupted) "), "{screen}");
+    }
+    shows("hub-resume", &mut scene);
+}
+
+#[test]
 fn after_a_first_key_only_keys_behind_it_are_shown() {
     let keys = std::collections::BTreeMap::from([("hold".to_owned(), "f8".to_owned())]);
     let mut scene = Scene::session();
