@@ -1051,6 +1051,10 @@ export interface SessionSummary {
    */
   waitsFor?: Ask | null
   /**
+   * How many of its asks are open.
+   */
+  asks?: number
+  /**
    * Whether it is held.
    */
   hold: Hold

@@ -250,6 +250,9 @@ pub struct SessionSummary {
     pub last_turn: Option<LastTurn>,
     /// Its first open ask.
     pub waits_for: Option<Ask>,
+    /// How many of its asks are open.
+    #[serde(default)]
+    pub asks: usize,
     /// Whether it is held.
     pub hold: Hold,
     /// How far its run is.
@@ -276,6 +279,7 @@ impl From<&Snapshot> for SessionSummary {
             since: snapshot.since,
             last_turn: snapshot.last_turn.clone(),
             waits_for: snapshot.asks.first().cloned(),
+            asks: snapshot.asks.len(),
             hold: snapshot.hold.clone(),
             run: snapshot.run.as_ref().map(|run| run.progress),
             tasks: TaskCounts::of(&snapshot.tasks),

@@ -57,6 +57,7 @@ fn summary(session: &SessionId, title: &str) -> SessionSummary {
         since: Timestamp(1),
         last_turn: None,
         waits_for: None,
+        asks: 0,
         hold: Hold::Off,
         run: None,
         tasks: Default::default(),

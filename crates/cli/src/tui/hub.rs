@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdpoint_common::{AskId, SessionId, SessionStatus, SessionSummary, Timestamp};
+use holdpoint_common::{SessionId, SessionStatus, SessionSummary, Timestamp};
 
 use super::ask::AskView;
 
@@ -16,8 +16,6 @@ pub(crate) struct Hub {
     pub(crate) cursor: usize,
     /// The ask that is answered from here.
     pub(crate) asking: Option<AskView>,
-    /// All that was asked when it was looked up: of a session itself only its first ask is known.
-    inbox: Vec<AskId>,
     /// This process's folder.
     folder: String,
     /// Whether the sessions have come.
@@ -103,21 +101,10 @@ impl Hub {
         waiting
     }
 
-    /// What all sessions ask.
-    pub(crate) fn set_inbox(&mut self, inbox: Vec<AskId>) {
-        self.inbox = inbox;
-    }
-
-    /// How many asks of this session wait: its first one, and those that were found behind it.
-    pub(crate) fn asks(&self, session: &SessionSummary) -> usize {
-        let Some(first) = session.waits_for.as_ref().map(|ask| &ask.id) else { return 0 };
-        let is_behind = |ask: &&AskId| ask.session == first.session && ask.seq > first.seq;
-        1 + self.inbox.iter().filter(is_behind).count()
-    }
-
     /// How many asks of all sessions wait.
     pub(crate) fn count_asks(&self) -> usize {
-        self.sessions.values().map(|session| self.asks(session)).sum()
+        // One of a daemon or a log of before says nothing of how many.
+        self.sessions.values().map(|session| session.asks.max(usize::from(session.waits_for.is_some()))).sum()
     }
 
     /// What Resume opens: this folder's newest session in which something was said, else the newest of all.

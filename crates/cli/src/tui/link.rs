@@ -24,9 +24,6 @@ const MESSAGES: usize = 64;
 /// How long after one break another one is waited with.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// When it is looked up what is asked: at once, and for what the same step asks right behind it, of which nothing is told.
-const LOOKS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(3)];
-
 /// Lets what breaks off again and again be begun again only so often.
 #[derive(Default)]
 struct Pace {
@@ -73,8 +70,6 @@ pub(crate) struct Link {
     following: Option<JoinHandle<()>>,
     /// The session that is being looked for, to be shown.
     opening: Option<AbortHandle>,
-    /// What is asked is being found out.
-    counting: Option<AbortHandle>,
     /// What is being done.
     doing: JoinSet<()>,
 }
@@ -133,8 +128,7 @@ impl Link {
         let (words, told) = mpsc::channel(MESSAGES);
         let shared = Shared { sessions, folders: Arc::new(folders.clone()), words, stopped: watch::Sender::new(false) };
         tokio::spawn(news::watch(shared.clone()));
-        let (session, following, opening, counting) = (None, None, None, None);
-        (Self { shared, fresh, session, following, opening, counting, doing: JoinSet::new() }, told)
+        (Self { shared, fresh, session: None, following: None, opening: None, doing: JoinSet::new() }, told)
     }
 
     /// Follows a session from here on, instead of the one before.
@@ -159,10 +153,6 @@ impl Link {
     /// Waits until all that was begun is done.
     pub(crate) async fn finish(&mut self) {
         self.detach();
-        // Nobody wants to know any more.
-        if let Some(counting) = self.counting.take() {
-            counting.abort();
-        }
         while self.doing.join_next().await.is_some() {}
     }
 
@@ -184,7 +174,6 @@ impl Link {
             Command::Open { id, attachment, limit } => self.open(id, attachment, limit),
             Command::New { attachment, limit } => self.open_fresh(attachment, limit),
             Command::Detach => self.detach(),
-            Command::Inbox => self.count_asks(),
             Command::Start => _ = self.shared.stopped.send_replace(false),
             Command::InterruptOther { ask } => self.interrupt_other(ask),
             Command::Close { id } => self.close(id),
@@ -262,24 +251,6 @@ impl Link {
                 Err(error) => shared.failed(error).await,
             }
         });
-    }
-
-    /// Finds out all that is asked: what is told of a session has only its first ask.
-    fn count_asks(&mut self) {
-        if let Some(before) = self.counting.take() {
-            before.abort();
-        }
-        let shared = self.shared.clone();
-        let counting = self.begin(async move {
-            for wait in LOOKS {
-                tokio::time::sleep(wait).await;
-                // Without it, one is counted for each session.
-                if let Ok(inbox) = shared.sessions.inbox().await {
-                    shared.tell(Message::Inbox(inbox.into_iter().map(|asked| asked.ask.id).collect())).await;
-                }
-            }
-        });
-        self.counting = Some(counting);
     }
 
     fn close(&mut self, id: SessionId) {

@@ -35,8 +35,6 @@ pub(crate) enum Message {
     Watching,
     /// What has changed of all sessions.
     News(SessionNews),
-    /// All that is asked, in any session.
-    Inbox(Vec<AskId>),
     /// A session's events begin, from the past on; of the attachment of this number.
     Attached {
         attachment: u64,
@@ -101,8 +99,6 @@ pub(crate) enum Command {
         attachment: u64,
         limit: usize,
     },
-    /// Finds out all that is asked, in any session.
-    Inbox,
     /// No longer shows the session.
     Detach,
     /// Starts the daemon again.

@@ -230,7 +230,7 @@ fn redraw(screen: &mut Screen) -> io::Result<()> {
 /// Whether this is to be seen at once.
 fn matters(message: &Message) -> bool {
     let Message::Happened { events, .. } = message else {
-        return !matches!(message, Message::News(_) | Message::Inbox(_));
+        return !matches!(message, Message::News(_));
     };
     events.iter().filter_map(|event| event.fact()).any(|fact| {
         matches!(

@@ -6,8 +6,8 @@ mod entry;
 use std::collections::HashMap;
 
 use holdpoint_common::{
-    AnsweredBy, AskId, AssistantMessage, Block, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind,
-    Kept, Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
+    AnsweredBy, AskId, AssistantMessage, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept,
+    Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -248,7 +248,7 @@ impl Transcript {
             self.cut = Some(self.entries.len() - 1);
         }
         let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
-        if let Some(last) = last.filter(|block| message.partial && is_cut(block)) {
+        if let Some(last) = last.filter(|block| message.partial && block.kind == BlockKind::Text) {
             self.note_behind(Key::Item(last.item), seq, Tone::Dim, "(cut here)".to_owned());
         }
     }
@@ -304,14 +304,4 @@ impl Transcript {
     fn push(&mut self, key: Key, kind: Kind) {
         self.entries.push(Entry { key, version: 0, kind });
     }
-}
-
-/// Whether the last that an answer has said was not said to its end: words that end as a sentence does were, and what
-/// was cut came after them.
-fn is_cut(block: &Block) -> bool {
-    let ends = |text: &str| text.ends_with(['.', '!', '?', '…', '。', '！', '？']) || text.ends_with("```");
-    let said = block.text.trim_end();
-    block.kind == BlockKind::Text
-        && !ends(said)
-        && !ends(said.trim_end_matches(['"', '\'', ')', '*', '_', '”', '’', '»']))
 }

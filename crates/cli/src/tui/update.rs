@@ -41,10 +41,6 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             vec![]
         }
         Message::News(news) => hear(state, news),
-        Message::Inbox(asks) => {
-            state.hub.set_inbox(asks);
-            vec![]
-        }
         Message::Attached { attachment, id, snapshot } => {
             match (&mut state.session, &state.opening) {
                 (Some(session), _) if session.attachment == attachment && session.id == id => {
@@ -174,7 +170,6 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
         SessionNews::Session(summary) => {
             let before = asks(state.hub.get(&summary.id)).map(|ask| ask.id);
             let asked = summary.waits_for.as_ref().filter(|ask| before.as_ref() != Some(&ask.id));
-            let is_new = asked.is_some();
             let is_shown = state.session.as_ref().is_some_and(|session| session.id == summary.id);
             let text = asked.filter(|_| !is_shown).map(|_| format!("{} waits for you", prose_line(&summary.name)));
             let loud = text.clone();
@@ -183,11 +178,7 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
                 let key = state.keymap.key(Action::Inbox);
                 state.tell(Tone::Waits, format!("{text} ({key})"));
             }
-            let mut commands = notify(state, loud);
-            if is_new {
-                commands.push(Command::Inbox);
-            }
-            commands
+            notify(state, loud)
         }
         SessionNews::Deleted(id) => {
             state.hub.remove(&id);

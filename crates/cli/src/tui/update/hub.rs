@@ -33,7 +33,7 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         KeyCode::Home => state.hub.cursor = 0,
         KeyCode::End => state.hub.move_by(isize::MAX),
         KeyCode::Enter => return choose(state),
-        KeyCode::Tab => return answer_here(state),
+        KeyCode::Tab => answer_here(state),
         KeyCode::Delete => delete(state),
         KeyCode::Char('d') if control => delete(state),
         KeyCode::Esc => state.hub.filter.clear(),
@@ -61,12 +61,10 @@ fn choose(state: &mut State) -> Vec<Command> {
 }
 
 /// Takes keys as answers to what the session under the cursor asks.
-fn answer_here(state: &mut State) -> Vec<Command> {
+fn answer_here(state: &mut State) {
     let row = state.hub.row();
     let asks = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id)).and_then(|s| s.waits_for.clone());
     state.hub.asking = asks.map(|ask| AskView::new(ask, state.now.instant));
-    // There may be more by now than when it was told of.
-    if state.hub.asking.is_some() { vec![Command::Inbox] } else { vec![] }
 }
 
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {

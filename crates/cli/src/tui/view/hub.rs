@@ -103,7 +103,7 @@ impl Peek {
 fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
     if let Some(view) = &hub.asking {
         let id = &view.asking.ask().id.session;
-        let waiting = hub.get(id).map_or(0, |session| hub.asks(session).saturating_sub(1));
+        let waiting = hub.get(id).map_or(0, |session| session.asks.saturating_sub(1));
         let panel = ask::panel(view, waiting, width);
         let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
         return Peek::Ask(panel, rows);
@@ -197,17 +197,17 @@ fn row_line(row: &Row, hub: &Hub, now: Timestamp, width: u16, does: usize) -> Li
             let left = width.saturating_sub(RESUME.width() + folder.width());
             Line::raw(format!("{RESUME}{}{folder}", fit(&title, left)))
         }
-        (Row::Waiting(_), Some(session)) => waiting_line(session, hub.asks(session), now, width),
+        (Row::Waiting(_), Some(session)) => waiting_line(session, now, width),
         (Row::Session(_), Some(session)) => session_line(session, now, width, does),
         (_, None) => Line::default(),
     }
 }
 
-fn waiting_line(session: &SessionSummary, asks: usize, now: Timestamp, width: usize) -> Line<'static> {
+fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<'static> {
     let Some(ask) = &session.waits_for else { return Line::default() };
     let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
     let since = span(now.since(ask.since));
-    let more = if asks > 1 { format!(" ({} more)", asks - 1) } else { String::new() };
+    let more = if session.asks > 1 { format!(" ({} more)", session.asks - 1) } else { String::new() };
     let used = 4 + name.width() + since.width().max(4) + more.width();
     let left = width.saturating_sub(used);
     Line::from(vec![
