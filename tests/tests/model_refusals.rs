@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use holdpoint_common::Outcome;
-use holdpoint_session::history::LEFT_OUT;
+use holdpoint_session::history::{LEFT_OUT, UNANSWERED};
 use holdpoint_session::testing::Finished;
 use holdpoint_tests::model_server::{Reply, Wire};
 use holdpoint_tests::world::{Talk, World};
@@ -76,7 +76,8 @@ async fn t_l3_what_may_be_sent_again_is_kept() {
         world.server.reply(refusal(status, "no")).reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "first").await.outcome, Outcome::Failed);
         assert_eq!(turn(&mut talk, "again").await.outcome, Outcome::Done);
-        assert_eq!(world.server.request(1).texts("user"), ["first\n\nagain"], "{status}: the request was not to blame");
+        let both = format!("first\n\n{UNANSWERED}\n\nagain");
+        assert_eq!(world.server.request(1).texts("user"), [both], "{status}: the request was not to blame");
     }
 }
 
