@@ -469,6 +469,10 @@ export type Fact =
        * How far it was.
        */
       progress: RunProgress
+      /**
+       * Who interrupted it between two iterations. In an iteration, its turn was cut, and tells it.
+       */
+      by?: Who | null
     }
   | {
       type: 'taskAdded'

@@ -115,7 +115,7 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
 fn begin(state: &mut State, link: &mut Link, session: Option<SessionHandle>) {
     let Some(session) = session else { return };
     state.attachments += 1;
-    state.opening = Some(Opening { attachment: state.attachments, fresh: false });
+    state.opening = Some(Opening { attachment: state.attachments, fresh: false, back: None });
     link.follow(session, state.attachments, PAST);
 }
 

@@ -173,6 +173,9 @@ pub enum Fact {
         end: RunEnd,
         /// How far it was.
         progress: RunProgress,
+        /// Who interrupted it between two iterations. In an iteration, its turn was cut, and tells it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Who>,
     },
     /// A task was added.
     TaskAdded {

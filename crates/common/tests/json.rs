@@ -141,7 +141,11 @@ fn facts() -> Vec<Fact> {
         Fact::IterationStarted { turn: TurnId(2), iteration: 1, resumed: true },
         Fact::RunWaiting { until: NOW },
         Fact::RunExtended { limits: RunLimits::default() },
-        Fact::RunFinished { end: RunEnd::Done, progress: RunProgress { working_since: None, ..run().progress } },
+        Fact::RunFinished {
+            end: RunEnd::Interrupted,
+            progress: RunProgress { working_since: None, ..run().progress },
+            by: Some(who()),
+        },
         Fact::TaskAdded { task: TaskId(1), title: "write it".into() },
         Fact::TaskMoved { task: TaskId(1), to: TaskState::Doing },
         Fact::NoteTaken { note: note() },

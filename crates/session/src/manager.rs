@@ -20,8 +20,9 @@ mod scribe;
 mod shutdown;
 mod start;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use actix::prelude::*;
 use holdpoint_common::{SessionId, Snapshot, Timestamp};
@@ -88,8 +89,8 @@ struct Entry {
     ends: Vec<oneshot::Sender<()>>,
     /// The number of its last actor.
     incarnation: u64,
-    /// Those of its actors that failed.
-    failed: BTreeSet<u64>,
+    /// Those of its actors that failed, and when.
+    failed: BTreeMap<u64, Instant>,
     /// Someone closed it: it opens again only by being asked for anew.
     closed: bool,
 }
@@ -204,7 +205,7 @@ impl Entry {
             id,
             actor: Incarnation { number: self.incarnation, actor },
             shown: self.shown.subscribe(),
-            seen_failed: self.failed.contains(&seen),
+            seen_failed: self.failed.contains_key(&seen),
         }
     }
 }

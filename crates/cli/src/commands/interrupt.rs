@@ -42,7 +42,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let name = session.snapshot().settings.name.clone();
             let came = match found {
                 Ok(Interruption::NotRunning) => Ok((nothing_ran(session.snapshot().queue.len()), None)),
-                Ok(Interruption::RunEnded) => Ok(("the run is over".to_owned(), None)),
+                Ok(Interruption::RunEnded) => Ok(("Agent interrupted; the run is over".to_owned(), None)),
                 Ok(Interruption::Interrupting(_)) if args.no_wait => Ok(("interrupting".to_owned(), None)),
                 Ok(Interruption::Interrupting(turn)) => {
                     turn.end().await.map(|end| ("Agent interrupted".to_owned(), Some(end)))

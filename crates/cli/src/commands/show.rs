@@ -6,7 +6,7 @@ use holdpoint_tools::shown::prose_line;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::follow::asked;
-use crate::follow::runs::taken;
+use crate::follow::runs::{so_far, taken};
 use crate::runtime::runtime;
 use crate::select::SessionArg;
 use crate::sessions::sessions;
@@ -66,7 +66,7 @@ fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     }
     if let Some(run) = &snapshot.run {
         lines.push(("goal", run.settings.goal.clone()));
-        lines.push(("run", format!("iteration {}: {}", run.progress.iteration, taken(&run.progress))));
+        lines.push(("run", so_far(&run.progress)));
     }
     if let Some(last) = &snapshot.last_run {
         lines.push(("last run", format!("{}: {}", last.end, taken(&last.progress))));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{SessionId, Snapshot};
+use holdpoint_common::{HoldShown, SessionId, Snapshot};
 use holdpoint_session::{SessionError, Sessions};
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
@@ -30,9 +30,9 @@ const RESTART: Duration = Duration::from_secs(5);
 /// How often it is looked for then: nobody tells that it is there.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits until a session is idle, or asks
+/// Waits until a session is idle, asks, or is held
 ///
-/// Without `--for`, for either. A saved session stays saved; a daemon that is started again is waited with.
+/// Without `--for`, for whichever comes first: nothing goes on there then without somebody. A saved session stays saved; a daemon that is started again is waited with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
@@ -62,6 +62,8 @@ enum What {
     Idle,
     /// It waits for an answer
     Ask,
+    /// It is held: by somebody, by a limit of its run, after a restart
+    Hold,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
@@ -159,7 +161,13 @@ async fn watch(
 fn is_so(session: &Snapshot, what: Option<What>) -> bool {
     let idle = session.turn.is_none() && session.run.is_none() && session.queue.is_empty();
     let asks = !session.asks.is_empty();
-    asks && what != Some(What::Idle) || idle && what != Some(What::Ask)
+    let held = session.hold.shown() == HoldShown::Standing;
+    match what {
+        None => idle || asks || held,
+        Some(What::Idle) => idle,
+        Some(What::Ask) => asks,
+        Some(What::Hold) => held,
+    }
 }
 
 fn unknown(id: SessionId) -> SessionError {

@@ -1,6 +1,7 @@
 //! A run as a person reads it who has not the time for every step: a line for each iteration, and how far it is.
 
 use std::io;
+use std::time::Duration;
 
 use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCounts, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
@@ -17,8 +18,37 @@ pub(crate) struct Iterations {
     /// Shows what concerns a person at once: asks, holds, faults.
     human: Human,
     tasks: Tasks,
-    /// The iteration that is under way, and when it began.
-    open: Option<(u32, Timestamp)>,
+    /// The iteration that is under way, and how long it works.
+    open: Option<(u32, Clock)>,
+}
+
+/// How long something works: without the time in which it asks or is held.
+struct Clock {
+    worked: Duration,
+    /// Up to here it is counted.
+    to: Timestamp,
+    asks: usize,
+    held: bool,
+}
+
+impl Clock {
+    fn begun(at: Timestamp) -> Self {
+        Self { worked: Duration::ZERO, to: at, asks: 0, held: false }
+    }
+
+    /// Takes in what happened then.
+    fn tick(&mut self, at: Timestamp, fact: &Fact) {
+        if self.asks == 0 && !self.held {
+            self.worked += at.since(self.to);
+        }
+        self.to = at;
+        match fact {
+            Fact::AskRaised { .. } => self.asks += 1,
+            Fact::AskAnswered { .. } | Fact::AskClosed { .. } => self.asks = self.asks.saturating_sub(1),
+            Fact::HoldChanged { hold } => self.held = matches!(hold, Hold::Standing { .. }),
+            _ => {}
+        }
+    }
 }
 
 impl Iterations {
@@ -40,19 +70,20 @@ impl Iterations {
 
     fn fact(&mut self, event: &Event, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
         self.tasks.apply(fact);
+        self.open.iter_mut().for_each(|(_, clock)| clock.tick(event.at, fact));
         match fact {
             Fact::IterationStarted { iteration, .. } => {
-                self.open = Some((*iteration, event.at));
+                self.open = Some((*iteration, Clock::begun(event.at)));
                 Ok(())
             }
             Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
                 if *outcome == Outcome::Interrupted {
                     human::interrupted(cause.as_ref(), receipt.as_ref(), ui)?;
                 }
-                let Some((iteration, began)) = self.open.take() else { return Ok(()) };
+                let Some((iteration, clock)) = self.open.take() else { return Ok(()) };
                 let why = error.clone().or_else(|| cause.as_ref().map(ToString::to_string));
                 let why = why.map(|why| format!(" ({})", shorten(&prose_line(&why)))).unwrap_or_default();
-                let seconds = event.at.since(began).as_secs_f64();
+                let seconds = clock.worked.as_secs_f64();
                 let (counts, tokens) = (self.tasks.counts(), usage.total());
                 let style = if *outcome == Outcome::Done { Style::Plain } else { Style::Warning };
                 let line = format!("#{iteration} {outcome}{why}: {counts}, {tokens} tokens, {seconds:.1} s");
@@ -106,6 +137,20 @@ fn bar(counts: TaskCounts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_clock_stands_while_it_asks_or_is_held() {
+        let mut clock = Clock::begun(Timestamp(1_000));
+        let by = || holdpoint_common::Who { name: "test".to_owned(), pid: None };
+        let standing =
+            Hold::Standing { cause: holdpoint_common::HoldCause::User { by: by() }, since: Timestamp(2_000) };
+        clock
+            .tick(Timestamp(2_000), &Fact::HoldChanged { hold: Hold::Requested { by: by(), since: Timestamp(2_000) } });
+        clock.tick(Timestamp(3_000), &Fact::HoldChanged { hold: standing });
+        clock.tick(Timestamp(60_000), &Fact::HoldChanged { hold: Hold::Off });
+        clock.tick(Timestamp(61_000), &Fact::StepStarted);
+        assert_eq!(clock.worked, Duration::from_secs(3));
+    }
 
     #[test]
     fn the_bar_is_full_when_all_is_done() {

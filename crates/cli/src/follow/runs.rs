@@ -26,7 +26,10 @@ pub(crate) fn line(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<(Style, 
             (Style::Warning, format!("the next iteration begins in {:.0} s", until.since(at).as_secs_f64().ceil()))
         }
         Fact::RunExtended { limits } => (Style::Dim, format!("granted by now: {}", granted(limits))),
-        Fact::RunFinished { end, progress } => (Style::Bold, format!("run {end}: {}", taken(progress))),
+        Fact::RunFinished { end, progress, by } => {
+            let by = by.as_ref().map(|by| format!("Agent interrupted by {}; ", prose_line(&by.to_string())));
+            (Style::Bold, format!("{}run {end}: {}", by.unwrap_or_default(), taken(progress)))
+        }
         Fact::TaskAdded { task, title } => (Style::Dim, format!("○ task {task}: {}", prose_line(title))),
         Fact::TaskMoved { task, to } => {
             let mark = match to {
@@ -53,12 +56,23 @@ fn granted(limits: &RunLimits) -> String {
     if limits.is_empty() { "whatever it takes".to_owned() } else { limits.join(", ") }
 }
 
-/// What a run has taken: `3 iterations, 1200 tokens, 1h 2m of work`.
+/// What a run has taken in the end: `3 iterations, 1200 tokens, 1h 2m of work`.
 pub(crate) fn taken(progress: &RunProgress) -> String {
-    let now = Timestamp::from(SystemTime::now());
     let many = if progress.iteration == 1 { "" } else { "s" };
+    format!("{} iteration{many}, {}", progress.iteration, spent(progress))
+}
+
+/// How far a run is: `iteration 3, 1200 tokens, 1h 2m of work`.
+pub(crate) fn so_far(progress: &RunProgress) -> String {
+    match progress.iteration {
+        0 => "before its first iteration".to_owned(),
+        iteration => format!("iteration {iteration}, {}", spent(progress)),
+    }
+}
+
+fn spent(progress: &RunProgress) -> String {
+    let now = Timestamp::from(SystemTime::now());
     // Seconds are enough.
     let worked = Duration::from_secs(progress.worked(now).as_secs());
-    let (count, tokens) = (progress.iteration, progress.tokens);
-    format!("{count} iteration{many}, {tokens} tokens, {} of work", humantime::format_duration(worked))
+    format!("{} tokens, {} of work", progress.tokens, humantime::format_duration(worked))
 }

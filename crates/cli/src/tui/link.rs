@@ -4,8 +4,9 @@ mod export;
 mod follow;
 mod news;
 
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use holdpoint_common::{AskId, SessionId, SessionStatus};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
@@ -20,6 +21,9 @@ use crate::folders::Folders;
 
 /// Messages that wait to be looked at. Whoever has more to tell waits.
 const MESSAGES: usize = 64;
+
+/// How often it is looked whether a daemon that was stopped has been started by somebody else.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How long after one break another one is waited with.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -94,12 +98,20 @@ impl Shared {
         self.tell(Message::Failed(CliError::from(error).in_a_line())).await;
     }
 
-    /// The daemon was told to stop: nothing is done until the user wants it back.
+    /// The daemon was told to stop: nothing is done until the user wants it back, or has started it elsewhere.
     async fn rest(&self) {
+        let since = SystemTime::now();
         self.stopped.send_replace(true);
         self.tell(Message::Stopped).await;
-        // Its sender is kept right here.
-        let _ = self.stopped.subscribe().wait_for(|stopped| !stopped).await;
+        let mut stopped = self.stopped.subscribe();
+        tokio::select! {
+            // Its sender is kept right here.
+            () = async { drop(stopped.wait_for(|stopped| !stopped).await) } => {}
+            () = next_daemon(&self.folders, since) => {
+                self.stopped.send_replace(false);
+                self.tell(Message::Daemon { here: true }).await;
+            }
+        }
     }
 
     /// Starts the daemon again, if it is gone. Tells the screen.
@@ -314,10 +326,19 @@ impl Link {
     }
 }
 
+/// Waits until there is a daemon that was started later than this: nobody tells it.
+async fn next_daemon(folders: &Folders, since: SystemTime) {
+    let is_new = |socket: &PathBuf| socket.metadata().and_then(|found| found.modified()).is_ok_and(|at| at > since);
+    while !folders.sockets().is_ok_and(|sockets| sockets.iter().any(is_new)) {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Closes and deletes a session in which nothing was said.
 pub(crate) async fn forget(sessions: &Sessions, id: &SessionId) {
     let Ok(now) = sessions.look(id.as_str()).await else { return };
-    let untouched = now.status == SessionStatus::Idle && now.last_turn.is_none() && now.queue.is_empty();
+    let said = now.last_turn.is_some() || !now.queue.is_empty();
+    let untouched = now.status == SessionStatus::Idle && !said && now.clients <= 1;
     if !untouched {
         return;
     }

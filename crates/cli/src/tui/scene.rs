@@ -47,7 +47,7 @@ impl Scene {
     /// A session in which nothing was said.
     pub(super) fn session() -> Self {
         let mut scene = Self::hub();
-        scene.state.opening = Some(Opening { attachment: 1, fresh: true });
+        scene.state.opening = Some(Opening { attachment: 1, fresh: true, back: None });
         scene.state.attachments = 1;
         let (id, snapshot) = (scene.snapshot.settings.id.clone(), Arc::new(scene.snapshot.clone()));
         scene.tell(Message::Attached { attachment: 1, id, snapshot });

@@ -178,10 +178,11 @@ impl Session {
         !self.closed && (working || self.snapshot.hold.shown() == HoldShown::Requested)
     }
 
-    /// Nothing was ever said in it.
+    /// Nothing was ever said in it, nor is about to be.
     pub(crate) fn is_untouched(&self) -> bool {
         let snapshot = &self.snapshot;
         self.fresh
+            && self.prompt.is_empty()
             && snapshot.turn.is_none()
             && snapshot.last_turn.is_none()
             && snapshot.queue.is_empty()

@@ -54,8 +54,8 @@ pub(crate) struct State {
     pub(crate) now: Moment,
     /// Attachments there have been.
     pub(crate) attachments: u64,
-    /// Prompts that were not taken, of sessions that were left: typed again when those are opened.
-    pub(crate) refused: Vec<(SessionId, String)>,
+    /// What was typed in sessions that were left, and prompts they did not take: typed again when they are shown.
+    pub(crate) drafts: Vec<(SessionId, String)>,
     /// Ctrl+C was pressed in the hub.
     pub(crate) leaving: Option<Instant>,
 }
@@ -65,6 +65,8 @@ pub(crate) struct State {
 pub(crate) struct Opening {
     pub(crate) attachment: u64,
     pub(crate) fresh: bool,
+    /// The session that was shown before: shown again, if this one can't be.
+    pub(crate) back: Option<SessionId>,
 }
 
 /// What lies over the rest, and takes the keys.
@@ -115,7 +117,7 @@ impl State {
             daemon: true,
             now,
             attachments: 0,
-            refused: Vec::new(),
+            drafts: Vec::new(),
             leaving: None,
         }
     }
@@ -141,6 +143,16 @@ impl State {
         if self.notice.as_ref().is_some_and(|notice| notice.leaves) {
             self.notice = None;
         }
+    }
+
+    /// Shows the session no longer, and keeps what was being typed. Returns which it was, if it can be come back to.
+    pub(crate) fn put_away(&mut self) -> Option<SessionId> {
+        let session = self.session.take()?;
+        let draft = session.prompt.text();
+        if !draft.is_empty() {
+            self.drafts.push((session.id.clone(), draft));
+        }
+        (!session.closed && !session.is_untouched()).then_some(session.id)
     }
 
     /// When the screen changes by itself: what spins, what counts seconds, what goes away. Nothing if it does not.

@@ -49,7 +49,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
                 (_, Some(opening)) if opening.attachment == attachment => {
                     let (pid, steps) = (state.me.pid, state.settings.show_intermediate_steps);
                     let mut session = Session::new(snapshot, attachment, pid, steps, opening.fresh);
-                    for (_, text) in state.refused.extract_if(.., |(of, _)| *of == id) {
+                    for (_, text) in state.drafts.extract_if(.., |(of, _)| *of == id) {
                         session.type_again(&text);
                     }
                     state.session = Some(session);
@@ -80,7 +80,9 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             vec![]
         }
         Message::Daemon { here } => {
-            if here && !state.daemon {
+            // Somebody else may have started it.
+            let started = here && state.overlay.take_if(|overlay| *overlay == Overlay::Stopped).is_some();
+            if here && !state.daemon || started {
                 state.tell(Tone::Good, "the daemon is back");
             }
             state.daemon = here;
@@ -101,7 +103,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
                 None => {
                     let name = state.hub.get(&id).map_or_else(|| id.to_string(), |session| session.name.clone());
                     state.tell(Tone::Fault, format!("{}: {why}", prose_line(&name)));
-                    state.refused.push((id, text));
+                    state.drafts.push((id, text));
                 }
             }
             vec![]
@@ -119,9 +121,9 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         // Something else was chosen meanwhile.
         Message::NotOpened { attachment, .. } if !state.awaits(attachment) => vec![],
         Message::NotOpened { why, .. } => {
-            state.opening = None;
+            let back = state.opening.take().and_then(|opening| opening.back);
             state.tell(Tone::Fault, why);
-            vec![]
+            back.map_or_else(Vec::new, |id| open(state, id))
         }
         Message::Edited(text) => {
             state.session.iter_mut().for_each(|session| session.prompt.set(text.trim_end()));
@@ -182,6 +184,7 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
         }
         SessionNews::Deleted(id) => {
             state.hub.remove(&id);
+            state.drafts.retain(|(of, _)| *of != id);
             vec![]
         }
     };

@@ -49,14 +49,20 @@ pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Ve
     wrapped.push(row.line);
 }
 
-/// The words and spaces of a text; what closes a word stays with it.
+/// The words and spaces of a text; what opens or closes a word stays with it.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut bounds = text.split_word_bound_indices().peekable();
+    let opens = |word: &str| word.chars().all(|mark| matches!(mark, '(' | '[' | '{' | '<' | '"' | '“' | '„' | '‘'));
     let closes =
         |word: &str| word.chars().all(|mark| matches!(mark, ',' | '.' | ';' | ':' | '!' | '?' | ')' | ']' | '…'));
     std::iter::from_fn(move || {
-        let (start, first) = bounds.next()?;
+        let (start, mut first) = bounds.next()?;
         let mut end = start + first.len();
+        while opens(first)
+            && let Some((at, word)) = bounds.next_if(|(_, word)| !word.trim().is_empty())
+        {
+            (first, end) = (word, at + word.len());
+        }
         while !first.trim().is_empty()
             && let Some((at, mark)) = bounds.next_if(|(_, word)| closes(word))
         {
@@ -125,6 +131,9 @@ mod tests {
         assert_eq!(wrapped("one two three", 8, ""), ["one two", "three"]);
         assert_eq!(wrapped("one two three", 8, "  "), ["one two", "  three"]);
         assert_eq!(wrapped("a word, more", 6, ""), ["a", "word,", "more"]);
+        assert_eq!(wrapped("a set (one) of", 7, ""), ["a set", "(one)", "of"]);
+        assert_eq!(wrapped("is [(one), two]", 8, ""), ["is", "[(one),", "two]"]);
+        assert_eq!(wrapped("((((((((", 3, ""), ["(((", "(((", "(("]);
         assert_eq!(wrapped("abcdefghij", 4, ""), ["abcd", "efgh", "ij"]);
         assert_eq!(wrapped("", 4, ""), [""]);
         assert_eq!(wrapped("a\tb", 9, ""), ["a    b"]);

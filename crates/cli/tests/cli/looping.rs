@@ -74,17 +74,22 @@ fn m_d5_a_limit_holds_the_run_and_every_command_says_so() {
         detached(&world, &["--max-iterations", "2"], "call tasks {\"action\": \"add\", \"titles\": [\"more\"]}");
     let held = until(&world, &session, is_held);
     assert_eq!(limit(&held), Some(RunLimit::Iterations { count: 2 }));
+    for what in [&["wait", &session][..], &["wait", &session, "--for", "hold"]] {
+        assert!(world.run(what).code(0).out.ends_with(": paused\n"));
+    }
     let listed = world.run(&["list"]).code(0).out;
     assert!(listed.contains("held (2 iterations), #2 ✓0 ●0 ○2, "), "{listed}");
     let shown = world.run(&["show", &session]).code(0).out;
     let goal = "goal      Rehearse.\n\n          ```rehearsal\n          call tasks ";
-    for line in ["⏸ PAUSED: 2 iterations", "iteration 2: 2 iterations, ", "task      1 todo: more", goal] {
+    for line in ["⏸ PAUSED: 2 iterations", "run       iteration 2, ", "task      1 todo: more", goal] {
         assert!(shown.contains(line), "{line}\n{shown}");
     }
     assert!(world.run(&["release", &session]).code(0).out.contains("goes on"));
     let held = until(&world, &session, |snapshot| is_held(snapshot) && snapshot.tasks.len() == 4);
     assert_eq!(held.run.unwrap().progress.iteration, 4, "as much again");
-    assert!(world.run(&["interrupt", &session]).code(0).out.contains("the run is over"));
+    assert!(world.run(&["interrupt", &session]).code(0).out.contains("Agent interrupted; the run is over"));
+    let log = world.run(&["logs", &session]).code(0).out;
+    assert!(log.contains("Agent interrupted by interrupt (pid ") && log.contains("; run interrupted: 4 iter"), "{log}");
     let over = until(&world, &session, |snapshot| snapshot.run.is_none());
     assert_eq!(over.last_run.unwrap().end.to_string(), "interrupted");
 }

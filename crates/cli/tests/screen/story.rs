@@ -200,6 +200,21 @@ fn m_b8_a_stopped_daemon_rests_until_the_user_wants_it_and_nothing_is_missed() {
 }
 
 #[test]
+fn m_b8_a_stopped_daemon_that_is_started_elsewhere_brings_the_screen_back() {
+    let world = World::new();
+    world.opens("one", &[], "say Before.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    world.run(&["daemon", "stop"]).code(0);
+    tty.wait_for("The daemon was stopped.");
+    world.run(&["prompt", "one", "say After."]).code(0);
+    tty.wait_for("the daemon is back");
+    tty.wait_until("what was said meanwhile", |text| text.lines().any(|line| line == "After."));
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
 fn the_model_and_the_log_are_changed_from_the_screen() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");

@@ -1,7 +1,7 @@
 //! What becomes of a session whose actor has ended: it is only saved, or rebuilt if that failed.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::prelude::*;
 use holdpoint_common::SessionId;
@@ -10,6 +10,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::room::Room;
 use super::{Life, Manager, start};
+
+/// So many actors of a session that fail within so long are each followed by the next at once, later ones after a wait:
+/// one that can't live takes no more of the machine than that.
+const AT_ONCE: usize = 10;
+const LATELY: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_secs(1);
 
 /// A session's actor has ended.
 #[derive(Message)]
@@ -30,13 +36,14 @@ impl Handler<ActorEnded> for Manager {
             Life::Starting { .. } | Life::Saved => None,
         };
         if panicked {
-            entry.failed.insert(entry.incarnation);
+            entry.failed.insert(entry.incarnation, Instant::now());
+            let wait = wait(entry.failed.values(), Instant::now());
             entry.life = Life::Starting { waiting: Vec::new(), before };
             // If it was being closed, that has not come to pass, and who waits for it is told so by this.
             entry.closed = false;
             entry.ends.clear();
             tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
-            rebuild(id, ctx.address(), Arc::clone(&self.room));
+            rebuild(id, ctx.address(), Arc::clone(&self.room), wait);
             return;
         }
         tell_ended(before, std::mem::take(&mut entry.ends), self.base.limits.grace() + LEAVE_AFTER);
@@ -51,9 +58,19 @@ impl Handler<ActorEnded> for Manager {
     }
 }
 
+/// How long before the next actor is started, after those that failed then: not at all, but for one whose actors fail
+/// as soon as they are there.
+fn wait<'a>(failed: impl Iterator<Item = &'a Instant>, now: Instant) -> Duration {
+    let lately = failed.filter(|at| now.saturating_duration_since(**at) < LATELY).count();
+    if lately > AT_ONCE { WAIT } else { Duration::ZERO }
+}
+
 /// Gives a session whose actor has failed the next one.
-fn rebuild(id: SessionId, manager: Addr<Manager>, room: Arc<Room>) {
+fn rebuild(id: SessionId, manager: Addr<Manager>, room: Arc<Room>, wait: Duration) {
     actix_rt::spawn(async move {
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
         if let Err(error) = start::resume(&manager, &room, id.clone(), 0, None).await {
             tracing::error!(session = %id, %error, "the session could not be rebuilt");
         }
@@ -72,4 +89,18 @@ fn tell_ended(alive: Option<mpsc::Receiver<()>>, ends: Vec<oneshot::Sender<()>>,
             let _ = ended.send(());
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_fails_again_and_again_is_waited_with() {
+        let now = Instant::now();
+        let failed = [now; AT_ONCE];
+        assert_eq!(wait(failed.iter(), now), Duration::ZERO);
+        assert_eq!(wait([now; AT_ONCE + 1].iter(), now), WAIT);
+        assert_eq!(wait([now; AT_ONCE + 1].iter(), now + LATELY), Duration::ZERO, "it lives for a while in between");
+    }
 }

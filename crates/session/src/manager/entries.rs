@@ -61,7 +61,7 @@ impl Handler<Begin> for Manager {
             // Forgotten while others were before it.
             return Err(SessionError::NotLive { session: id });
         };
-        let failed = entry.failed.contains(&entry.incarnation);
+        let failed = entry.failed.contains_key(&entry.incarnation);
         let cause = if failed { RestoreCause::Panic } else { RestoreCause::Unloaded };
         if let Life::Live { actor, .. } = &entry.life {
             return Ok(Begun::Live(entry.live(id, actor.clone(), seen)));

@@ -1,6 +1,6 @@
 //! Starting a session's actor: fresh, or rebuilt from its log.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -140,7 +140,7 @@ async fn begin(
         life: Life::Starting { waiting: Vec::new(), before: None },
         ends: Vec::new(),
         incarnation: 0,
-        failed: BTreeSet::new(),
+        failed: BTreeMap::new(),
         closed: false,
     };
     manager.send(Enter(id.clone(), Box::new(entry))).await.map_err(stopped)?;

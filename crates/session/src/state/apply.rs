@@ -85,7 +85,7 @@ impl State {
             Fact::RunExtended { limits } => {
                 self.run.iter_mut().for_each(|run| (run.limits, run.failures) = (*limits, 0));
             }
-            Fact::RunFinished { end, progress } => {
+            Fact::RunFinished { end, progress, .. } => {
                 self.run = None;
                 self.last_run = Some(LastRun { end: *end, progress: *progress });
             }

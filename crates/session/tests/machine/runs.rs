@@ -58,7 +58,10 @@ impl Runs {
                 use holdpoint_common::CutCause::{Panic, Restart, Shutdown};
                 self.cut = self.open && matches!(cause, Some(Shutdown | Restart | Panic));
             }
-            Fact::RunFinished { end, progress } => {
+            Fact::RunFinished { end, progress, by } => {
+                // Each interrupt is told with who it came from: by the turn's cut, or here.
+                let between = *end == RunEnd::Interrupted && matches!(seen.before.phase(), Phase::Idle);
+                ensure!(by.is_some() == between, "{end}, by {by:?}");
                 ensure!(std::mem::take(&mut self.open), "a run ended twice");
                 ensure!(progress.iteration == self.iteration, "it ended in {}", progress.iteration);
                 ensure!(progress.worked_ms == self.worked, "it worked {} ms, not {progress:?}", self.worked);

@@ -16,6 +16,9 @@ use crate::said::{shorten, sum_up, title};
 /// Lines of an open tool call that are shown at most of each of its parts: the last ones.
 const OPEN_LINES: usize = 200;
 
+/// The result of a command of which its mark tells as much.
+const WENT_WELL: &str = "[exit code 0]";
+
 /// Adds the lines of an entry, of which `growing` may have some already.
 pub(super) fn lines_of(entry: &Entry, width: usize, fold: Fold, growing: &mut Growing, lines: &mut Vec<Line<'static>>) {
     match &entry.kind {
@@ -51,8 +54,11 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
             let last = text.trim_end().rsplit('\n').next().unwrap_or_default();
             shorten(&prose_line(last))
         }
-        ToolState::Ended { result, .. } if result.trim().is_empty() => sum_up(tool.output.to_text().trim_end()),
-        ToolState::Ended { result, .. } => sum_up(result.trim_end()),
+        ToolState::Ended { result, .. } => {
+            let output = tool.output.to_text();
+            let is_all = result.trim().is_empty() || result.trim() == WENT_WELL && !output.trim().is_empty();
+            sum_up(if is_all { output.trim() } else { result.trim() })
+        }
     };
     let (mark, tone, word) = match &tool.state {
         ToolState::Waits => ("○", Tone::Dim, ""),

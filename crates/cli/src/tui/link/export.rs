@@ -18,6 +18,8 @@ const BATCH: usize = 1024;
 const TRIES: u32 = 5;
 
 pub(super) async fn export(session: &SessionHandle, path: &Path) -> Message {
+    // Its folder is this program's, not the session's.
+    let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let name = prose_line(&path.to_string_lossy()).into_owned();
     let transcript = match read(session).await {
         Ok(transcript) => transcript,

@@ -1,5 +1,7 @@
 //! What the keys of the table do, and what entering and leaving a session does.
 
+use holdpoint_common::SessionId;
+
 use super::super::keymap::Action;
 use super::super::message::Command;
 use super::super::session::PAST;
@@ -86,8 +88,9 @@ fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
 /// Leaves the session: for the hub, or for good.
 pub(super) fn leave(state: &mut State, quit: bool) -> Vec<Command> {
     let mut commands = forget(state);
-    let left = state.session.take().filter(|session| quit && commands.is_empty() && !session.closed);
+    let left = state.session.as_ref().filter(|session| quit && commands.is_empty() && !session.closed);
     state.left = left.map(|session| session.snapshot.settings.name.clone());
+    state.put_away();
     state.opening = None;
     state.leaving = None;
     commands.push(if quit { Command::Quit } else { Command::Detach });
@@ -100,15 +103,20 @@ fn forget(state: &mut State) -> Vec<Command> {
     untouched.map(|session| Command::Forget { id: session.id.clone() }).into_iter().collect()
 }
 
+pub(super) fn open(state: &mut State, id: SessionId) -> Vec<Command> {
+    let attachment = about_to_open(state, false);
+    vec![Command::Open { id, attachment, limit: PAST }]
+}
+
 pub(super) fn open_new(state: &mut State) -> Vec<Command> {
-    let attachment = open(state, true);
+    let attachment = about_to_open(state, true);
     vec![Command::New { attachment, limit: PAST }]
 }
 
-/// Another session is about to be shown.
-pub(super) fn open(state: &mut State, fresh: bool) -> u64 {
+/// Another session is about to be shown, by the attachment of this number.
+fn about_to_open(state: &mut State, fresh: bool) -> u64 {
     state.attachments += 1;
-    state.opening = Some(Opening { attachment: state.attachments, fresh });
-    state.session = None;
+    let back = state.put_away();
+    state.opening = Some(Opening { attachment: state.attachments, fresh, back });
     state.attachments
 }

@@ -5,7 +5,6 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::super::ask::AskView;
 use super::super::hub::Row;
 use super::super::message::Command;
-use super::super::session::PAST;
 use super::super::state::{AGAIN, Overlay, State};
 use super::{is_ctrl_c, leave, open, open_new};
 use crate::asking::Pressed;
@@ -50,10 +49,7 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
 /// Enter.
 fn choose(state: &mut State) -> Vec<Command> {
     match state.hub.row() {
-        Some(Row::Waiting(id) | Row::Resume(id) | Row::Session(id)) => {
-            let attachment = open(state, false);
-            vec![Command::Open { id, attachment, limit: PAST }]
-        }
+        Some(Row::Waiting(id) | Row::Resume(id) | Row::Session(id)) => open(state, id),
         Some(Row::New) => open_new(state),
         Some(Row::Quit) => leave(state, true),
         None => vec![],

@@ -42,6 +42,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
             let back = if session.runs() { esc("interrupt") } else { esc("back") };
             vec![("Enter".to_owned(), "open or fold"), ("ctrl+↑↓".to_owned(), "choose"), back, hold_hint]
         }
+        Some(session) if session.closed => vec![esc("sessions"), help_hint],
         Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
         Some(session) if !session.prompt.is_empty() => {
             vec![("Enter".to_owned(), "send"), ("Alt+Enter".to_owned(), "new line"), hold_hint, help_hint, esc("clear")]

@@ -74,6 +74,10 @@ fn label(session: &Session, now: Timestamp) -> (String, Tone) {
     }
     match (&snapshot.hold, snapshot.status) {
         (_, SessionStatus::Interrupted) => (format!("{spinner} interrupting"), Tone::Warning),
+        // It does not get there before it is answered.
+        (Hold::Requested { .. }, _) if !snapshot.asks.is_empty() => {
+            (format!("{spinner} PAUSING..., asks you"), Tone::Waits)
+        }
         (Hold::Requested { .. }, _) => (format!("{spinner} PAUSING..."), Tone::Waits),
         (Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => ("⏸ PAUSED".to_owned(), Tone::Waits),
         (Hold::Standing { cause, .. }, _) => (format!("⏸ PAUSED: {cause}"), Tone::Waits),

@@ -249,6 +249,11 @@ fn m_d6_the_status_bar_is_whole_segments_then_what_it_does() {
     shows("run", &mut scene);
     scene.hold(Hold::Requested { by: user(), since: Timestamp(0) });
     assert_eq!(bar(&mut scene, 90), format!("{all} ◐ PAUSING..."));
+    scene.confirms("ls");
+    let asks = "◐ PAUSING..., asks you";
+    assert!(scene.screen(100, 24).contains(&format!("{all} {asks}")), "{}", scene.screen(100, 24));
+    scene.snapshot.asks.clear();
+    scene.delta(Delta::SavedAgain);
     scene.hold(standing(HoldCause::User { by: user() }));
     assert_eq!(bar(&mut scene, 90), format!("{all} ⏸ PAUSED"));
     // Narrower and narrower: segments go or are written shorter, none is cut, and the label always stays.

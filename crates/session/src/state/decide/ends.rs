@@ -15,7 +15,7 @@ impl Draft<'_> {
             Phase::Closed => Err(Refused::Closed),
             Phase::Idle if self.state.run.is_some() && turn.is_none() => {
                 self.hand_back();
-                self.end_run(RunEnd::Interrupted);
+                self.end_run(RunEnd::Interrupted, Some(by));
                 Ok(Reply::RunInterrupted)
             }
             Phase::Idle => Ok(Reply::NotRunning),
@@ -78,7 +78,7 @@ impl Draft<'_> {
         if self.state.hold != Hold::Off {
             self.facts.push(Fact::HoldChanged { hold: Hold::Off });
         }
-        self.end_run(RunEnd::Closed);
+        self.end_run(RunEnd::Closed, None);
         self.end_jobs(JobEnd::SessionClosed);
         self.facts.push(Fact::SessionClosed { by });
         self.effects.push(Effect::Stop);

@@ -37,7 +37,7 @@ impl Draft<'_> {
                 let receipt = Receipt { asks: cut.asks.clone(), prompts: cut.prompts.clone(), ..Receipt::default() };
                 self.bury(turn, ask_cause, Outcome::Interrupted, cut.cause.clone(), receipt);
                 if matches!(cut.cause, CutCause::User { .. }) {
-                    self.end_run(RunEnd::Interrupted);
+                    self.end_run(RunEnd::Interrupted, None);
                     run = false;
                 }
                 if let Some(by) = cut.closing.clone() {

@@ -53,11 +53,11 @@ impl Draft<'_> {
     pub(super) fn after_iteration(&mut self, outcome: Outcome, cut: Option<&CutCause>) -> Option<Run> {
         let run = self.state.run.as_ref()?.after(outcome, cut);
         match cut {
-            Some(CutCause::User { .. }) => self.end_run(RunEnd::Interrupted),
+            Some(CutCause::User { .. }) => self.end_run(RunEnd::Interrupted, None),
             // Told with the session's end.
             Some(CutCause::Close { .. }) => {}
             Some(CutCause::Shutdown | CutCause::Restart | CutCause::Panic) => return Some(run),
-            None if self.nothing_left(outcome) => self.end_run(RunEnd::Done),
+            None if self.nothing_left(outcome) => self.end_run(RunEnd::Done, None),
             None => return Some(run),
         }
         None
@@ -71,12 +71,13 @@ impl Draft<'_> {
         counts.open() == 0 && (worked_off || outcome == Outcome::Done) && self.state.queue.is_empty()
     }
 
-    pub(super) fn end_run(&mut self, end: RunEnd) {
+    /// Ends a run; `by` whom, if nothing else tells it.
+    pub(super) fn end_run(&mut self, end: RunEnd, by: Option<Who>) {
         // With the turn it was interrupted in, if the session closes after that.
         let told = self.facts.iter().any(|fact| matches!(fact, Fact::RunFinished { .. }));
         if let Some(run) = self.state.run.as_ref().filter(|_| !told) {
             let progress = self.taken(&run.progress);
-            self.facts.push(Fact::RunFinished { end, progress });
+            self.facts.push(Fact::RunFinished { end, progress, by });
         }
     }
 

@@ -1,0 +1,153 @@
+//! What is asked in a session: which keys count, and from when.
+
+use holdpoint_common::{Answer, Ask, PauseKind, PromptId, SessionStatus, Timestamp};
+
+use super::{answers, asking, draft};
+use crate::tui::message::{Command, Message};
+use crate::tui::scene::{Scene, ask, pause};
+
+#[test]
+fn m_a10_keys_count_from_300_ms_after_the_ask_was_drawn() {
+    let mut scene = asking();
+    // Not on the screen: whatever the time, nothing is approved.
+    assert_eq!(scene.later(10_000).press("y"), []);
+    scene.screen(80, 24);
+    assert_eq!(scene.later(299).press("y"), []);
+    assert_eq!(answers(&scene.later(1).press("y")), [&Answer::Approve { always: false }]);
+    // It is answered once.
+    assert_eq!(scene.press("y n"), []);
+}
+
+#[test]
+fn m_a10_what_lay_over_an_ask_makes_it_appear_anew() {
+    let mut scene = asking();
+    scene.screen(80, 24);
+    scene.later(1000).press("ctrl+x ?");
+    scene.screen(80, 24);
+    assert_eq!(scene.later(1000).press("esc y"), []);
+    scene.screen(80, 24);
+    assert_eq!(scene.later(299).press("y"), []);
+    assert_eq!(answers(&scene.later(2).press("n")), [&Answer::Deny { reason: None }]);
+}
+
+#[test]
+fn m_a10_what_there_was_no_room_to_read_is_not_approved() {
+    let mut hub = Scene::hub();
+    let asked = ask(10, pause(PauseKind::Confirm, "ls"), Timestamp(10));
+    hub.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "late");
+    hub.press("tab");
+    for mut scene in [asking(), hub] {
+        for (width, height) in [(9, 24), (80, 3), (80, 4)] {
+            scene.screen(width, height);
+            assert_eq!(scene.later(1000).press("y"), [], "{width}x{height}");
+        }
+        scene.screen(80, 24);
+        assert_eq!(scene.later(299).press("y"), []);
+        // It is gone again before the key.
+        scene.screen(80, 3);
+        assert_eq!(scene.later(1000).press("y"), []);
+        scene.screen(80, 24);
+        assert_eq!(scene.later(299).press("y"), []);
+        assert_eq!(answers(&scene.later(1).press("y")), [&Answer::Approve { always: false }]);
+    }
+}
+
+#[test]
+fn m_a10_who_comes_back_to_the_screen_has_a_guard_of_their_own() {
+    for (keys, leaves) in [("ctrl+x e", Command::Edit { text: String::new() }), ("ctrl+z", Command::Suspend)] {
+        let mut scene = asking();
+        scene.screen(80, 24);
+        assert_eq!(scene.later(1000).press(keys), [leaves]);
+        assert_eq!(scene.later(1000).press("y"), []);
+        scene.screen(80, 24);
+        assert_eq!(scene.later(299).press("y"), []);
+        assert_eq!(answers(&scene.later(1).press("y")), [&Answer::Approve { always: false }]);
+    }
+}
+
+#[test]
+fn m_a10_the_next_ask_has_a_guard_of_its_own() {
+    let mut scene = asking();
+    scene.screen(80, 24);
+    scene.snapshot.asks = vec![ask(50, pause(PauseKind::Confirm, "rm -rf /"), Timestamp(0))];
+    scene.later(1000).delta(holdpoint_common::Delta::SavedAgain);
+    assert_eq!(scene.press("y"), []);
+    scene.screen(80, 24);
+    assert_eq!(scene.later(200).press("y"), []);
+    let commands = scene.later(100).press("Y");
+    assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 50), "{commands:?}");
+}
+
+#[test]
+fn m_a10_no_key_reaches_the_draft_while_something_is_asked() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").types("a draft");
+    scene.confirms("touch made");
+    scene.screen(80, 24);
+    scene.later(1000);
+    assert_eq!(scene.press("x q enter tab backspace ctrl+w ctrl+u"), []);
+    scene.tell(Message::Paste("y\ny".to_owned()));
+    assert_eq!(draft(&scene), "a draft");
+    scene.press("n");
+    scene.snapshot.asks.clear();
+    scene.delta(holdpoint_common::Delta::SavedAgain).types("!");
+    assert_eq!(draft(&scene), "a draft!");
+}
+
+#[test]
+fn m_a10_esc_and_ctrl_c_interrupt_the_turn_that_is_shown() {
+    for key in ["esc", "ctrl+c"] {
+        for mut scene in [asking(), {
+            let mut scene = Scene::session();
+            scene.turn("Go.");
+            scene
+        }] {
+            let turn = scene.snapshot.turn;
+            assert!(turn.is_some());
+            // At once, drawn or not.
+            assert_eq!(scene.press(key), [Command::Interrupt { turn }], "{key}");
+        }
+    }
+}
+
+#[test]
+fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed() {
+    use holdpoint_common::{AskRequest, Question, QuestionReply, QuestionRequest};
+    // What is remembered is as long as the command.
+    let line = format!("{}finis", "word ".repeat(360));
+    let script = format!("{}finis", "one more line\n".repeat(40));
+    for details in [line, script] {
+        for (width, height) in [(80, 24), (40, 12), (80, 16)] {
+            let mut scene = Scene::session();
+            let always = Some(format!("shell in /code/project: {details}"));
+            scene.turn("Go.");
+            scene.snapshot.asks = vec![Ask { always, ..ask(9, pause(PauseKind::Confirm, &details), Timestamp(0)) }];
+            // It has the room that the rest would take.
+            let queued = |number| holdpoint_common::QueuedPrompt { prompt: PromptId(number), text: "x".to_owned() };
+            scene.snapshot.queue = (1..=5).map(queued).collect();
+            scene.delta(holdpoint_common::Delta::SavedAgain);
+            scene.tell(Message::Failed("word ".repeat(100)));
+            for size in ["usual", "large"] {
+                let screen = scene.screen(width, height);
+                assert!(screen.contains("Run this command?"), "{size}: {screen}");
+                assert!(screen.contains("[Y] Approve [N] Deny (Esc to interrupt)"), "{size}: {screen}");
+                assert!(screen.contains("lines 1-"), "{size}: {screen}");
+                scene.press("end");
+                assert!(scene.screen(width, height).contains("finis"), "{size}");
+                scene.press("tab");
+            }
+            assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
+        }
+    }
+    let question = Question { id: "a".into(), header: "Why".into(), question: "And why?".into(), options: vec![] };
+    let request = QuestionRequest { tool_name: "ask_user".to_owned(), questions: vec![question] };
+    let mut scene = Scene::session();
+    scene.turn("Go.").asks(AskRequest::Question(request));
+    scene.screen(40, 12);
+    scene.later(300).types(&format!("{}so it is", "word ".repeat(100)));
+    let screen = scene.screen(40, 12);
+    assert!(screen.contains("And why?") && screen.contains("so it is") && screen.contains("then Enter"), "{screen}");
+    let commands = scene.later(300).press("enter");
+    let [Answer::Reply { answers }] = &answers(&commands)[..] else { panic!("{commands:?}") };
+    assert!(matches!(&answers[..], [QuestionReply { answer, .. }] if answer.ends_with("so it is")));
+}

@@ -1,0 +1,173 @@
+//! Keys of the hub.
+
+use holdpoint_common::{Answer, Outcome, PauseKind, SessionStatus, Timestamp, TurnId};
+
+use super::answers;
+use crate::tui::message::{Command, Message};
+use crate::tui::scene::{Scene, ask, pause};
+
+#[test]
+fn m_a3_what_was_chosen_last_is_shown_however_late_the_one_before_comes() {
+    let mut scene = Scene::hub();
+    scene.hears(|_| {}, "alpha").hears(|_| {}, "beta");
+    scene.types("alpha");
+    let [Command::Open { attachment: early, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+    scene.press("esc");
+    scene.types("beta");
+    let [Command::Open { attachment: late, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+    assert!(!scene.state.awaits(early) && scene.state.awaits(late));
+    scene.tell(Message::NotOpened { attachment: early, why: "gone".to_owned() });
+    assert!(scene.state.awaits(late), "that is of the one before");
+    assert!(!scene.screen(80, 24).contains("gone"));
+    let (id, snapshot) = ("beta".parse().unwrap(), std::sync::Arc::new(crate::tui::scene::snapshot("beta")));
+    scene.tell(Message::Attached { attachment: late, id, snapshot });
+    assert!(!scene.state.awaits(early) && scene.state.awaits(late));
+    scene.press("ctrl+x d");
+    assert!(!scene.state.awaits(late));
+}
+
+#[test]
+fn m_e1_resume_is_this_folders_newest_in_which_something_was_said() {
+    let mut scene = Scene::hub();
+    let last = |outcome| Some(holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None });
+    let said = |scene: &mut Scene, name: &str, since, folder: &str, said: bool| {
+        let folder = folder.to_owned();
+        scene.hears(
+            |session| {
+                (session.since, session.workspace) = (Timestamp(since), folder);
+                session.last_turn = if said { last(Outcome::Done) } else { None };
+            },
+            name,
+        );
+    };
+    let resumes = |scene: &Scene| scene.state.hub.resumable().map(|session| session.name.clone());
+    said(&mut scene, "fresh", 90, "/code/project", false);
+    assert_eq!(resumes(&scene), None);
+    assert!(!scene.screen(80, 24).contains("Resume"));
+    said(&mut scene, "far", 80, "/elsewhere", true);
+    assert_eq!(resumes(&scene).as_deref(), Some("far"));
+    assert!(scene.screen(80, 24).contains("Resume far in /elsewhere"));
+    said(&mut scene, "old", 10, "/code/project", true);
+    said(&mut scene, "new", 20, "/code/project", true);
+    assert_eq!(resumes(&scene).as_deref(), Some("new"));
+}
+
+#[test]
+fn the_hubs_first_row_waits_the_longest_and_is_answered_from_there() {
+    let mut scene = Scene::hub();
+    for (name, since) in [("late", 50), ("early", 10)] {
+        let asked = ask(since, pause(PauseKind::Confirm, "ls"), Timestamp(since));
+        scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), name);
+    }
+    let waiting: Vec<_> = scene.state.hub.waiting().iter().map(|session| session.name.clone()).collect();
+    assert_eq!(waiting, ["early", "late"]);
+    scene.press("tab");
+    scene.screen(80, 24);
+    assert_eq!(scene.later(200).press("y"), []);
+    let commands = scene.later(100).press("y");
+    assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{commands:?}");
+}
+
+/// The hub, with an ask under its cursor.
+fn hub_asking(request: holdpoint_common::AskRequest) -> Scene {
+    let mut scene = Scene::hub();
+    let asked = ask(10, request, Timestamp(10));
+    scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+    scene.press("tab");
+    scene
+}
+
+#[test]
+fn m_c5_esc_and_ctrl_c_in_the_hub_interrupt_the_turn_that_asks() {
+    for key in ["esc", "ctrl+c"] {
+        let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
+        // At once, drawn or not.
+        let ask = "alpha.10".parse().unwrap();
+        assert_eq!(scene.press(key), [Command::InterruptOther { ask }], "{key}");
+        assert!(scene.state.hub.asking.is_none());
+    }
+}
+
+#[test]
+fn m_a10_what_is_pasted_in_the_hub_are_words_for_what_is_asked() {
+    let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
+    scene.screen(80, 24);
+    scene.later(1000).tell(Message::Paste("y\ny".to_owned()));
+    assert_eq!(scene.press("r"), []);
+    scene.screen(80, 24);
+    scene.tell(Message::Paste("not\ntoday".to_owned()));
+    let commands = scene.later(1000).press("enter");
+    assert_eq!(answers(&commands), [&Answer::Deny { reason: Some("not today".to_owned()) }]);
+    assert_eq!(scene.state.hub.filter, "", "none of it is a filter");
+}
+
+#[test]
+fn m_b9_a_long_ask_is_read_and_answered_in_the_hub() {
+    for (width, height) in [(80, 24), (40, 12)] {
+        let mut scene = hub_asking(pause(PauseKind::Confirm, &format!("{}finis", "one more line\n".repeat(40))));
+        let screen = scene.screen(width, height);
+        assert!(screen.contains("[Y] Approve [N] Deny") && screen.contains("Run this command?"), "{screen}");
+        assert!(screen.contains("of 42: ↑ ↓ ─"), "Tab is the way back here: {screen}");
+        scene.press("end");
+        assert!(scene.screen(width, height).contains("│ finis"));
+        assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
+    }
+}
+
+#[test]
+fn m_b9_several_asks_of_one_session_are_counted_and_answered_one_after_the_other() {
+    let mut scene = Scene::hub();
+    let asked = |seq, asks| {
+        move |session: &mut holdpoint_common::SessionSummary| {
+            session.asks = asks;
+            session.waits_for = Some(ask(seq, pause(PauseKind::Confirm, &format!("touch {seq}")), Timestamp(10)));
+            session.status = SessionStatus::Paused;
+        }
+    };
+    scene.hears(asked(10, 1), "alpha");
+    assert!(scene.screen(80, 24).contains("| 1 waits for you"));
+    scene.hears(asked(10, 2), "alpha");
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("| 2 wait for you") && screen.contains("touch 10 (1 more)"), "{screen}");
+    assert_eq!(scene.state.title(), "(2) holdpoint");
+    assert_eq!(scene.press("tab"), []);
+    assert!(scene.screen(80, 24).contains("⏸ shell, 1 more waits"));
+    let answered = scene.later(300).press("y");
+    assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{answered:?}");
+    scene.hears(asked(11, 1), "alpha");
+    // The next one has a guard of its own, and no key of it is for the list.
+    assert_eq!(scene.press("y"), []);
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("│ touch 11") && screen.contains("| 1 waits for you"), "{screen}");
+    assert_eq!(scene.later(299).press("y"), []);
+    let answered = scene.later(1).press("y");
+    assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11), "{answered:?}");
+    scene.hears(|_| {}, "alpha");
+    assert!(scene.state.hub.asking.is_none());
+    assert_eq!(scene.state.hub.filter, "");
+    assert_eq!(scene.state.title(), "holdpoint");
+}
+
+#[test]
+fn the_terminal_calls_only_where_it_is_not_looked_at() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    let ask = ask(9, pause(PauseKind::Confirm, "ls"), Timestamp(0));
+    scene.snapshot.asks.push(ask.clone());
+    let happened = |scene: &Scene| Message::Happened {
+        attachment: 1,
+        events: vec![],
+        snapshot: std::sync::Arc::new(scene.snapshot.clone()),
+    };
+    scene.tell(Message::Focus(false));
+    let message = happened(&scene);
+    let commands = scene.tell(message);
+    assert!(matches!(&commands[..], [Command::Notify { text }] if text == "alpha: shell asks"), "{commands:?}");
+    // Once.
+    let message = happened(&scene);
+    assert_eq!(scene.tell(message), []);
+    scene.tell(Message::Focus(true));
+    scene.snapshot.asks[0].id.seq = 10;
+    let message = happened(&scene);
+    assert_eq!(scene.tell(message), []);
+}

@@ -1,0 +1,166 @@
+//! Leaving: a session, the program, a daemon that was stopped.
+
+use holdpoint_common::{Outcome, TurnId};
+
+use super::{asking, draft};
+use crate::tui::message::{Command, Message};
+use crate::tui::scene::Scene;
+
+#[test]
+fn m_a10_ctrl_c_with_nothing_running_clears_and_leaves_the_second_time() {
+    let mut scene = Scene::session();
+    scene.types("draft");
+    assert_eq!(scene.press("ctrl+c"), []);
+    assert_eq!(draft(&scene), "");
+    // Too late, or something else between: it begins anew.
+    assert_eq!(scene.later(2001).press("ctrl+c"), []);
+    scene.types("x");
+    assert_eq!(scene.press("ctrl+c"), []);
+    let commands = scene.later(1999).press("ctrl+c");
+    assert!(commands.contains(&Command::Quit), "{commands:?}");
+}
+
+#[test]
+fn esc_clears_the_draft_then_goes_back() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").ended(Outcome::Done, None);
+    scene.types("draft");
+    assert_eq!(scene.press("esc"), []);
+    assert_eq!(draft(&scene), "");
+    assert_eq!(scene.press("esc"), [Command::Detach]);
+    assert!(scene.state.session.is_none());
+}
+
+#[test]
+fn leaving_a_running_session_asks_and_detaching_does_not() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    assert_eq!(scene.press("ctrl+x s"), []);
+    assert_eq!(scene.press("esc"), []);
+    assert_eq!(scene.press("ctrl+x q enter"), [Command::Quit]);
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    let id = scene.snapshot.settings.id.clone();
+    assert_eq!(scene.press("ctrl+x s c"), [Command::Close { id: id.clone() }, Command::Detach]);
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    assert_eq!(scene.press("ctrl+x q c"), [Command::Close { id }, Command::Quit]);
+    assert_eq!(scene.state.left_behind(), None, "it does not go on");
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    assert_eq!(scene.press("ctrl+x d"), [Command::Quit]);
+    assert_eq!(scene.state.left_behind().as_deref(), Some("alpha"));
+}
+
+#[test]
+fn what_is_asked_before_something_ends_does_not_outlast_another_key() {
+    for keys in ["ctrl+x d", "ctrl+x i", "ctrl+x n", "ctrl+x p", "ctrl+o"] {
+        let mut scene = Scene::session();
+        scene.turn("Go.").press("ctrl+x s");
+        assert!(scene.state.overlay.is_some());
+        scene.press(keys);
+        assert_eq!(scene.state.overlay, None, "{keys}");
+    }
+    let mut hub = Scene::hub();
+    hub.hears(|_| {}, "alpha").types("alpha");
+    hub.press("ctrl+d");
+    assert!(hub.state.overlay.is_some());
+    hub.press("ctrl+x n");
+    assert_eq!(hub.state.overlay, None);
+}
+
+#[test]
+fn m_e1_an_untouched_session_is_forgotten_and_a_touched_one_is_not() {
+    let mut scene = Scene::session();
+    let id = scene.snapshot.settings.id.clone();
+    assert_eq!(scene.press("esc"), [Command::Forget { id }, Command::Detach]);
+    let mut scene = Scene::session();
+    scene.turn("Go.").ended(Outcome::Done, None);
+    assert_eq!(scene.press("esc"), [Command::Detach]);
+    // Each of these alone is reason enough to keep it.
+    let last = holdpoint_common::LastTurn { turn: TurnId(1), outcome: Outcome::Done, cause: None, error: None };
+    let queued = holdpoint_common::QueuedPrompt { prompt: holdpoint_common::PromptId(1), text: "x".to_owned() };
+    let touches: [&dyn Fn(&mut holdpoint_common::Snapshot); 4] = [
+        &|snapshot| snapshot.last_turn = Some(last.clone()),
+        &|snapshot| snapshot.queue = vec![queued.clone()],
+        &|snapshot| snapshot.clients = 2,
+        &|snapshot| snapshot.turn = Some(TurnId(1)),
+    ];
+    for (at, touch) in touches.iter().enumerate() {
+        let mut scene = Scene::session();
+        touch(&mut scene.snapshot);
+        let snapshot = std::sync::Arc::new(scene.snapshot.clone());
+        scene.tell(Message::Happened { attachment: 1, events: vec![], snapshot });
+        let commands = scene.press("ctrl+x d");
+        assert!(!commands.iter().any(|command| matches!(command, Command::Forget { .. })), "{at}: {commands:?}");
+    }
+}
+
+#[test]
+fn a_stopped_daemon_is_told_and_started_by_a_key_alone() {
+    let mut scene = asking();
+    scene.types("y");
+    scene.tell(Message::Stopped);
+    assert!(scene.screen(80, 24).contains("The daemon was stopped"));
+    // No other key does anything, not even one that means something everywhere.
+    for keys in ["y", "ctrl+x p", "ctrl+x ?", "n", "tab"] {
+        assert_eq!(scene.later(1000).press(keys), [], "{keys}");
+        assert!(scene.screen(80, 24).contains("The daemon was stopped"), "{keys}");
+    }
+    assert_eq!(scene.press("enter"), [Command::Start]);
+    assert!(scene.screen(80, 24).contains("is started again"));
+    scene.tell(Message::Daemon { here: true });
+    // What lay under it has a guard anew.
+    assert_eq!(scene.press("y"), []);
+    scene.tell(Message::Stopped);
+    assert!(scene.press("q").contains(&Command::Quit));
+}
+
+#[test]
+fn a_stopped_daemon_that_somebody_else_starts_is_back() {
+    let mut scene = asking();
+    scene.tell(Message::Stopped);
+    scene.tell(Message::Daemon { here: true });
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("the daemon is back") && !screen.contains("was stopped"), "{screen}");
+}
+
+#[test]
+fn who_leaves_for_a_session_that_is_not_opened_comes_back_to_their_draft() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").ended(Outcome::Done, None);
+    scene.types("half a thought");
+    let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("nothing is opened") };
+    let why = "no more than 64 sessions".to_owned();
+    let back = scene.tell(Message::NotOpened { attachment, why: why.clone() });
+    let [Command::Open { id, attachment, .. }] = &back[..] else { panic!("{back:?}") };
+    assert_eq!(*id, scene.snapshot.settings.id);
+    let snapshot = std::sync::Arc::new(scene.snapshot.clone());
+    scene.tell(Message::Attached { attachment: *attachment, id: id.clone(), snapshot });
+    assert_eq!(draft(&scene), "half a thought");
+    assert!(scene.screen(80, 24).contains(&why));
+    // One that can't be come back to is not tried again and again.
+    scene.press("ctrl+x s");
+    let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("nothing is opened") };
+    assert_eq!(scene.tell(Message::NotOpened { attachment, why }), []);
+}
+
+#[test]
+fn what_ctrl_c_does_next_is_told_as_long_as_it_does() {
+    const TOLD: &str = "Ctrl+C again leaves";
+    for begin in [Scene::session, Scene::hub] {
+        let mut scene = begin();
+        scene.press("ctrl+c");
+        scene.later(1999).tell(Message::Tick);
+        assert!(scene.screen(80, 24).contains(TOLD));
+        scene.later(2).tell(Message::Tick);
+        assert!(!scene.screen(80, 24).contains(TOLD));
+        // Something else is wanted: then it does not leave.
+        scene.press("ctrl+c x");
+        assert!(!scene.screen(80, 24).contains(TOLD));
+        assert_eq!(scene.press("ctrl+c"), []);
+        scene.tell(Message::Paste("x".to_owned()));
+        assert!(!scene.screen(80, 24).contains(TOLD));
+        assert_eq!(scene.press("ctrl+c"), []);
+    }
+}

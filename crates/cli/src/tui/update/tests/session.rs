@@ -1,0 +1,248 @@
+//! What is typed, chosen and read in a session.
+
+use holdpoint_common::{Hold, HoldCause, HoldShown, Outcome, Timestamp, TurnId};
+
+use super::{asking, draft};
+use crate::tui::layout::Scroll;
+use crate::tui::message::{Command, Message};
+use crate::tui::scene::{Scene, standing, user};
+
+#[test]
+fn m_d1_a_toggle_carries_what_was_shown() {
+    let mut scene = asking();
+    let toggle = |shown| vec![Command::ToggleHold { shown }];
+    // Above any prompt.
+    assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Off));
+    scene.hold(Hold::Requested { by: user(), since: Timestamp(0) });
+    assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Requested));
+    scene.hold(standing(HoldCause::Restored));
+    assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Standing));
+    // Without a session it does nothing.
+    assert_eq!(Scene::hub().press("ctrl+x p"), []);
+}
+
+#[test]
+fn m_d7_esc_and_unknown_keys_leave_the_prefix() {
+    for key in ["esc", "z", "ctrl+x"] {
+        let mut scene = Scene::session();
+        scene.turn("Go.");
+        assert_eq!(scene.press("ctrl+x"), []);
+        assert!(scene.screen(80, 24).contains("ctrl+x p pause"));
+        assert_eq!(scene.press(key), [], "{key}");
+        assert!(scene.state.prefix.is_none());
+    }
+}
+
+#[test]
+fn prompts_are_sent_and_come_back_if_they_are_refused() {
+    let mut scene = Scene::session();
+    scene.types("do it");
+    scene.press("alt+enter");
+    scene.types("now");
+    assert_eq!(scene.press("enter"), [Command::Prompt { text: "do it\nnow".to_owned() }]);
+    assert_eq!(draft(&scene), "");
+    let refused = |name: &str| Message::PromptRefused {
+        id: name.parse().unwrap(),
+        text: "do it\nnow".to_owned(),
+        why: "queue full".to_owned(),
+    };
+    scene.tell(refused("alpha"));
+    assert_eq!(draft(&scene), "do it\nnow");
+    assert!(scene.screen(80, 24).contains("queue full"));
+    scene.press("esc");
+    assert_eq!(scene.press("enter"), []);
+    scene.types("next");
+    scene.tell(refused("alpha"));
+    assert_eq!(draft(&scene), "do it\nnow\nnext");
+    // Of another session, it is typed again there.
+    scene.tell(refused("beta"));
+    assert_eq!(draft(&scene), "do it\nnow\nnext");
+    assert!(scene.screen(80, 24).contains("beta: queue full"));
+    scene.hears(|_| {}, "beta").press("esc esc");
+    scene.types("beta");
+    let [Command::Open { attachment, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+    let (id, snapshot) = ("beta".parse().unwrap(), std::sync::Arc::new(crate::tui::scene::snapshot("beta")));
+    scene.tell(Message::Attached { attachment, id, snapshot });
+    assert_eq!(draft(&scene), "do it\nnow");
+    assert_eq!(scene.state.drafts, []);
+}
+
+#[test]
+fn m_c5_what_is_handed_back_is_typed_again_unless_something_else_is() {
+    use holdpoint_common::{Fact, PromptId, Who};
+    for typed in ["", "else"] {
+        let mut scene = Scene::session();
+        scene.turn("Go.");
+        for (prompt, pid) in [(50, crate::tui::scene::OWN), (51, 99), (52, crate::tui::scene::OWN)] {
+            let by = Who { name: "tui".to_owned(), pid: Some(pid) };
+            scene.fact(Fact::PromptAccepted { prompt: PromptId(prompt), text: format!("next {prompt}"), by });
+        }
+        scene.types(typed);
+        for prompt in [50, 51, 52] {
+            scene.snapshot.seq += 1;
+            scene.fact(Fact::PromptReturned { prompt: PromptId(prompt), text: format!("next {prompt}") });
+        }
+        let kept = if typed.is_empty() { "next 50\nnext 52" } else { "else" };
+        assert_eq!(draft(&scene), kept);
+    }
+}
+
+#[test]
+fn what_went_wrong_is_told_whole() {
+    let mut scene = Scene::session();
+    let why = format!("there is no key for openai; {}at the very end", "set it somewhere ".repeat(8));
+    scene.tell(Message::Failed(why));
+    for (width, height) in [(80, 24), (40, 12)] {
+        let screen = scene.screen(width, height);
+        assert!(screen.contains("there is no key"), "{screen}");
+        assert!(width < 80 || screen.contains("very end"), "{screen}");
+        assert!(screen.contains("holdpoint | alpha") || screen.contains("alpha"), "{screen}");
+    }
+    let mut hub = Scene::hub();
+    hub.tell(Message::Watching);
+    hub.tell(Message::Failed("word ".repeat(30) + "end."));
+    let screen = hub.screen(80, 24);
+    assert!(screen.contains("end.") && !screen.contains("looking for"), "{screen}");
+}
+
+#[test]
+fn commands_are_typed_and_paths_are_prompts() {
+    let run = |text: &str| {
+        let mut scene = Scene::session();
+        scene.turn("Go.").types(text);
+        scene.press("enter")
+    };
+    assert_eq!(run("/hold"), [Command::Hold]);
+    assert_eq!(run("/rename new name"), [Command::Rename { name: "new name".to_owned() }]);
+    assert_eq!(run("/model openai/gpt-5"), [Command::Model { name: "openai/gpt-5".to_owned() }]);
+    assert_eq!(run("/model"), []);
+    assert_eq!(run("/debug"), [Command::Debug { enabled: true }]);
+    assert_eq!(run("/interrupt"), [Command::Interrupt { turn: Some(TurnId(1)) }]);
+    assert_eq!(run("/usr/bin/true fails"), [Command::Prompt { text: "/usr/bin/true fails".to_owned() }]);
+    let mut idle = Scene::session();
+    idle.types("/interrupt");
+    assert_eq!(idle.press("enter"), []);
+    assert!(idle.screen(80, 24).contains("nothing runs"));
+    assert_eq!(run("/nonsense"), []);
+    assert_eq!(run("/quit"), []);
+}
+
+#[test]
+fn tab_completes_commands_as_far_as_they_agree() {
+    let completed = |text: &str| {
+        let mut scene = Scene::session();
+        scene.types(text);
+        assert_eq!(scene.press("tab"), []);
+        scene.state.session.as_ref().unwrap().prompt.text()
+    };
+    for (typed, becomes) in
+        [("/", "/"), ("/h", "/h"), ("/ho", "/hold"), ("/r", "/re"), ("/ren", "/rename "), ("/m", "/model ")]
+    {
+        assert_eq!(completed(typed), becomes, "{typed}");
+    }
+    for typed in ["/quit", "/quit now", "/nonsense", "quit", "/usr/b"] {
+        assert_eq!(completed(typed).trim_end(), typed, "nothing to complete");
+    }
+}
+
+#[test]
+fn calls_are_chosen_and_opened_one_by_one() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    for call in 1..=30 {
+        let came = holdpoint_common::ToolStatus::Ok;
+        scene.called(call, &format!("step {call}")).came(call, came, &format!("output {call}\nmore {call}\n"), "");
+    }
+    scene.ended(Outcome::Done, None).types("draft");
+    scene.screen(80, 24);
+    let inside = |scene: &mut Scene, text: &str| scene.screen(80, 24).contains(text);
+    scene.press("ctrl+up ctrl+up");
+    assert_eq!(scene.press("enter"), [], "it opens the call, and sends nothing");
+    assert!(inside(&mut scene, "│ more 29") && !inside(&mut scene, "│ more 30"));
+    scene.press("ctrl+o");
+    assert!(!inside(&mut scene, "│ more 29"));
+    // As far up as there are calls, and always in sight.
+    scene.press(&["alt+up"; 40].join(" "));
+    scene.press("enter");
+    assert!(inside(&mut scene, "│ more 1\n"));
+    scene.press("ctrl+down enter");
+    assert!(inside(&mut scene, "│ more 2\n"));
+    // What is typed goes to the prompt, and Enter sends again.
+    scene.types("!");
+    assert_eq!(scene.press("enter"), [Command::Prompt { text: "draft!".to_owned() }]);
+    // All of them, but what was opened before is as all are.
+    scene.press("ctrl+o");
+    assert!(inside(&mut scene, "│ more 30") && inside(&mut scene, "│ more 29"));
+    // Behind the last one none is chosen; and Esc first leaves the choice, then the session.
+    scene.press("ctrl+up ctrl+down");
+    assert!(!inside(&mut scene, "choose"));
+    scene.press("ctrl+up");
+    assert!(inside(&mut scene, "choose"));
+    assert_eq!(scene.press("esc"), []);
+    assert_eq!(scene.press("esc"), [Command::Detach]);
+}
+
+#[test]
+fn m_a10_esc_interrupts_whatever_is_chosen() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").called(1, "sleep 9").press("ctrl+up");
+    let turn = scene.snapshot.turn;
+    assert_eq!(scene.press("esc"), [Command::Interrupt { turn }]);
+}
+
+#[test]
+fn scrolling_stays_put_while_text_arrives() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    for number in 0..100 {
+        scene.said(number, &format!("Message {number}."));
+    }
+    scene.screen(80, 24);
+    scene.press("pgup");
+    let before = scene.screen(80, 24);
+    for number in 100..120 {
+        scene.said(number, &format!("Message {number}."));
+    }
+    let now = scene.screen(80, 24);
+    assert_eq!(before.lines().next(), now.lines().next());
+    scene.press("ctrl+end");
+    assert_eq!(scene.state.session.as_ref().unwrap().scroll, Scroll::End);
+    assert!(scene.screen(80, 24).contains("Message 119."));
+}
+
+#[test]
+fn older_facts_are_fetched_at_the_first_line_and_take_its_place() {
+    let mut scene = Scene::session();
+    // As if only the newest had come.
+    scene.state.session.as_mut().unwrap().older = true;
+    scene.turn("Go.").said(1, "The first that came.");
+    scene.screen(80, 24);
+    let commands = scene.press("pgup");
+    let [Command::Open { attachment: 2, limit, .. }] = &commands[..] else { panic!("{commands:?}") };
+    assert!(*limit > crate::tui::session::PAST);
+    // What comes of the one before is no longer of interest, and what is there stays until all has come.
+    scene.said(9, "of the old stream");
+    assert!(!scene.screen(80, 24).contains("of the old stream"));
+    assert!(scene.screen(80, 24).contains("The first that came."));
+    scene.tell(Message::Live { attachment: 2 });
+    assert!(!scene.screen(80, 24).contains("The first that came."));
+}
+
+#[test]
+fn commands_that_change_nothing_say_so() {
+    let told = |hold: Hold, text: &str| {
+        let mut scene = Scene::session();
+        scene.turn("Go.").hold(hold).types(text);
+        assert_eq!(scene.press("enter"), [], "{text}");
+        scene.screen(80, 24)
+    };
+    let requested = || Hold::Requested { by: user(), since: Timestamp(0) };
+    let held = || standing(HoldCause::Restored);
+    assert!(told(held(), "/hold").contains("it is held already"));
+    assert!(told(requested(), "/pause").contains("it pauses at the next boundary already"));
+    assert!(told(Hold::Off, "/release").contains("it is not held"));
+    assert!(told(Hold::Off, "/model rehearsal").contains("rehearsal is its model"));
+    let mut scene = Scene::session();
+    scene.turn("Go.").hold(requested()).types("/play");
+    assert_eq!(scene.press("enter"), [Command::Release]);
+}
