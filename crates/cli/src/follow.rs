@@ -1,6 +1,7 @@
 //! Follows a session: events to the user, keys to the session.
 
 pub(crate) mod asked;
+pub(crate) mod clock;
 mod course;
 mod human;
 mod iterations;

@@ -1,6 +1,6 @@
 //! What answers, calls and results say in one line, for every client of a terminal.
 
-use holdpoint_common::{Answer, AskRequest, Fact, ToolCall};
+use holdpoint_common::{Answer, AskRequest, Fact, HoldCause, PauseKind, ToolCall};
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
 
@@ -51,6 +51,14 @@ pub(crate) fn said(answer: &Answer) -> String {
     }
 }
 
+/// That it stands, and why.
+pub(crate) fn paused(cause: &HoldCause) -> String {
+    match cause {
+        HoldCause::Limit { reached } => format!("⏸ PAUSED: {reached}"),
+        HoldCause::User { .. } | HoldCause::Restored => format!("⏸ PAUSED ({})", prose_line(&cause.to_string())),
+    }
+}
+
 /// What a change of the session's settings comes to.
 pub(crate) fn setting(fact: &Fact) -> Option<String> {
     let (what, by) = match fact {
@@ -60,7 +68,7 @@ pub(crate) fn setting(fact: &Fact) -> Option<String> {
         Fact::DebugChanged { enabled: false, by } => ("no longer logged at debug level".to_owned(), by),
         _ => return None,
     };
-    Some(format!("{what} ({})", prose_line(&by.to_string())))
+    Some(format!("{what}, by {}", prose_line(&by.to_string())))
 }
 
 /// What was left out of what a model is sent, and how much that is.
@@ -77,7 +85,9 @@ pub(crate) fn about(request: &AskRequest) -> String {
         AskRequest::Pause(pause) => {
             let details = pause.details.as_deref().and_then(|details| details.lines().next());
             let is_diff = details.is_some_and(|line| line.starts_with("--- "));
-            details.filter(|_| !is_diff).unwrap_or(&pause.message).to_owned()
+            // Of what is only to be gone on with, the details are for who looks at it.
+            let tells = pause.kind == PauseKind::Confirm && !is_diff;
+            details.filter(|_| tells).unwrap_or(&pause.message).to_owned()
         }
         AskRequest::Question(request) => {
             request.questions.iter().map(|question| question.header.trim()).collect::<Vec<_>>().join(", ")

@@ -13,9 +13,25 @@ use crate::folders::Folders;
 /// # Errors
 /// The configuration is wrong, or the daemon can't be reached or started.
 pub(crate) async fn sessions(folders: &Folders, command: &str) -> Result<Sessions, CliError> {
-    let config = folders.config()?;
-    let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
-    of_daemon(folders, command, supplies(&config, &catalog)).await
+    of_config(folders, command, &folders.config()?).await
+}
+
+/// The same, for a command that watches sessions or stops them: with a daemon that runs it does so whatever the
+/// configuration says, as if that said nothing.
+///
+/// # Errors
+/// The configuration is wrong and no daemon runs, or it can't be reached or started.
+pub(crate) async fn control(folders: &Folders, command: &str) -> Result<Sessions, CliError> {
+    let config = match folders.config() {
+        Err(_) if Daemon::find(folders).await?.is_some() => Config::default(),
+        config => config?,
+    };
+    of_config(folders, command, &config).await
+}
+
+async fn of_config(folders: &Folders, command: &str, config: &Config) -> Result<Sessions, CliError> {
+    let catalog = Catalog::new(config, |name| std::env::var(name).ok());
+    of_daemon(folders, command, supplies(config, &catalog)).await
 }
 
 /// The same, where it is known what they are supplied with.

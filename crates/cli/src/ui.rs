@@ -220,9 +220,9 @@ impl Ui {
         self.flush()
     }
 
-    /// Shows how far something is, on the last line of standard error, until something else is to be told there. Nothing
-    /// where that is no terminal.
-    pub(crate) fn progress(&mut self, line: &str) -> io::Result<()> {
+    /// Shows how far something is, on the last line of standard error, until something else is to be told there: the
+    /// first of these lines that fits. Nothing where that is no terminal.
+    pub(crate) fn progress(&mut self, lines: &[String]) -> io::Result<()> {
         // What the user types stands there.
         if !self.shows_progress() || self.err.typed.is_some() {
             return Ok(());
@@ -232,7 +232,8 @@ impl Ui {
             self.err.end_line();
         }
         let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(2);
-        let shown = beginning_of(line, columns - 1);
+        let fits = |line: &&String| line.width() < columns;
+        let shown = lines.iter().find(fits).map_or("", String::as_str);
         self.err.put(Style::Plain, CLEAR);
         self.err.put(Style::Plain, shown);
         (self.err.open, self.err.passing) = (true, true);
@@ -322,20 +323,6 @@ fn end_of(text: &str, cells: usize) -> &str {
     };
     let start = text.char_indices().rev().take_while(fits).last().map_or(text.len(), |(at, _)| at);
     &text[start..]
-}
-
-/// As much of a text's beginning as fits into so many cells.
-fn beginning_of(text: &str, cells: usize) -> &str {
-    let mut left = cells;
-    let mut is_over = |character: char| match left.checked_sub(character.width().unwrap_or_default()) {
-        Some(rest) => {
-            left = rest;
-            false
-        }
-        None => true,
-    };
-    let end = text.char_indices().find(|(_, character)| is_over(*character));
-    &text[..end.map_or(text.len(), |(at, _)| at)]
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::id::TurnId;
 use crate::limits::RUN_FAILURES;
 use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome};
@@ -251,6 +252,9 @@ impl fmt::Display for RunEnd {
 pub struct LastRun {
     /// How.
     pub end: RunEnd,
+    /// The session's last turn when it ended; one that came later is none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
     /// How far it was.
     pub progress: RunProgress,
 }

@@ -248,6 +248,9 @@ pub struct SessionSummary {
     pub since: Timestamp,
     /// How its last turn ended.
     pub last_turn: Option<LastTurn>,
+    /// How its last run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<LastRun>,
     /// Its first open ask.
     pub waits_for: Option<Ask>,
     /// How many of its asks are open.
@@ -278,6 +281,7 @@ impl From<&Snapshot> for SessionSummary {
             status: snapshot.status,
             since: snapshot.since,
             last_turn: snapshot.last_turn.clone(),
+            last_run: snapshot.last_run,
             waits_for: snapshot.asks.first().cloned(),
             asks: snapshot.asks.len(),
             hold: snapshot.hold.clone(),

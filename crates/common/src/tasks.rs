@@ -46,6 +46,13 @@ pub enum TaskRequest {
     Look,
 }
 
+fn none_left(to: TaskState) -> String {
+    match to {
+        TaskState::Done | TaskState::Dropped => format!("no task is started: name the one that is {to}"),
+        TaskState::Todo | TaskState::Doing => "no task is left that could be started".to_owned(),
+    }
+}
+
 /// Why a request changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -57,7 +64,7 @@ pub enum TaskError {
         task: TaskId,
     },
     /// No task was named, and none is next.
-    #[error("no task is left that could be {to}")]
+    #[error("{}", none_left(*to))]
     NoneLeft {
         /// What it was to become.
         to: TaskState,

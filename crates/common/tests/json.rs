@@ -315,7 +315,7 @@ fn sessions() {
         jobs: vec![job()],
         last_turn: Some(last_turn),
         run: Some(run()),
-        last_run: Some(LastRun { end: RunEnd::Interrupted, progress: RunProgress::default() }),
+        last_run: Some(LastRun { end: RunEnd::Interrupted, turn: Some(TurnId(3)), progress: RunProgress::default() }),
         tasks: Arc::new(vec![Task { id: TaskId(1), title: "write it".into(), state: TaskState::Done }]),
         notes: Arc::new(vec![note()]),
         usage: Usage::estimate(250, 25),

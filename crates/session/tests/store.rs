@@ -56,6 +56,7 @@ fn summary(session: &SessionId, title: &str) -> SessionSummary {
         status: SessionStatus::Idle,
         since: Timestamp(1),
         last_turn: None,
+        last_run: None,
         waits_for: None,
         asks: 0,
         hold: Hold::Off,

@@ -29,7 +29,7 @@ async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
         ),
         (json!({"action": "start"}), "[0 done, 1 doing, 1 to do; next: task 1 [doing] write it]"),
         (json!({"action": "finish"}), "[1 done, 0 doing, 1 to do; next: task 2 [todo] test it]"),
-        (json!({"action": "finish"}), "no task is left that could be done"),
+        (json!({"action": "finish"}), "no task is started: name the one that is done"),
         (json!({"action": "note", "text": "port 80 is taken", "task": 2}), "[noted]"),
         (json!({"action": "note", "text": " "}), "the note is empty"),
         (json!({"action": "drop", "task": 9}), "there is no task 9"),

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use clap_complete::engine::ArgValueCompleter;
-use holdpoint_common::{Answer, Ask, AskId, AskRequest, PauseKind, QuestionReply};
+use holdpoint_common::{Answer, AnswerError, Ask, AskId, AskRequest, PauseKind, QuestionReply};
 use holdpoint_session::Sessions;
 
 use crate::error::CliError;
@@ -11,7 +11,7 @@ use crate::folders::Folders;
 use crate::follow::asked;
 use crate::runtime::runtime;
 use crate::select::complete_ask;
-use crate::sessions::sessions;
+use crate::sessions::control;
 use crate::ui::{Style, Ui};
 
 /// An ask.
@@ -101,17 +101,24 @@ fn answer(
     ui: &mut Ui,
 ) -> Result<i32, CliError> {
     runtime()?.block_on(async {
-        let sessions = sessions(folders, command).await?;
+        let sessions = control(folders, command).await?;
         let (id, answer) = match args.ask.parse::<AskId>() {
             Ok(id) => {
                 let open = sessions.look(id.session.as_str()).await?;
                 let ask = open.asks.iter().find(|ask| ask.id == id);
                 // Of one that is not open, the session says what became of it, or that it never was.
-                (id, make(ask)?)
+                let answer = make(ask)?;
+                if let Some(ask) = ask.filter(|ask| !takes(ask, &answer)) {
+                    return Err(other_kind(ask));
+                }
+                (id, answer)
             }
             Err(_) => {
                 let ask = first_of(&args.ask, &sessions).await?;
                 let answer = make(Some(&ask))?;
+                if !takes(&ask, &answer) {
+                    return Err(other_kind(&ask));
+                }
                 if !agreed(&ask, &answer, ui)? {
                     ui.line(Style::Dim, "not answered")?;
                     ui.flush()?;
@@ -155,16 +162,27 @@ fn agreed(ask: &Ask, answer: &Answer, ui: &mut Ui) -> Result<bool, CliError> {
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
+/// Whether answers of this kind are for such asks.
+fn takes(ask: &Ask, answer: &Answer) -> bool {
+    !matches!(ask.request.accepts(answer), Err(AnswerError::KindMismatch { .. }))
+}
+
+/// Another kind of ask takes such an answer.
+fn other_kind(ask: &Ask) -> CliError {
+    let id = &ask.id;
+    let (kind, command) = match &ask.request {
+        AskRequest::Question(_) => ("a question", format!("`holdpoint answer {id} ANSWER`")),
+        AskRequest::Pause(pause) => match pause.kind {
+            PauseKind::Confirm => ("a Confirm", format!("`holdpoint approve {id}` or `holdpoint deny {id}`")),
+            PauseKind::Continue => ("a Continue", format!("`holdpoint continue {id}`")),
+        },
+    };
+    CliError::failed(format!("ask {id} is {kind}")).hint(format!("{command} answers it"))
+}
+
 /// The replies to a question, one for each.
 fn reply(ask: &Ask, given: &[String]) -> Result<Answer, CliError> {
-    let request = match &ask.request {
-        AskRequest::Question(request) => request,
-        AskRequest::Pause(pause) => {
-            let command = if pause.kind == PauseKind::Confirm { "approve` or `holdpoint deny" } else { "continue" };
-            return Err(CliError::usage(format!("ask {} is no question", ask.id))
-                .hint(format!("`holdpoint {command}` answers it")));
-        }
-    };
+    let AskRequest::Question(request) = &ask.request else { return Err(other_kind(ask)) };
     if request.questions.len() != given.len() {
         let what = format!("there are {} questions and {} answers", request.questions.len(), given.len());
         return Err(CliError::usage(what).hint("give one answer for each, in their order: `holdpoint show` has them"));

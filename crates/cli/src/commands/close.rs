@@ -9,7 +9,7 @@ use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::{Faults, SessionsArg};
-use crate::sessions::sessions;
+use crate::sessions::control;
 use crate::ui::Ui;
 
 /// Ends sessions: what they do is interrupted, what they have started ends, their names are free
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
-        let sessions = sessions(folders, "close").await?;
+        let sessions = control(folders, "close").await?;
         let mut faults = Faults::default();
         for session in args.sessions.look(&sessions, &mut faults, ui).await? {
             let settings = &session.settings;

@@ -1,14 +1,15 @@
 //! `holdpoint hold` and `release`
 
-use holdpoint_common::{Hold, HoldCause};
+use holdpoint_common::Hold;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
+use crate::said::paused;
 use crate::select::{Faults, SessionsArg};
-use crate::sessions::sessions;
+use crate::sessions::control;
 use crate::ui::Ui;
 
 /// Stops sessions at their next boundary: at the end of a step, never in the middle of one
@@ -49,7 +50,7 @@ pub(crate) fn release(args: &ReleaseArgs, folders: &Folders, ui: &mut Ui) -> Res
 
 fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
-        let sessions = sessions(folders, if holds { "hold" } else { "release" }).await?;
+        let sessions = control(folders, if holds { "hold" } else { "release" }).await?;
         let mut faults = Faults::default();
         for session in what.sessions.get(&sessions, &mut faults, ui).await? {
             let (name, before) = (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
@@ -68,8 +69,7 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
                 Hold::Off if before == Hold::Off => "was not held".to_owned(),
                 Hold::Off => "goes on".to_owned(),
                 Hold::Requested { .. } => "PAUSING... (at its next boundary)".to_owned(),
-                Hold::Standing { cause: HoldCause::Limit { reached }, .. } => format!("⏸ PAUSED: {reached}"),
-                Hold::Standing { cause, .. } => format!("⏸ PAUSED ({})", prose_line(&cause.to_string())),
+                Hold::Standing { cause, .. } => paused(&cause),
             };
             ui.print(&format!("{}: {now}\n", prose_line(&name)))?;
         }

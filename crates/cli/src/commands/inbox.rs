@@ -7,7 +7,7 @@ use holdpoint_tools::shown::prose_line;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
-use crate::sessions::sessions;
+use crate::sessions::control;
 use crate::table::{age, table};
 use crate::ui::Ui;
 
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let asked = async { Ok::<_, CliError>(sessions(folders, "inbox").await?.inbox().await?) };
+    let asked = async { Ok::<_, CliError>(control(folders, "inbox").await?.inbox().await?) };
     let asks = runtime()?.block_on(asked)?;
     if args.json {
         ui.json(&Inbox { asks })?;

@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::{Faults, SessionsArg};
-use crate::sessions::sessions;
+use crate::sessions::control;
 use crate::ui::Ui;
 
 /// Ends what sessions do now, and all that it has started; says what that was
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
-        let sessions = sessions(folders, "interrupt").await?;
+        let sessions = control(folders, "interrupt").await?;
         let mut faults = Faults::default();
         // None goes on until the one before it has ended.
         let mut sent = Vec::new();

@@ -10,7 +10,7 @@ use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::Filter;
-use crate::sessions::sessions;
+use crate::sessions::control;
 use crate::table::{age, span, table};
 use crate::ui::{Style, Ui};
 
@@ -31,20 +31,24 @@ pub(crate) struct Args {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let wanted = args.filter.test()?;
-    let mut listed =
-        runtime()?.block_on(async { Ok::<_, CliError>(sessions(folders, "list").await?.list().await?) })?;
+    let mut listed = runtime()?.block_on(async { Ok::<_, CliError>(control(folders, "list").await?.list().await?) })?;
+    let all = listed.len();
     listed.retain(|session| wanted(session) && (session.live || !args.live));
     if args.json {
         ui.json(&SessionList { sessions: listed })?;
     } else {
-        print(&listed, ui)?;
+        match all {
+            0 => print(&listed, ui)?,
+            all if listed.is_empty() => ui.print(&format!("None of {all} sessions.\n"))?,
+            _ => print(&listed, ui)?,
+        }
     }
     Ok(0)
 }
 
 /// What the program shows without a command where there is no terminal for its screen.
 pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let listed = runtime()?.block_on(async { Ok::<_, CliError>(sessions(folders, "list").await?.list().await?) })?;
+    let listed = runtime()?.block_on(async { Ok::<_, CliError>(control(folders, "list").await?.list().await?) })?;
     print(&listed, ui)?;
     ui.line(Style::Dim, "hint: on a terminal this is a screen with all of them; `holdpoint --help` has every command")?;
     ui.flush()?;
@@ -78,22 +82,35 @@ fn progress(run: &RunProgress, tasks: TaskCounts) -> String {
     format!("#{}{tasks}, {} tokens, {}", run.iteration, run.tokens, span(worked))
 }
 
-/// What it does, and why it does not go on.
+/// What it does, how far its run is, and whether it is only saved.
 pub(crate) fn status(session: &SessionSummary) -> String {
-    let status = match (&session.waits_for, &session.hold, session.status) {
-        (Some(ask), ..) => format!("asks ({})", prose_line(ask.request.tool_name())),
-        (None, Hold::Standing { cause: HoldCause::Limit { reached }, .. }, _) => format!("held ({reached})"),
-        (None, Hold::Standing { .. }, _) => "held".to_owned(),
-        (None, Hold::Requested { .. }, _) => "pausing".to_owned(),
-        (None, Hold::Off, SessionStatus::Idle) => match &session.last_turn {
-            Some(last) => format!("idle ({})", last.outcome),
-            None => "idle".to_owned(),
-        },
-        (None, Hold::Off, status) => status.to_string(),
-    };
+    let status = doing(session);
     let status = match &session.run {
         Some(run) => format!("{status}, {}", progress(run, session.tasks)),
         None => status,
     };
     if session.live { status } else { format!("saved, {status}") }
+}
+
+/// What it does, and why it does not go on.
+pub(crate) fn doing(session: &SessionSummary) -> String {
+    match (&session.waits_for, &session.hold, session.status) {
+        (Some(ask), Hold::Requested { .. }, _) => format!("asks ({}), pausing", prose_line(ask.request.tool_name())),
+        (Some(ask), ..) => format!("asks ({})", prose_line(ask.request.tool_name())),
+        (None, Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => "held".to_owned(),
+        (None, Hold::Standing { cause, .. }, _) => format!("held ({cause})"),
+        (None, Hold::Requested { .. }, _) => "pausing".to_owned(),
+        (None, Hold::Off, SessionStatus::Idle) => match ended(session) {
+            Some(ended) => format!("idle ({ended})"),
+            None => "idle".to_owned(),
+        },
+        (None, Hold::Off, status) => status.to_string(),
+    }
+}
+
+/// How what it did last has ended: its run, if no turn came after that.
+fn ended(session: &SessionSummary) -> Option<String> {
+    let turn = session.last_turn.as_ref().map(|last| last.turn);
+    let run = session.last_run.filter(|run| run.turn == turn).map(|run| run.end.to_string());
+    run.or_else(|| session.last_turn.as_ref().map(|last| last.outcome.to_string()))
 }

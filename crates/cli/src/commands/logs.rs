@@ -5,7 +5,7 @@ use crate::folders::Folders;
 use crate::follow::{Ended, Followed, Follower, View, saved};
 use crate::runtime::runtime;
 use crate::select::StreamArgs;
-use crate::sessions::sessions;
+use crate::sessions::control;
 use crate::signals::{self, Signalled};
 use crate::ui::Ui;
 
@@ -30,7 +30,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.tell_all();
     }
     runtime()?.block_on(async {
-        let sessions = sessions(folders, "logs").await?;
+        let sessions = control(folders, "logs").await?;
         let view = View::transcript(args.stream.json, false);
         if !args.follow {
             let id = sessions.look(args.stream.session()).await?.settings.id.clone();

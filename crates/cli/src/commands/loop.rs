@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_tokens: u64,
 
-    /// Is held when it has worked for so long (30m, 8h, ...), without the time it was held or asked
+    /// Is held when it has worked for so long (30m, 8h, ...), without the time it was held or asked; 0s for no limit
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     max_time: Option<Duration>,
 

@@ -1,15 +1,19 @@
 //! `holdpoint show`
 
-use holdpoint_common::{HoldCause, Snapshot, Usage};
+use std::time::SystemTime;
+
+use holdpoint_common::{Hold, SessionSummary, Snapshot, Timestamp, Usage};
 use holdpoint_tools::shown::prose_line;
 
+use super::list::doing;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::follow::asked;
 use crate::follow::runs::{so_far, taken};
 use crate::runtime::runtime;
+use crate::said::paused;
 use crate::select::SessionArg;
-use crate::sessions::sessions;
+use crate::sessions::control;
 use crate::table::age;
 use crate::ui::Ui;
 
@@ -27,7 +31,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let look = async { Ok::<_, CliError>(sessions(folders, "show").await?.look(&args.session.session).await?) };
+    let look = async { Ok::<_, CliError>(control(folders, "show").await?.look(&args.session.session).await?) };
     let snapshot = runtime()?.block_on(look)?;
     if args.json {
         ui.json(&*snapshot)?;
@@ -35,6 +39,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     }
     let lines: String = lines(&snapshot).iter().map(|(name, what)| said(name, what)).collect();
     ui.print(&lines)?;
+    ui.tell_all();
     for ask in &snapshot.asks {
         ui.print(&format!("\nask {}, open for {}\n", ask.id, age(ask.since)))?;
         asked::show(ask, 0, false, ui)?;
@@ -55,7 +60,7 @@ fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("session", format!("{} ({})", settings.name, settings.id)),
         ("title", snapshot.title.clone()),
-        ("status", format!("{} for {}", snapshot.status, age(snapshot.since))),
+        ("status", format!("{} for {}", doing(&SessionSummary::from(snapshot)), age(snapshot.since))),
         ("folder", settings.workspace.clone()),
         ("model", settings.model.clone()),
         ("asks", settings.asks.to_string()),
@@ -66,7 +71,8 @@ fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     }
     if let Some(run) = &snapshot.run {
         lines.push(("goal", run.settings.goal.clone()));
-        lines.push(("run", so_far(&run.progress)));
+        let wait = run.waits_until.map(|until| format!("; after a failure, the next begins in {}", to_go(until)));
+        lines.push(("run", so_far(&run.progress) + &wait.unwrap_or_default()));
     }
     if let Some(last) = &snapshot.last_run {
         lines.push(("last run", format!("{}: {}", last.end, taken(&last.progress))));
@@ -97,13 +103,16 @@ fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
 
 fn hold(snapshot: &Snapshot) -> Option<String> {
     match &snapshot.hold {
-        holdpoint_common::Hold::Off => None,
-        holdpoint_common::Hold::Requested { by, .. } => Some(format!("PAUSING... ({by})")),
-        holdpoint_common::Hold::Standing { cause: HoldCause::Limit { reached }, since } => {
-            Some(format!("⏸ PAUSED: {reached} (for {})", age(*since)))
-        }
-        holdpoint_common::Hold::Standing { cause, since } => Some(format!("⏸ PAUSED for {} ({cause})", age(*since))),
+        Hold::Off => None,
+        Hold::Requested { by, .. } => Some(format!("PAUSING... ({by})")),
+        Hold::Standing { cause, .. } => Some(paused(cause)),
     }
+}
+
+/// How long until then.
+fn to_go(then: Timestamp) -> String {
+    let left = then.since(Timestamp::from(SystemTime::now()));
+    format!("{} s", left.as_secs_f64().ceil())
 }
 
 fn used(usage: &Usage) -> String {

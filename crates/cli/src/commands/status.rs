@@ -57,7 +57,8 @@ fn text(status: &DaemonStatus) -> String {
         sessions.live, sessions.most, sessions.busy, sessions.waiting, sessions.held
     ));
     lines.push(format!("queued    {queued_prompts} prompts"));
-    lines.push(format!("clients   {clients} attached, {connections} connections"));
+    let many = if *connections == 1 { "connection" } else { "connections" };
+    lines.push(format!("clients   {clients} attached, {connections} {many}"));
     if let Some(seconds) = status.idle_stop_s {
         lines.push(format!("stops     when idle for {}", humantime::format_duration(Duration::from_secs(seconds))));
     }

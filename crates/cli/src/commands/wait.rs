@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{HoldShown, SessionId, Snapshot};
+use holdpoint_common::{Hold, HoldShown, SessionId, Snapshot};
 use holdpoint_session::{SessionError, Sessions};
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::SessionArg;
-use crate::sessions::{sessions, who};
+use crate::sessions::{control, who};
 use crate::ui::Ui;
 
 /// The time was up.
@@ -68,7 +68,7 @@ enum What {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
-        let sessions = sessions(folders, "wait").await?;
+        let sessions = control(folders, "wait").await?;
         let mut last = sessions.look(&args.session.session).await?;
         let waits = wait(folders, sessions, args.what, &mut last);
         let seen = match args.timeout {
@@ -80,8 +80,12 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let (session, status) = (&last.settings.id, last.status);
             ui.json(&json!({ "session": session, "status": status, "ask": ask, "timedOut": !seen }))?;
         } else {
-            let ask = ask.map(|ask| format!(" (ask {ask})")).unwrap_or_default();
-            ui.print(&format!("{}: {}{ask}\n", prose_line(&last.settings.name), last.status))?;
+            let why = match (ask, &last.hold) {
+                (Some(ask), _) => format!(" (ask {ask})"),
+                (None, Hold::Standing { cause, .. }) => format!(" ({})", prose_line(&cause.to_string())),
+                (None, Hold::Off | Hold::Requested { .. }) => String::new(),
+            };
+            ui.print(&format!("{}: {}{why}\n", prose_line(&last.settings.name), last.status))?;
         }
         Ok(if seen { 0 } else { TIMED_OUT })
     })
@@ -119,7 +123,7 @@ async fn wait(
         }
         // One that was stopped has taken its sockets with it, and is left so; one that has died has not.
         let died = folders.sockets()?.iter().any(|socket| socket.exists());
-        all = if died { sessions(folders, "wait").await? } else { next_daemons(folders).await? };
+        all = if died { control(folders, "wait").await? } else { next_daemons(folders).await? };
     }
 }
 

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause, ItemId,
-    ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, RunLimit, Tasks, Timestamp, ToolCall, ToolResult,
+    Answer, AnsweredBy, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldShown,
+    ItemId, ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, RunLimit, Tasks, Timestamp, ToolCall, ToolResult,
     ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
+use super::clock::Clock;
 use super::{asked, runs};
-use crate::said::{cut, said, setting, shorten, sum_up, title};
+use crate::said::{cut, paused, said, setting, shorten, sum_up, title};
 use crate::ui::{Style, Ui};
 
 /// Bytes of a tool's output that may wait for the end of their line.
@@ -40,7 +41,11 @@ pub(crate) struct Human {
     prompts: bool,
     /// Prompts whose turns have not begun.
     waiting: BTreeMap<PromptId, String>,
-    began: Option<Timestamp>,
+    /// A turn is open.
+    pub(super) is_open: bool,
+    /// Of the turn that is open, if its beginning was shown.
+    clock: Option<Clock>,
+    hold: HoldShown,
     steps: u32,
     /// Something was denied by a setting, not by a person.
     denied_unseen: bool,
@@ -127,25 +132,30 @@ impl Human {
 
     fn fact(&mut self, at: Timestamp, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
         self.tasks.apply(fact);
+        self.clock.iter_mut().for_each(|clock| clock.tick(at, fact));
         if let Some((style, line)) = runs::line(fact, at, &self.tasks) {
             ui.line(style, &line)?;
         }
         match fact {
             Fact::IterationStarted { .. } => {
-                (self.began, self.steps, self.denied_unseen) = (Some(at), 0, false);
+                self.turn_begins(at);
                 Ok(())
             }
             Fact::PromptDelivered { prompt, .. } => self.begins(*prompt, ui),
-            Fact::PromptAccepted { prompt, text, .. } if self.prompts => {
-                self.waiting.insert(*prompt, text.clone());
-                Ok(())
+            Fact::PromptAccepted { prompt, text, .. } => {
+                if self.prompts {
+                    self.waiting.insert(*prompt, text.clone());
+                }
+                // It may be long until it is begun with.
+                let waits = self.is_open || self.hold == HoldShown::Standing;
+                if waits { ui.line(Style::Dim, &format!("queued, prompt {prompt}: {}", sum_up(text))) } else { Ok(()) }
             }
             Fact::PromptReturned { prompt, text } => {
                 self.waiting.remove(prompt);
                 ui.line(Style::Warning, &format!("handed back, prompt {prompt}: {}", prose(text)))
             }
             Fact::TurnStarted { prompt, .. } => {
-                (self.began, self.steps, self.denied_unseen) = (Some(at), 0, false);
+                self.turn_begins(at);
                 self.begins(*prompt, ui)
             }
             Fact::StepStarted => {
@@ -170,11 +180,11 @@ impl Human {
             Fact::AskRaised { ask } if !self.asks_elsewhere => asked::show(ask, 0, false, ui),
             Fact::AskAnswered { answer, by, .. } => self.answered(answer, by, ui),
             Fact::AskClosed { cause, .. } => ui.line(Style::Dim, &format!("  → closed: {cause}")),
-            Fact::HoldChanged { hold } => held(hold, ui),
+            Fact::HoldChanged { hold } => self.held(hold, ui),
             Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
                 ui.line(Style::Dim, &setting(fact).unwrap_or_default())
             }
-            Fact::TurnFinished { .. } => self.ended(at, fact, ui),
+            Fact::TurnFinished { .. } => self.ended(fact, ui),
             Fact::SessionRestored { cause } => match cause {
                 RestoreCause::Panic => ui.line(Style::Warning, "the session failed and was rebuilt from its log"),
                 RestoreCause::Restart => ui.line(Style::Warning, "the daemon was started anew"),
@@ -182,6 +192,11 @@ impl Human {
             },
             _ => Ok(()),
         }
+    }
+
+    fn turn_begins(&mut self, at: Timestamp) {
+        (self.is_open, self.clock) = (true, Some(Clock::begun(at)));
+        (self.steps, self.denied_unseen) = (0, false);
     }
 
     /// Shows what the user said, now that it is begun with.
@@ -290,9 +305,10 @@ impl Human {
         ui.line(if denied { Style::Warning } else { Style::Dim }, &format!("  → {}{by}", said(answer)))
     }
 
-    fn ended(&mut self, at: Timestamp, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+    fn ended(&mut self, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
         let Fact::TurnFinished { outcome, error, cause, receipt, usage } = fact else { return Ok(()) };
         ui.end_line()?;
+        self.is_open = false;
         if *outcome == Outcome::Interrupted {
             interrupted(cause.as_ref(), receipt.as_ref(), ui)?;
         } else if let Some(error) = error {
@@ -302,11 +318,10 @@ impl Human {
         let (input, output) = (usage.input, usage.output);
         let cost = usage.cost.map(|millionths| format!(", cost {:.4}", millionths as f64 / 1e6)).unwrap_or_default();
         let tokens = format!("{about}{input} tokens in, {output} out{cost}");
-        let line = match self.began {
-            Some(began) => {
+        let line = match self.clock.take() {
+            Some(clock) => {
                 let steps = if self.steps == 1 { "step" } else { "steps" };
-                let seconds = at.since(began).as_secs_f64();
-                format!("{outcome}: {} {steps}, {tokens}, {seconds:.1} s", self.steps)
+                format!("{outcome}: {} {steps}, {tokens}, {:.1} s", self.steps, clock.seconds())
             }
             // Only its end is shown.
             None => format!("{outcome}: {tokens}"),
@@ -319,6 +334,30 @@ impl Human {
             )?;
         }
         Ok(())
+    }
+    /// That it will stop, why it stands and what lets it go on, or that it does.
+    fn held(&mut self, hold: &Hold, ui: &mut Ui) -> io::Result<()> {
+        let before = std::mem::replace(&mut self.hold, hold.shown());
+        let cause = match hold {
+            Hold::Off => {
+                // One that came to its end first says that.
+                let says = before == HoldShown::Standing || self.is_open;
+                return if says { ui.line(Style::Bold, "▶ no longer held") } else { Ok(()) };
+            }
+            Hold::Requested { by, .. } => {
+                return ui.line(Style::Bold, &format!("PAUSING... ({})", prose_line(&by.to_string())));
+            }
+            Hold::Standing { cause, .. } => cause,
+        };
+        ui.line(Style::Bold, &paused(cause))?;
+        match cause {
+            HoldCause::User { .. } => Ok(()),
+            HoldCause::Limit { reached: RunLimit::Failures { .. } } => {
+                ui.line(Style::Dim, "  `holdpoint release` counts anew")
+            }
+            HoldCause::Limit { .. } => ui.line(Style::Dim, "  `holdpoint release` grants as much again"),
+            HoldCause::Restored => ui.line(Style::Dim, "  `holdpoint release` lets it go on"),
+        }
     }
 }
 
@@ -339,30 +378,4 @@ pub(super) fn interrupted(cause: Option<&CutCause>, receipt: Option<&Receipt>, u
     ui.line(Style::Bold, "Agent interrupted")?;
     let mut about = cause.map(ToString::to_string).into_iter().chain(receipt.map(ToString::to_string));
     about.try_for_each(|about| ui.line(Style::Dim, &format!("  {}", prose_line(&about))))
-}
-
-/// That it will stop, why it stands and what lets it go on, or that it does.
-fn held(hold: &Hold, ui: &mut Ui) -> io::Result<()> {
-    let cause = match hold {
-        Hold::Off => return ui.line(Style::Bold, "▶ no longer held"),
-        Hold::Requested { by, .. } => {
-            return ui.line(Style::Bold, &format!("PAUSING... ({})", prose_line(&by.to_string())));
-        }
-        Hold::Standing { cause, .. } => cause,
-    };
-    match cause {
-        HoldCause::Limit { reached } => {
-            let grants = match reached {
-                RunLimit::Failures { .. } => "counts anew",
-                _ => "grants as much again",
-            };
-            ui.line(Style::Bold, &format!("⏸ PAUSED: {reached}"))?;
-            ui.line(Style::Dim, &format!("  `holdpoint release` {grants}"))
-        }
-        HoldCause::User { by } => ui.line(Style::Bold, &format!("⏸ PAUSED ({})", prose_line(&by.to_string()))),
-        cause => {
-            ui.line(Style::Bold, &format!("⏸ PAUSED ({})", prose_line(&cause.to_string())))?;
-            ui.line(Style::Dim, "  `holdpoint release` lets it go on")
-        }
-    }
 }

@@ -1,11 +1,11 @@
 //! A run as a person reads it who has not the time for every step: a line for each iteration, and how far it is.
 
 use std::io;
-use std::time::Duration;
 
 use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCounts, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
+use super::clock::Clock;
 use super::{Human, human};
 use crate::said::shorten;
 use crate::ui::{Style, Ui};
@@ -20,35 +20,6 @@ pub(crate) struct Iterations {
     tasks: Tasks,
     /// The iteration that is under way, and how long it works.
     open: Option<(u32, Clock)>,
-}
-
-/// How long something works: without the time in which it asks or is held.
-struct Clock {
-    worked: Duration,
-    /// Up to here it is counted.
-    to: Timestamp,
-    asks: usize,
-    held: bool,
-}
-
-impl Clock {
-    fn begun(at: Timestamp) -> Self {
-        Self { worked: Duration::ZERO, to: at, asks: 0, held: false }
-    }
-
-    /// Takes in what happened then.
-    fn tick(&mut self, at: Timestamp, fact: &Fact) {
-        if self.asks == 0 && !self.held {
-            self.worked += at.since(self.to);
-        }
-        self.to = at;
-        match fact {
-            Fact::AskRaised { .. } => self.asks += 1,
-            Fact::AskAnswered { .. } | Fact::AskClosed { .. } => self.asks = self.asks.saturating_sub(1),
-            Fact::HoldChanged { hold } => self.held = matches!(hold, Hold::Standing { .. }),
-            _ => {}
-        }
-    }
 }
 
 impl Iterations {
@@ -74,25 +45,28 @@ impl Iterations {
         match fact {
             Fact::IterationStarted { iteration, .. } => {
                 self.open = Some((*iteration, Clock::begun(event.at)));
+                self.human.is_open = true;
                 Ok(())
             }
             Fact::TurnFinished { outcome, error, cause, receipt, usage } => {
                 if *outcome == Outcome::Interrupted {
                     human::interrupted(cause.as_ref(), receipt.as_ref(), ui)?;
                 }
+                self.human.is_open = false;
                 let Some((iteration, clock)) = self.open.take() else { return Ok(()) };
                 let why = error.clone().or_else(|| cause.as_ref().map(ToString::to_string));
                 let why = why.map(|why| format!(" ({})", shorten(&prose_line(&why)))).unwrap_or_default();
-                let seconds = clock.worked.as_secs_f64();
-                let (counts, tokens) = (self.tasks.counts(), usage.total());
+                let counts = self.tasks.counts();
+                let counts = if counts.is_empty() { String::new() } else { format!("{counts}, ") };
+                let (tokens, seconds) = (usage.total(), clock.seconds());
                 let style = if *outcome == Outcome::Done { Style::Plain } else { Style::Warning };
-                let line = format!("#{iteration} {outcome}{why}: {counts}, {tokens} tokens, {seconds:.1} s");
-                ui.line(style, &line)
+                ui.line(style, &format!("#{iteration} {outcome}{why}: {counts}{tokens} tokens, {seconds:.1} s"))
             }
             Fact::AskRaised { .. }
             | Fact::AskAnswered { .. }
             | Fact::AskClosed { .. }
             | Fact::HoldChanged { .. }
+            | Fact::PromptAccepted { .. }
             | Fact::PromptDelivered { .. }
             | Fact::PromptReturned { .. }
             | Fact::RunWaiting { .. }
@@ -119,12 +93,24 @@ impl Iterations {
         let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
         let state = match &snapshot.hold {
             Hold::Off => String::new(),
-            Hold::Requested { .. } => "  PAUSING...".to_owned(),
-            Hold::Standing { .. } => "  ⏸ PAUSED".to_owned(),
+            Hold::Requested { .. } => "PAUSING...".to_owned(),
+            Hold::Standing { .. } => "⏸ PAUSED".to_owned(),
         };
         let counts = TaskCounts::of(&snapshot.tasks);
-        let (bar, iteration) = (bar(counts), run.progress.iteration);
-        ui.progress(&format!("{bar} {counts}  Iteration #{iteration}  {clock}  {} tokens{state}", run.progress.tokens))
+        let (bar, counts) = if counts.is_empty() { Default::default() } else { (bar(counts), counts.to_string()) };
+        let (iteration, tokens) = (run.progress.iteration, format!("{} tokens", run.progress.tokens));
+        let (iteration, number) = (format!("Iteration #{iteration}"), format!("#{iteration}"));
+        // From all of it to almost nothing: what is shown is whole.
+        let ways: [&[&str]; 6] = [
+            &[&bar, &counts, &iteration, &clock, &tokens, &state],
+            &[&counts, &iteration, &clock, &tokens, &state],
+            &[&counts, &iteration, &clock, &state],
+            &[&counts, &number, &clock, &state],
+            &[&number, &state],
+            &[&state],
+        ];
+        let text = |way: &[&str]| way.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
+        ui.progress(&ways.map(text))
     }
 }
 
@@ -137,20 +123,6 @@ fn bar(counts: TaskCounts) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_clock_stands_while_it_asks_or_is_held() {
-        let mut clock = Clock::begun(Timestamp(1_000));
-        let by = || holdpoint_common::Who { name: "test".to_owned(), pid: None };
-        let standing =
-            Hold::Standing { cause: holdpoint_common::HoldCause::User { by: by() }, since: Timestamp(2_000) };
-        clock
-            .tick(Timestamp(2_000), &Fact::HoldChanged { hold: Hold::Requested { by: by(), since: Timestamp(2_000) } });
-        clock.tick(Timestamp(3_000), &Fact::HoldChanged { hold: standing });
-        clock.tick(Timestamp(60_000), &Fact::HoldChanged { hold: Hold::Off });
-        clock.tick(Timestamp(61_000), &Fact::StepStarted);
-        assert_eq!(clock.worked, Duration::from_secs(3));
-    }
 
     #[test]
     fn the_bar_is_full_when_all_is_done() {

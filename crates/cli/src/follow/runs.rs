@@ -25,7 +25,7 @@ pub(crate) fn line(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<(Style, 
         Fact::RunWaiting { until } => {
             (Style::Warning, format!("the next iteration begins in {:.0} s", until.since(at).as_secs_f64().ceil()))
         }
-        Fact::RunExtended { limits } => (Style::Dim, format!("granted by now: {}", granted(limits))),
+        Fact::RunExtended { limits } => (Style::Dim, format!("limits by now: {}", granted(limits))),
         Fact::RunFinished { end, progress, by } => {
             let by = by.as_ref().map(|by| format!("Agent interrupted by {}; ", prose_line(&by.to_string())));
             (Style::Bold, format!("{}run {end}: {}", by.unwrap_or_default(), taken(progress)))
@@ -53,7 +53,7 @@ fn granted(limits: &RunLimits) -> String {
     let tokens = tokens.map(|count| RunLimit::Tokens { count: count.get() });
     let time = time_ms.map(|ms| RunLimit::Time { ms: ms.get() });
     let limits: Vec<_> = [iterations, tokens, time].iter().flatten().map(ToString::to_string).collect();
-    if limits.is_empty() { "whatever it takes".to_owned() } else { limits.join(", ") }
+    if limits.is_empty() { "none".to_owned() } else { limits.join(", ") }
 }
 
 /// What a run has taken in the end: `3 iterations, 1200 tokens, 1h 2m of work`.

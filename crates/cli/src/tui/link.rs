@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use holdpoint_common::{AskId, SessionId, SessionStatus};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::message::{Command, Message};
@@ -43,11 +43,6 @@ impl Pace {
         self.broke = Some(now + wait);
         wait
     }
-
-    /// Waits so long.
-    async fn pause(&mut self) {
-        tokio::time::sleep(self.breaks(Instant::now())).await;
-    }
 }
 
 /// What the link tells: the screen, or the loop, which keeps the handle of the session that is shown.
@@ -76,6 +71,8 @@ pub(crate) struct Link {
     opening: Option<AbortHandle>,
     /// What is being done.
     doing: JoinSet<()>,
+    /// Ends when all that was wanted of the session that is shown, up to now, is done.
+    before: Option<oneshot::Receiver<()>>,
 }
 
 /// What every task of it has.
@@ -114,6 +111,15 @@ impl Shared {
         }
     }
 
+    /// What was followed has broken off: waits with one that does so again and again. Tells the screen.
+    async fn broke(&self, pace: &mut Pace) {
+        let wait = pace.breaks(Instant::now());
+        if !wait.is_zero() {
+            self.tell(Message::Daemon { here: false }).await;
+            tokio::time::sleep(wait).await;
+        }
+    }
+
     /// Starts the daemon again, if it is gone. Tells the screen.
     async fn revive(&self) -> Result<(), String> {
         self.tell(Message::Daemon { here: false }).await;
@@ -140,7 +146,10 @@ impl Link {
         let (words, told) = mpsc::channel(MESSAGES);
         let shared = Shared { sessions, folders: Arc::new(folders.clone()), words, stopped: watch::Sender::new(false) };
         tokio::spawn(news::watch(shared.clone()));
-        (Self { shared, fresh, session: None, following: None, opening: None, doing: JoinSet::new() }, told)
+        (
+            Self { shared, fresh, session: None, following: None, opening: None, doing: JoinSet::new(), before: None },
+            told,
+        )
     }
 
     /// Follows a session from here on, instead of the one before.
@@ -218,7 +227,21 @@ impl Link {
     /// Carries out what concerns the session that is shown.
     fn with_shown(&mut self, command: Command) {
         let (shared, Some(session)) = (self.shared.clone(), self.session.clone()) else { return };
+        // An interrupt waits for nothing, and nothing for what takes long; else one comes after the other, as it was typed.
+        let in_order = !matches!(command, Command::Interrupt { .. } | Command::Export { .. });
+        let (done, next) = oneshot::channel();
+        let turn = in_order.then(|| (self.before.replace(next), done));
         self.begin(async move {
+            let _done = match turn {
+                Some((before, done)) => {
+                    if let Some(before) = before {
+                        // It is never sent: its sender goes with what it belongs to.
+                        let _ = before.await;
+                    }
+                    Some(done)
+                }
+                None => None,
+            };
             let done = match command {
                 Command::Prompt { text } => match session.prompt(text.clone()).await {
                     Ok(_) => Ok(()),

@@ -1,7 +1,6 @@
 //! The prompt being typed: several lines, with a history, and with long pastes kept aside.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use holdpoint_tools::shown::prose;
 use ratatui_textarea::{CursorMove, Input, TextArea, WrapMode};
 
 use super::style::Tone;
@@ -88,10 +87,20 @@ impl Prompt {
         self.history.push(text.to_owned());
     }
 
-    /// Inserts a text as it is, whatever is in it; what a terminal would act on becomes visible.
+    /// Inserts a text as it is, whatever is in it; what a terminal would act on becomes visible, and nothing else: words
+    /// of some languages have joiners and marks of direction in them.
     pub(crate) fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let text = prose(&text).into_owned();
+        let acts = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+        let text: String = text
+            .split_inclusive(acts)
+            .map(|part| match part.chars().next_back() {
+                Some(last) if acts(last) => {
+                    format!("{}{}", &part[..part.len() - last.len_utf8()], last.escape_unicode())
+                }
+                _ => part.to_owned(),
+            })
+            .collect();
         let lines = text.split('\n').count();
         if lines <= PASTE_LINES && text.len() <= PASTE_BYTES {
             self.area.insert_str(text);
@@ -207,6 +216,11 @@ mod tests {
         let mut prompt = Prompt::default();
         prompt.paste("a\x1b[2J\r\nb\u{9b}c\rd");
         assert_eq!(prompt.text(), "a\\u{1b}[2J\nb\\u{9b}c\nd");
+        // What it is made of stays what it is, also when it comes back from the history.
+        for text in ["👨\u{200d}👩\u{200d}👧", "می\u{200c}خواهم", "\u{200f}א\ta"] {
+            prompt.set(text);
+            assert_eq!(prompt.text(), text);
+        }
         let long = "line\n".repeat(2_000_000);
         prompt.clear();
         prompt.paste("before ");

@@ -11,7 +11,9 @@ use crossterm::Command;
 use crossterm::cursor::{Hide, SetCursorStyle, Show};
 use crossterm::event::{DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange};
 use crossterm::style::ResetColor;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
 
@@ -74,7 +76,9 @@ impl Terminal {
         if first {
             codes.push_str(PUSH_TITLE);
         }
-        for command in [&EnterAlternateScreen as &dyn Ansi, &Hide, &EnableBracketedPaste, &EnableFocusChange] {
+        // One that was left behind there by somebody who was killed is not to be seen any more.
+        let clear = &Clear(ClearType::All);
+        for command in [&EnterAlternateScreen as &dyn Ansi, clear, &Hide, &EnableBracketedPaste, &EnableFocusChange] {
             command.put(&mut codes);
         }
         (&self.0.tty).write_all(codes.as_bytes())

@@ -13,8 +13,9 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
+use crate::follow::clock::Clock;
 use crate::follow::runs;
-use crate::said::{about, cut, said, setting, shorten, sum_up};
+use crate::said::{about, cut, paused, said, setting, shorten, sum_up};
 use crate::ui::Style;
 
 /// Everything that is shown of a session, the oldest first.
@@ -28,7 +29,8 @@ pub(crate) struct Transcript {
     /// What is asked, for when it is answered.
     asks: HashMap<AskId, String>,
     tasks: Tasks,
-    began: Option<Timestamp>,
+    /// Of the turn that is open, as far as its beginning was told.
+    clock: Option<Clock>,
     steps: u32,
     /// The note that says that the turn was cut, until it says what that found.
     cut: Option<usize>,
@@ -104,6 +106,7 @@ impl Transcript {
 
     fn fact(&mut self, seq: u64, at: Timestamp, fact: &Fact) {
         self.tasks.apply(fact);
+        self.clock.iter_mut().for_each(|clock| clock.tick(at, fact));
         if let Some((style, line)) = runs::line(fact, at, &self.tasks) {
             let tone = match style {
                 Style::Bold | Style::Fault => Tone::Strong,
@@ -128,11 +131,11 @@ impl Transcript {
                 self.note(seq, Tone::Warning, format!("handed back: {}", sum_up(text)));
             }
             Fact::TurnStarted { prompt, .. } => {
-                (self.began, self.steps, self.cut) = (Some(at), 0, None);
+                (self.clock, self.steps, self.cut) = (Some(Clock::begun(at)), 0, None);
                 self.begin(seq, *prompt);
             }
             Fact::PromptDelivered { prompt, .. } => self.begin(seq, *prompt),
-            Fact::IterationStarted { .. } => (self.began, self.steps, self.cut) = (Some(at), 0, None),
+            Fact::IterationStarted { .. } => (self.clock, self.steps, self.cut) = (Some(Clock::begun(at)), 0, None),
             Fact::StepStarted => self.steps += 1,
             Fact::AssistantMessage(message) => self.message(seq, message),
             Fact::ToolStarted { call } => self.tool(call.item(), |tool| tool.state = ToolState::Runs),
@@ -163,14 +166,12 @@ impl Transcript {
                 Hold::Standing { cause: HoldCause::User { by }, .. } if by.pid == Some(self.own) => {
                     self.note(seq, Tone::Dim, "⏸ PAUSED".to_owned());
                 }
-                Hold::Standing { cause, .. } => {
-                    self.note(seq, Tone::Dim, format!("⏸ PAUSED ({})", prose_line(&cause.to_string())));
-                }
+                Hold::Standing { cause, .. } => self.note(seq, Tone::Dim, paused(cause)),
             },
             Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
                 self.note(seq, Tone::Dim, setting(fact).unwrap_or_default());
             }
-            Fact::TurnFinished { .. } => self.ended(seq, at, fact),
+            Fact::TurnFinished { .. } => self.ended(seq, fact),
             Fact::SessionRestored { cause: RestoreCause::Panic } => {
                 self.note(seq, Tone::Warning, "the session failed and was rebuilt from its log".to_owned());
             }

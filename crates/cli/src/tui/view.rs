@@ -43,8 +43,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
             let name = state.session.as_ref().map(|session| session.snapshot.settings.name.clone()).unwrap_or_default();
             let name = holdpoint_tools::shown::prose_line(&name).into_owned();
             let to = if quit { "" } else { ", back to the hub" };
+            let asks = state.session.as_ref().is_some_and(|session| !session.snapshot.asks.is_empty());
+            let does = if asks { "waits for your answer" } else { "is still working" };
             let lines = [
-                format!("{name} is still working."),
+                format!("{name} {does}."),
                 String::new(),
                 format!("[D] Detach: it goes on{to} (Enter)"),
                 "[C] Close it: what it does is interrupted".to_owned(),

@@ -127,12 +127,36 @@ fn m_b9_the_list_is_filtered() {
 }
 
 #[test]
+fn m_c1_what_is_live_is_stopped_whatever_the_configuration_says() {
+    let world = World::new();
+    let runs = world.open(&["--policy", "all"], "shell: touch begun; sleep 1000");
+    while !world.work("begun").exists() {
+        world.run(&["show", &runs]).code(0);
+    }
+    let asks = world.open(&[], "shell: touch made");
+    let ask = world.ask(&asks);
+    let saved = world.open(&[], "say Well.");
+    world.idle(&saved);
+    world.run(&["close", &saved]).code(0);
+    world.config("nosuch = 1");
+    assert!(world.run(&["hold", &asks]).code(0).out.contains("PAUSING..."));
+    world.run(&["deny", &ask]).code(0);
+    assert!(world.run(&["interrupt", &runs]).code(0).out.contains("Agent interrupted: 1 tool stopped, 1 process"));
+    assert!(world.run(&["list"]).code(0).out.contains(&saved));
+    // Nothing begins with a configuration that nobody meant.
+    for command in [&["new", "say Well."][..], &["prompt", &saved, "say Well."], &["attach", "--plain", &saved]] {
+        let refused = world.run(command);
+        assert!(refused.code != Some(0) && refused.err.contains("hint: "), "{refused:#?}");
+    }
+}
+
+#[test]
 fn m_a5_an_ask_is_answered_by_its_id_and_once() {
     let world = World::new();
     let id = world.open(&[], "shell: touch made");
     let ask = world.ask(&id);
     let wrong = world.run(&["continue", &ask]).code(1);
-    assert!(wrong.err.contains("approve or deny") && wrong.err.contains("hint: "), "{wrong:#?}");
+    assert!(wrong.err.contains("is a Confirm\nhint: `holdpoint approve "), "{wrong:#?}");
     // Of a session it is asked back, and here is nobody to be asked.
     assert!(world.run(&["approve", &id]).code(2).err.contains(&ask));
     world.run(&["approve", &ask]).code(0);

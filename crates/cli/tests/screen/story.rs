@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use holdpoint_common::{Event, Fact};
+
 use crate::tty::{Tty, signal_to};
 use crate::world::World;
 
@@ -215,13 +217,36 @@ fn m_b8_a_stopped_daemon_that_is_started_elsewhere_brings_the_screen_back() {
 }
 
 #[test]
+fn m_b2_prompts_are_taken_in_the_order_in_which_they_are_typed() {
+    let world = World::new();
+    world.opens("one", &[], "say Ready.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    let mut typed = vec!["say Ready.".to_owned()];
+    for burst in 0..8 {
+        let words: Vec<_> = ["a", "b", "c"].iter().map(|word| format!("say {word}{burst}")).collect();
+        tty.press(&words.iter().map(|word| format!("{word}\r")).collect::<String>());
+        tty.wait_until("the last answer", |text| text.lines().any(|line| line == format!("c{burst}")));
+        typed.extend(words);
+    }
+    let events = world.run(&["logs", "one", "--json"]).code(0).events();
+    let accepted = |event: &Event| match event.fact() {
+        Some(Fact::PromptAccepted { text, .. }) => Some(text.clone()),
+        _ => None,
+    };
+    assert_eq!(events.iter().filter_map(accepted).collect::<Vec<_>>(), typed);
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
 fn the_model_and_the_log_are_changed_from_the_screen() {
     let world = World::new();
     world.opens("one", &[], "say Hello.");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
     tty.press("/debug\r");
-    tty.wait_for(&format!("logged at debug level (tui (pid {}))", tty.pid()));
+    tty.wait_for(&format!("logged at debug level, by tui (pid {})", tty.pid()));
     tty.press("/model nowhere/x\r");
     tty.wait_for("no provider of models called `nowhere`; ");
     tty.press("/model ollama/llama3\r");

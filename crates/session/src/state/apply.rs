@@ -87,7 +87,8 @@ impl State {
             }
             Fact::RunFinished { end, progress, .. } => {
                 self.run = None;
-                self.last_run = Some(LastRun { end: *end, progress: *progress });
+                let turn = self.last_turn.as_ref().map(|last| last.turn);
+                self.last_run = Some(LastRun { end: *end, turn, progress: *progress });
             }
             Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => {
                 self.tasks.apply(fact);

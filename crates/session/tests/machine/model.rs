@@ -333,7 +333,7 @@ impl Model {
                 let from = if *to == TaskState::Doing { "todo" } else { "doing" };
                 let at = task.map(|task| task.0 as usize - 1);
                 let at = at.or_else(|| self.tasks.iter().position(|state| *state == from));
-                let Some(at) = at else { return format!("refused: no task is left that could be {to}") };
+                let Some(at) = at else { return format!("refused: {}", none_left(to)) };
                 self.tasks[at] = task_word(*to);
             }
         }
@@ -360,6 +360,10 @@ impl Model {
             let same = |ask: &&OpenAsk| ask.policy.as_ref().is_some_and(|of| of.as_ref() == Some(&rule));
             let same: Vec<_> = self.asks.iter().filter(same).map(|ask| ask.seq).collect();
             same.into_iter().for_each(|seq| self.settle(seq, answer, &by.to_string()));
+        }
+        // Only a turn that was kept over a restart asks under a hold: it runs from now on, and is held at its boundary.
+        if self.hold == HoldShown::Standing {
+            self.hold = HoldShown::Requested;
         }
         "Answered".to_owned()
     }
@@ -699,6 +703,15 @@ impl Model {
             "{name} {model} {debug} {at:?} {turn:?} asks {asks:?} hold {hold:?} queue {queue:?} jobs {jobs:?} run {run:?} \
              tasks {tasks:?} notes {notes}"
         )
+    }
+}
+
+/// Why no task of itself can become this.
+fn none_left(to: &TaskState) -> &'static str {
+    match to {
+        TaskState::Done => "no task is started: name the one that is done",
+        TaskState::Dropped => "no task is started: name the one that is dropped",
+        TaskState::Todo | TaskState::Doing => "no task is left that could be started",
     }
 }
 

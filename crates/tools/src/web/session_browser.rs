@@ -85,8 +85,8 @@ impl SessionBrowser {
         if visible {
             if workspace.display().is_empty() && cfg!(target_os = "linux") {
                 return Err(WebError::failed(
-                    "there is no display for a visible window. The user can set web.pause_headless = true in the \
-                     configuration: then a page is paused without a window, and reached by the address of its developer \
+                    "there is no display for a visible window. With web.pause_headless = true in the configuration, \
+                     which is the user's, a page is paused without one, and reached by the address of its developer \
                      tools. Without `pause`, and with `headless`, a page needs no window",
                 ));
             }

@@ -1,6 +1,6 @@
 //! Sequences of the terminal whose first byte came alone. An escape by itself is a key, and is read as that one; what
 //! follows it at once is no keys, for nobody types so fast: it is the rest of a sequence, or of a paste, none of which may
-//! act as if it had been typed.
+//! act as if it had been typed. Nor does what follows a paste at once.
 
 use std::time::{Duration, Instant};
 
@@ -27,13 +27,12 @@ enum State {
     #[default]
     Nothing,
     /// An escape, and keys that may be the rest of its sequence.
-    Escape {
-        keys: Vec<(KeyEvent, Moment)>,
-        last: Instant,
-    },
+    Escape { keys: Vec<(KeyEvent, Moment)>, last: Instant },
     Paste {
         text: String,
         last: Instant,
+        /// After how long without more it is over.
+        silence: Duration,
     },
 }
 
@@ -49,13 +48,15 @@ impl Split {
             (State::Nothing, Message::Key(key)) if is_escape(&key) => {
                 self.state = State::Escape { keys: vec![(key, at)], last };
             }
+            // What stands for its end may stand in it, too: then the rest comes as keys, at once.
+            (State::Nothing, Message::Paste(text)) => self.state = State::Paste { text, last, silence: TOGETHER },
             (State::Nothing, message) => now.push((message, at)),
             (State::Escape { keys, last: before }, Message::Key(key)) if continues(keys, &key) => {
                 keys.push((key, at));
                 *before = last;
                 let said = said(keys);
                 if said == BEGIN {
-                    self.state = State::Paste { text: String::new(), last };
+                    self.state = State::Paste { text: String::new(), last, silence: SILENCE };
                 } else if is_whole(&said) {
                     self.state = State::Nothing;
                     now.extend(arrow(&said).map(|code| (Message::Key(KeyEvent::new(code, KeyModifiers::NONE)), at)));
@@ -65,15 +66,15 @@ impl Split {
                 now.extend(self.settle(at));
                 now.extend(self.hear(message, at));
             }
-            (State::Paste { text, last: before }, Message::Key(key)) => {
+            (State::Paste { text, last: before, silence }, Message::Key(key)) => {
                 text.extend(letter(&key));
                 *before = last;
-                if let Some(whole) = text.strip_suffix(END) {
-                    now.push((Message::Paste(whole.to_owned()), at));
-                    self.state = State::Nothing;
+                if let Some(whole) = text.strip_suffix(END).map(str::len) {
+                    text.truncate(whole);
+                    *silence = TOGETHER;
                 }
             }
-            (State::Paste { text, last: before }, Message::Paste(more)) => {
+            (State::Paste { text, last: before, .. }, Message::Paste(more)) => {
                 text.push_str(&more);
                 *before = last;
             }
@@ -87,7 +88,7 @@ impl Split {
         match &self.state {
             State::Nothing => None,
             State::Escape { last, .. } => Some(*last + TOGETHER),
-            State::Paste { last, .. } => Some(*last + SILENCE),
+            State::Paste { last, silence, .. } => Some(*last + *silence),
         }
     }
 
@@ -197,8 +198,8 @@ mod tests {
     #[test]
     fn t_y6_a_paste_that_is_split_at_each_byte_is_one_paste() {
         let text = "/quit\rtwo \u{1b}[31m lines\r";
-        let whole = comes_to(keys(&format!("\u{1b}{BEGIN}{text}{END}x")), 1);
-        assert_eq!(whole, [format!("paste {text:?}"), "x".to_owned()]);
+        let whole = comes_to(keys(&format!("\u{1b}{BEGIN}{text}{END}")), 1);
+        assert_eq!(whole, [format!("paste {text:?}")]);
         // Its end may be read as nothing at all: then silence ends it.
         let (mut split, mut at) = (Split::default(), begin());
         for key in keys(&format!("\u{1b}{BEGIN}{text}")) {
@@ -208,6 +209,16 @@ mod tests {
         assert_eq!(split.due(), Some(at.instant + SILENCE));
         let told = split.hear(keys("y").remove(0), later(at, 200));
         assert!(matches!(&told[..], [(Message::Paste(pasted), _), (Message::Key(_), _)] if pasted == text), "{told:?}");
+    }
+
+    #[test]
+    fn t_y6_what_comes_at_once_behind_a_paste_is_of_the_paste() {
+        // As it is read where what ends it stands in the middle; the second end is read as nothing.
+        let pasted = || std::iter::once(Message::Paste("say a".to_owned())).chain(keys("; evil\r")).collect();
+        assert_eq!(comes_to(pasted(), 1), [r#"paste "say a; evil\r""#]);
+        assert_eq!(comes_to(pasted(), 50), [r#"paste "say a""#, ";", "Space", "e", "v", "i", "l", "Enter"]);
+        let twice = keys(&format!("\u{1b}{BEGIN}say a{END}; evil\r{END}"));
+        assert_eq!(comes_to(twice, 1), [r#"paste "say a; evil\r""#]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
             Ok(stream) => stream,
             Err(SessionError::Refused(Refused::Closed)) => return shared.tell(Message::Closed { attachment }).await,
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
-                pace.pause().await;
+                shared.broke(&mut pace).await;
                 if let Err(why) = shared.revive().await {
                     shared.tell(Message::Failed(why)).await;
                 }
@@ -67,7 +67,7 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
         }
         match stream.end() {
             ClientEnd::Stopped => shared.rest().await,
-            ClientEnd::Disconnected { .. } if !came => pace.pause().await,
+            ClientEnd::Disconnected { .. } if !came => shared.broke(&mut pace).await,
             ClientEnd::Ended => {
                 tries += 1;
                 if tries > TRIES {

@@ -21,14 +21,14 @@ pub(super) async fn watch(shared: Shared) {
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {}
             Err(error) => {
                 shared.failed(error).await;
-                pace.pause().await;
+                shared.broke(&mut pace).await;
                 continue;
             }
         }
         if shared.words.is_closed() {
             return;
         }
-        pace.pause().await;
+        shared.broke(&mut pace).await;
         if let Err(why) = shared.revive().await {
             shared.tell(Message::Failed(why)).await;
         }

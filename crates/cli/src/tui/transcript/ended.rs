@@ -1,6 +1,6 @@
 //! The end of a turn: how it ended, what a cut found, what it took.
 
-use holdpoint_common::{Fact, Outcome, Receipt, Timestamp};
+use holdpoint_common::{Fact, Outcome, Receipt};
 use holdpoint_tools::shown::{prose, prose_line};
 
 use super::{Key, Kind, Transcript};
@@ -10,7 +10,7 @@ use crate::tui::style::Tone;
 const NOTHING: &str = "0 tools stopped, 0 processes ended";
 
 impl Transcript {
-    pub(super) fn ended(&mut self, seq: u64, at: Timestamp, fact: &Fact) {
+    pub(super) fn ended(&mut self, seq: u64, fact: &Fact) {
         let Fact::TurnFinished { outcome, error, cause, receipt, usage } = fact else { return };
         self.close_items();
         if *outcome == Outcome::Interrupted {
@@ -29,7 +29,7 @@ impl Transcript {
         } else if let Some(error) = error {
             self.note(seq, Tone::Fault, format!("{outcome}: {}", prose(error)));
         }
-        let seconds = self.began.take().map(|began| at.since(began).as_secs_f64());
+        let seconds = self.clock.take().map(|clock| clock.seconds());
         let steps = if self.steps == 1 { "step" } else { "steps" };
         let about = if usage.estimated { "about " } else { "" };
         let mut text = format!("{outcome}: {} {steps}, {about}{} tokens", self.steps, usage.total());

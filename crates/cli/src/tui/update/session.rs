@@ -19,6 +19,10 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
     let Some(session) = &mut state.session else { return vec![] };
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    // An ask that takes the whole screen is what is read.
+    if session.asking.as_ref().is_some_and(|view| view.large) {
+        return answer(session, key, now);
+    }
     let page = session.shown.1.saturating_sub(2).max(1).cast_signed();
     let wants_older = match key.code {
         KeyCode::PageUp => Some(session.scroll(-page)),

@@ -27,7 +27,7 @@ pub(super) fn spinner(now: Timestamp) -> &'static str {
 /// The bar at this width. The label of what it does is never cut; what does not fit beside it is left out, the least
 /// telling first.
 pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'static> {
-    let (label, tone) = label(session, now);
+    let (label, tone) = label(session, now, width);
     let label_cells = label.width() + usize::from(!label.is_empty());
     let Snapshot { settings, run, tasks, files_modified, .. } = &*session.snapshot;
     let name = prose_line(&settings.name).into_owned();
@@ -66,7 +66,7 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
 }
 
 /// What it does now.
-fn label(session: &Session, now: Timestamp) -> (String, Tone) {
+fn label(session: &Session, now: Timestamp, width: usize) -> (String, Tone) {
     let snapshot = &session.snapshot;
     let spinner = spinner(now);
     if session.closed {
@@ -76,7 +76,8 @@ fn label(session: &Session, now: Timestamp) -> (String, Tone) {
         (_, SessionStatus::Interrupted) => (format!("{spinner} interrupting"), Tone::Warning),
         // It does not get there before it is answered.
         (Hold::Requested { .. }, _) if !snapshot.asks.is_empty() => {
-            (format!("{spinner} PAUSING..., asks you"), Tone::Waits)
+            let both = format!("{spinner} PAUSING..., asks you");
+            (if both.width() > width { "⏸ asks you".to_owned() } else { both }, Tone::Waits)
         }
         (Hold::Requested { .. }, _) => (format!("{spinner} PAUSING..."), Tone::Waits),
         (Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => ("⏸ PAUSED".to_owned(), Tone::Waits),

@@ -1,7 +1,7 @@
 //! What answers and asks do.
 
 use holdpoint_common::{
-    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, Fact,
+    Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, CallId, Fact, Hold,
     PauseKind, PauseResponse, QuestionResponse, TurnId, Who,
 };
 use holdpoint_tools::AskReply;
@@ -28,6 +28,11 @@ impl Draft<'_> {
         let answered: Vec<_> = std::iter::once(ask).chain(self.state.asks.iter().filter(alike)).cloned().collect();
         for ask in answered {
             self.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
+        }
+        // Its turn was kept over a restart and held with what waits: from now on it runs, up to its next boundary.
+        if matches!(self.state.hold, Hold::Standing { .. }) {
+            let hold = Hold::Requested { by: Who::named("restart"), since: self.moment.now };
+            self.facts.push(Fact::HoldChanged { hold });
         }
         Ok(Reply::Answered)
     }
