@@ -147,6 +147,10 @@ export type CutCause =
       type: 'panic'
     }
 /**
+ * How a run ended.
+ */
+export type RunEnd = 'done' | 'interrupted' | 'closed'
+/**
  * Names one tool call within its session. Drawn from the same counter as [`ItemId`], for a call's
  * output is the item of the same number.
  */
@@ -289,10 +293,6 @@ export type PromptId = number
  * Where in a run a hold stands.
  */
 export type HoldAt = 'iteration' | 'step'
-/**
- * How a run ended.
- */
-export type RunEnd = 'done' | 'interrupted' | 'closed'
 /**
  * Names one task within its session, counted from 1.
  */
@@ -1051,6 +1051,10 @@ export interface SessionSummary {
    */
   lastTurn?: LastTurn | null
   /**
+   * How its last run ended.
+   */
+  lastRun?: LastRun | null
+  /**
    * Its first open ask.
    */
   waitsFor?: Ask | null
@@ -1099,6 +1103,44 @@ export interface LastTurn {
    * What went wrong, where something did.
    */
   error?: string | null
+}
+/**
+ * How a session's last run ended.
+ */
+export interface LastRun {
+  /**
+   * How.
+   */
+  end: RunEnd
+  /**
+   * The session's last turn when it ended; one that came later is none of its own.
+   */
+  turn?: TurnId | null
+  /**
+   * How far it was.
+   */
+  progress: RunProgress
+}
+/**
+ * How far a run is.
+ */
+export interface RunProgress {
+  /**
+   * The iteration it is in, or was in last, counted from 1; 0 before the first.
+   */
+  iteration: number
+  /**
+   * Tokens used.
+   */
+  tokens: number
+  /**
+   * Milliseconds of work until `workingSince`: without the time it was held or asked.
+   */
+  workedMs: number
+  /**
+   * Since when it works; nothing while it is held or asks.
+   */
+  workingSince?: Timestamp | null
 }
 /**
  * An open ask: what a client needs to show it and to answer it.
@@ -1196,27 +1238,6 @@ export interface QuestionOption {
    * What choosing it means.
    */
   description?: string
-}
-/**
- * How far a run is.
- */
-export interface RunProgress {
-  /**
-   * The iteration it is in, or was in last, counted from 1; 0 before the first.
-   */
-  iteration: number
-  /**
-   * Tokens used.
-   */
-  tokens: number
-  /**
-   * Milliseconds of work until `workingSince`: without the time it was held or asked.
-   */
-  workedMs: number
-  /**
-   * Since when it works; nothing while it is held or asks.
-   */
-  workingSince?: Timestamp | null
 }
 /**
  * Tasks, counted by how far they are.
@@ -1737,19 +1758,6 @@ export interface RunLimits {
    * Milliseconds of work: without the time it was held or asked.
    */
   timeMs?: number | null
-}
-/**
- * How a session's last run ended.
- */
-export interface LastRun {
-  /**
-   * How.
-   */
-  end: RunEnd
-  /**
-   * How far it was.
-   */
-  progress: RunProgress
 }
 /**
  * Something a session has set out to do.

@@ -17,7 +17,7 @@ everywhere('the status bar', (place) => {
     await sessions.sessionPrompt(id, `${CONFIRM}\n---\nhang`)
     await screen.shows(/⏸ asks you$/)
     await sessions.sessionHold(id)
-    await screen.shows(/[◐◓◑◒] PAUSING\.\.\.$/)
+    await screen.shows(/[◐◓◑◒] PAUSING\.\.\., asks you$/)
     await sessions.sessionPauseConfirm(id, true)
     assert.doesNotMatch(await screen.shows(/⏸ PAUSED$/), /[◐◓◑◒]/)
     await sessions.sessionRelease(id)

@@ -70,7 +70,7 @@ function segmentsOf(snapshot: Snapshot, now: number, room: number): string {
 function labelOf({ hold, status, asks }: Snapshot, now: number): string {
   const spinner = TURNS[Math.floor(now / QUARTER) % TURNS.length] ?? ''
   if (status === 'interrupted') return `${spinner} interrupting`
-  if (hold.state === 'requested') return `${spinner} PAUSING...`
+  if (hold.state === 'requested') return `${spinner} PAUSING...${asks.length > 0 ? ', asks you' : ''}`
   if (hold.state === 'standing') return hold.cause.type === 'user' ? '⏸ PAUSED' : `⏸ PAUSED: ${causeOf(hold.cause)}`
   if (asks.length > 0) return '⏸ asks you'
   return status === 'running' ? spinner : ''
