@@ -229,19 +229,14 @@ impl Link {
         let (shared, Some(session)) = (self.shared.clone(), self.session.clone()) else { return };
         // An interrupt waits for nothing, and nothing for what takes long; else one comes after the other, as it was typed.
         let in_order = !matches!(command, Command::Interrupt { .. } | Command::Export { .. });
-        let (done, next) = oneshot::channel();
-        let turn = in_order.then(|| (self.before.replace(next), done));
+        let (ends, ended) = oneshot::channel::<()>();
+        let before = in_order.then(|| self.before.replace(ended)).flatten();
         self.begin(async move {
-            let _done = match turn {
-                Some((before, done)) => {
-                    if let Some(before) = before {
-                        // It is never sent: its sender goes with what it belongs to.
-                        let _ = before.await;
-                    }
-                    Some(done)
-                }
-                None => None,
-            };
+            // Dropped when all of this is done, which is what the next one waits for.
+            let _ends = ends;
+            if let Some(before) = before {
+                let _ = before.await;
+            }
             let done = match command {
                 Command::Prompt { text } => match session.prompt(text.clone()).await {
                     Ok(_) => Ok(()),
