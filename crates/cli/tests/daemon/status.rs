@@ -32,6 +32,26 @@ fn it_tells_what_there_is_to_know() {
     }
 }
 
+/// Where sessions are not there that were, whoever looks for them is told where to look.
+#[test]
+fn that_the_store_was_damaged_is_told_where_sessions_are_missed() {
+    let house = House::new();
+    house.start();
+    assert!(!house.run(&["list"]).code(0).err.contains("damaged"));
+    assert!(!house.run(&["logs", "one"]).code(1).err.contains("damaged"));
+    house.run(&["daemon", "stop"]).code(0);
+    std::fs::write(house.data().join("sessions.db"), "no database at all ".repeat(1_000)).unwrap();
+    let listed = house.run(&["list"]).code(0);
+    assert!(
+        listed.out.starts_with("No sessions.") && listed.err.contains("hint: the store was damaged"),
+        "{listed:#?}"
+    );
+    let missed = house.run(&["logs", "one"]).code(1);
+    assert!(missed.err.contains("`holdpoint list` has every session; the store was damaged"), "{missed:#?}");
+    let status = house.run(&["status"]).code(0).out;
+    assert!(status.contains("is kept as") && status.contains("of none, facts are lost"), "{status}");
+}
+
 /// What pretends to be a daemon, until it is dropped: whoever stops the daemon of a world would stop this test.
 struct Pretence(std::path::PathBuf);
 
