@@ -111,6 +111,7 @@ impl From<SessionError> for CliError {
             "emptyPrompt" => (true, "say what to do, or `-` to read it from standard input"),
             "promptTooLong" => (true, "write it to a file and let the prompt name the file"),
             "unknownSession" => (false, "`holdpoint list` has every session"),
+            "damaged" => (false, "`holdpoint rm` removes what is left of it"),
             "unknownEvent" => (false, "leave out `after` to begin with the first event"),
             "ambiguous" => (false, "give its id, or more of it: `holdpoint list` has them"),
             "live" => (false, "`holdpoint close` closes it"),

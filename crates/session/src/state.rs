@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskId, AskRequest, AsksMode, CallId, ContextFill, CutCause, Event, Fact, FileMark,
-    Hold, ItemId, Job, LastRun, LastTurn, PromptId, QueuedPrompt, Run, SessionId, SessionSettings, SessionStatus,
-    SessionSummary, Snapshot, Tasks, Timestamp, ToolCall, TurnId, Usage, Who,
+    Hold, ItemId, Job, LastRun, LastTurn, PolicyMode, PolicyRules, PromptId, QueuedPrompt, Run, SessionId,
+    SessionSettings, SessionStatus, SessionSummary, Snapshot, Tasks, Timestamp, ToolCall, TurnId, Usage, Who,
 };
 
 pub use conversation::{Conversation, KEPT};
@@ -159,15 +159,38 @@ impl State {
     #[must_use]
     pub fn open(first: &Event) -> Option<Self> {
         let Some(Fact::SessionOpened { settings }) = first.fact() else { return None };
-        Some(Self {
-            settings: Arc::new(settings.clone()),
+        Some(Self { last: first.seq, ..Self::fresh(settings.clone(), first.at) })
+    }
+
+    /// The state of a session whose first fact can't be read, to take the others in: by what a list has of it, and when
+    /// it was opened. Of what that fact alone has said, the most careful is taken: it asks, and a person answers.
+    pub(crate) fn without_opening(listed: &SessionSummary, opened: Timestamp) -> Self {
+        let settings = SessionSettings {
+            id: listed.id.clone(),
+            name: listed.name.clone(),
+            workspace: listed.workspace.clone(),
+            model: listed.model.clone(),
+            asks: AsksMode::Wait,
+            policy: PolicyMode::Ask,
+            rules: PolicyRules::default(),
+            max_steps: 0,
+            max_turn_tokens: 0,
+        };
+        // Without a title, a list has the name.
+        let title = Some(&listed.title).filter(|title| **title != listed.name);
+        Self { title: title.cloned(), ..Self::fresh(settings, opened) }
+    }
+
+    fn fresh(settings: SessionSettings, opened: Timestamp) -> Self {
+        Self {
+            settings: Arc::new(settings),
             title: None,
             last_line: None,
             debug: false,
-            opened: first.at,
-            last: first.seq,
-            last_at: first.at,
-            since: first.at,
+            opened,
+            last: 0,
+            last_at: opened,
+            since: opened,
             worked_ms: 0,
             working_since: None,
             phase: Phase::Idle,
@@ -191,7 +214,7 @@ impl State {
             last_turn: None,
             files_modified: Arc::default(),
             files_seen: BTreeMap::new(),
-        })
+        }
     }
 
     /// The state that the facts of a whole log come to; `None` if they do not begin with the session's opening.
