@@ -66,9 +66,12 @@ pub struct State {
     closed_before_run: usize,
     /// The background jobs that run, the oldest first.
     jobs: Vec<Job>,
+    /// The names after the newest that are known.
     next_turn: TurnId,
     next_prompt: PromptId,
     next_item: ItemId,
+    /// How many may have been given behind those.
+    lost: Lost,
     /// The prompts that were started, answers and results. Shared with the runner.
     history: Conversation,
     usage: Usage,
@@ -147,6 +150,14 @@ pub struct Cut {
     pub stopping: bool,
 }
 
+/// Names that facts may have given that a log has lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Lost {
+    turns: u64,
+    prompts: u64,
+    items: u64,
+}
+
 /// How an ask was settled.
 #[derive(Debug, Clone, PartialEq)]
 enum Settled {
@@ -208,6 +219,7 @@ impl State {
             next_turn: TurnId(1),
             next_prompt: PromptId(1),
             next_item: ItemId(1),
+            lost: Lost::default(),
             history: Conversation::default(),
             usage: Usage::default(),
             context: None,
@@ -320,9 +332,15 @@ impl State {
         self.files_seen.values()
     }
 
-    /// The next item's name.
+    /// The next item's name: none that a lost fact may have given.
     #[must_use]
     pub fn next_item(&self) -> ItemId {
+        ItemId(self.next_item.0.saturating_add(self.lost.items))
+    }
+
+    /// The name after the newest item that is known. In a log, the next answer's may begin there: what a gap before it
+    /// stands for was something else.
+    pub(crate) fn after_known_items(&self) -> ItemId {
         self.next_item
     }
 

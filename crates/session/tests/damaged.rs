@@ -7,7 +7,7 @@ use std::sync::Arc;
 use holdpoint_common::{AsksMode, Delta, Event, Fact, Outcome, PolicyMode, SessionId};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply};
-use holdpoint_session::transfer::export;
+use holdpoint_session::transfer::{export, import};
 use holdpoint_session::{AttachFrom, SessionError};
 use tempfile::TempDir;
 
@@ -119,4 +119,23 @@ async fn t_u5_a_session_without_any_fact_is_listed_and_called_damaged() {
     }
     harness.sessions().delete("after").await.unwrap();
     assert!(harness.sessions().list().await.unwrap().is_empty());
+}
+
+/// What may have been lost is counted for what comes, not against what is there.
+#[tokio::test]
+async fn t_u5_what_is_left_of_a_session_can_be_written_out_and_taken_in() {
+    let folder = TempDir::new().unwrap();
+    let (id, _) = session_in(folder.path()).await;
+    change(folder.path(), &id, "DELETE FROM facts WHERE session = ?1 AND event LIKE '%\"promptAccepted\"%'");
+    let mut text = Vec::new();
+    export(&Sqlite::open(folder.path()).unwrap(), &id, &mut text).await.unwrap();
+    let other = TempDir::new().unwrap();
+    let taken = import(&Sqlite::open(other.path()).unwrap(), &mut text.as_slice()).await.unwrap();
+
+    let harness = on(other.path());
+    harness.model.then(reply().text("three"));
+    let session = harness.sessions().get(taken.as_str()).await.unwrap();
+    let prompted = session.prompt("third").await.unwrap();
+    assert!(prompted.prompt.0 > 2, "{prompted:?}");
+    assert_eq!(session.settled().await.unwrap().last_line.as_deref(), Some("three"));
 }
