@@ -86,7 +86,7 @@ export interface HoldpointError extends Error {
 export type ErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
-  | 'modelSetup' | 'policy'
+  | 'modelSetup' | 'policy' | 'damaged'
   // What a session does not take.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
   | 'tooManyConnections' | 'unknownEvent'

@@ -10,8 +10,10 @@ use crate::commands::{
     answer, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, r#loop, man, models, new,
     policy, prompt, rename, rm, run, show, status, transfer, wait,
 };
+use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
 use crate::folders::Folders;
+use crate::runtime::runtime;
 use crate::tui;
 use crate::ui::Ui;
 
@@ -93,38 +95,46 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
         crate::log::start()?;
     }
     let folders = Folders::find(cli.state_dir)?;
-    match cli.command {
-        Some(Command::Run(args)) => run::carry_out(&args, &folders, ui),
-        Some(Command::Loop(args)) => r#loop::carry_out(&args, &folders, ui),
-        Some(Command::New(args)) => new::carry_out(&args, &folders, ui),
-        Some(Command::List(args)) => list::carry_out(&args, &folders, ui),
-        Some(Command::Attach(args)) => attach::carry_out(&args, &folders, ui),
-        Some(Command::Prompt(args)) => prompt::carry_out(&args, &folders, ui),
-        Some(Command::Logs(args)) => logs::carry_out(&args, &folders, ui),
-        Some(Command::Show(args)) => show::carry_out(&args, &folders, ui),
-        Some(Command::Wait(args)) => wait::carry_out(&args, &folders, ui),
-        Some(Command::Inbox(args)) => inbox::carry_out(&args, &folders, ui),
-        Some(Command::Approve(args)) => answer::approve(&args, &folders, ui),
-        Some(Command::Deny(args)) => answer::deny(&args, &folders, ui),
-        Some(Command::Continue(args)) => answer::go_on(&args, &folders, ui),
-        Some(Command::Answer(args)) => answer::words(&args, &folders, ui),
-        Some(Command::Hold(args)) => hold::hold(&args, &folders, ui),
-        Some(Command::Release(args)) => hold::release(&args, &folders, ui),
-        Some(Command::Interrupt(args)) => interrupt::carry_out(&args, &folders, ui),
-        Some(Command::Close(args)) => close::carry_out(&args, &folders, ui),
-        Some(Command::Rename(args)) => rename::carry_out(&args, &folders, ui),
-        Some(Command::Export(args)) => transfer::export(&args, &folders, ui),
-        Some(Command::Import(args)) => transfer::import(&args, &folders, ui),
-        Some(Command::Rm(args)) => rm::carry_out(&args, &folders, ui),
-        Some(Command::Status(args)) => status::carry_out(&args, &folders, ui),
-        Some(Command::Daemon(args)) => daemon::carry_out(&args, &folders, ui),
-        Some(Command::Models(args)) => models::carry_out(&args, &folders, ui),
-        Some(Command::Policy(args)) => policy::carry_out(&args, &folders, ui),
-        Some(Command::Config(args)) => config::carry_out(&args, &folders, ui),
+    carry_out_command(cli.command, &folders, ui).map_err(|error| {
+        let damaged = || Ok::<_, CliError>(runtime()?.block_on(Daemon::found_damage(&folders)));
+        // If that can't be asked, what went wrong is told as it is.
+        if error.misses_session() && damaged().unwrap_or(false) { error.in_damaged_store() } else { error }
+    })
+}
+
+fn carry_out_command(command: Option<Command>, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    match command {
+        Some(Command::Run(args)) => run::carry_out(&args, folders, ui),
+        Some(Command::Loop(args)) => r#loop::carry_out(&args, folders, ui),
+        Some(Command::New(args)) => new::carry_out(&args, folders, ui),
+        Some(Command::List(args)) => list::carry_out(&args, folders, ui),
+        Some(Command::Attach(args)) => attach::carry_out(&args, folders, ui),
+        Some(Command::Prompt(args)) => prompt::carry_out(&args, folders, ui),
+        Some(Command::Logs(args)) => logs::carry_out(&args, folders, ui),
+        Some(Command::Show(args)) => show::carry_out(&args, folders, ui),
+        Some(Command::Wait(args)) => wait::carry_out(&args, folders, ui),
+        Some(Command::Inbox(args)) => inbox::carry_out(&args, folders, ui),
+        Some(Command::Approve(args)) => answer::approve(&args, folders, ui),
+        Some(Command::Deny(args)) => answer::deny(&args, folders, ui),
+        Some(Command::Continue(args)) => answer::go_on(&args, folders, ui),
+        Some(Command::Answer(args)) => answer::words(&args, folders, ui),
+        Some(Command::Hold(args)) => hold::hold(&args, folders, ui),
+        Some(Command::Release(args)) => hold::release(&args, folders, ui),
+        Some(Command::Interrupt(args)) => interrupt::carry_out(&args, folders, ui),
+        Some(Command::Close(args)) => close::carry_out(&args, folders, ui),
+        Some(Command::Rename(args)) => rename::carry_out(&args, folders, ui),
+        Some(Command::Export(args)) => transfer::export(&args, folders, ui),
+        Some(Command::Import(args)) => transfer::import(&args, folders, ui),
+        Some(Command::Rm(args)) => rm::carry_out(&args, folders, ui),
+        Some(Command::Status(args)) => status::carry_out(&args, folders, ui),
+        Some(Command::Daemon(args)) => daemon::carry_out(&args, folders, ui),
+        Some(Command::Models(args)) => models::carry_out(&args, folders, ui),
+        Some(Command::Policy(args)) => policy::carry_out(&args, folders, ui),
+        Some(Command::Config(args)) => config::carry_out(&args, folders, ui),
         Some(Command::Completions(args)) => completions::carry_out(&args, ui),
         Some(Command::Man(args)) => man::carry_out(&args, Cli::command(), ui),
-        None if tui::can_be_shown() => tui::show(None, &folders, ui),
-        None => list::plain(&folders, ui),
+        None if tui::can_be_shown() => tui::show(None, folders, ui),
+        None => list::plain(folders, ui),
     }
 }
 

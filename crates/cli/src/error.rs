@@ -20,6 +20,9 @@ pub(crate) struct CliError {
     what: String,
     hint: Option<String>,
     code: i32,
+    /// There is no such session. It may have been lost.
+    #[serde(default)]
+    misses_session: bool,
 }
 
 /// The command line, the configuration or the surroundings are not as they should be.
@@ -29,18 +32,22 @@ pub(crate) const FAILED: i32 = 1;
 /// Whoever reads the output is gone: 128 + SIGPIPE, as with any other program in a pipe.
 pub(crate) const NO_READER: i32 = 141;
 
+/// Where to look when sessions are not there.
+pub(crate) const DAMAGED: &str =
+    "the store was damaged: `holdpoint status` says what is lost, and where the rest is kept";
+
 /// Where rules are explained.
 const RULES: &str = "`holdpoint policy --help` says how rules are written";
 
 impl CliError {
     /// The command line or the configuration is wrong.
     pub(crate) fn usage(what: impl Display) -> Self {
-        Self { what: what.to_string(), hint: None, code: USAGE }
+        Self { what: what.to_string(), hint: None, code: USAGE, misses_session: false }
     }
 
     /// It did not work.
     pub(crate) fn failed(what: impl Display) -> Self {
-        Self { what: what.to_string(), hint: None, code: FAILED }
+        Self { what: what.to_string(), hint: None, code: FAILED, misses_session: false }
     }
 
     /// The daemon was told to stop while it was needed.
@@ -56,6 +63,17 @@ impl CliError {
     /// The same, of the session of this name.
     pub(crate) fn about(self, session: &str) -> Self {
         Self { what: format!("{}: {}", prose_line(session), self.what), ..self }
+    }
+
+    /// Whether a session was named that is not there.
+    pub(crate) fn misses_session(&self) -> bool {
+        self.misses_session
+    }
+
+    /// The same, where the store was found damaged.
+    pub(crate) fn in_damaged_store(self) -> Self {
+        let hint = self.hint.iter().map(String::as_str).chain([DAMAGED]).collect::<Vec<_>>().join("; ");
+        self.hint(hint)
     }
 
     /// What is wrong with the configuration of this file.
@@ -93,6 +111,7 @@ impl From<SessionError> for CliError {
             "emptyPrompt" => (true, "say what to do, or `-` to read it from standard input"),
             "promptTooLong" => (true, "write it to a file and let the prompt name the file"),
             "unknownSession" => (false, "`holdpoint list` has every session"),
+            "damaged" => (false, "`holdpoint rm` removes what is left of it"),
             "unknownEvent" => (false, "leave out `after` to begin with the first event"),
             "ambiguous" => (false, "give its id, or more of it: `holdpoint list` has them"),
             "live" => (false, "`holdpoint close` closes it"),
@@ -106,12 +125,14 @@ impl From<SessionError> for CliError {
             "otherVersion" => (false, "`holdpoint daemon restart` starts this program's daemon"),
             _ => (false, ""),
         };
+        let misses_session = error.code() == "unknownSession";
         let hint = match error {
             SessionError::Model(ModelError::Setup { hint, .. }) => hint,
             SessionError::Elsewhere(body) => body.hint.unwrap_or_else(|| hint.to_owned()),
             _ => hint.to_owned(),
         };
         let error = if usage { Self::usage(what) } else { Self::failed(what) };
+        let error = Self { misses_session, ..error };
         if hint.is_empty() { error } else { error.hint(hint) }
     }
 }
@@ -141,7 +162,7 @@ impl From<StartError> for CliError {
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         let code = if error.kind() == io::ErrorKind::BrokenPipe { NO_READER } else { FAILED };
-        Self { what: format!("the output could not be written: {error}"), hint: None, code }
+        Self { what: format!("the output could not be written: {error}"), hint: None, code, misses_session: false }
     }
 }
 

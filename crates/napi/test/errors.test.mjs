@@ -1,13 +1,13 @@
 // What goes wrong: every code that the declarations name, thrown by the real thing, with its shape.
 import assert from 'node:assert/strict'
-import { readFile, rename } from 'node:fs/promises'
+import { open as openFile, readFile, rename } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { after, test } from 'node:test'
 
 import { connect } from '../index.mjs'
-import { everywhere, failure, folder, holdpoint, open, program, record, root, script, startDaemon } from './support.mjs'
+import { everywhere, failure, folder, holdpoint, open, program, record, root, run, script, startDaemon } from './support.mjs'
 
 const require = createRequire(import.meta.url)
 const declarations = await readFile(path.join(root, 'index.d.ts'), 'utf8')
@@ -221,6 +221,25 @@ test('m_f1_a_daemon_that_dies_at_work', { skip: !program && 'HOLDPOINT_PROGRAM n
   assert.match((await fails('unreachable', () => sessions.sessionList())).hint, /daemon start/)
 })
 
+test('m_f1_a_session_that_has_lost_its_facts', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+  const stateDir = await folder()
+  const told = (...args) => run(program, ['--state-dir', stateDir, ...args])
+  await told('new', '--name', 'lost', '--model', 'rehearsal', '--cwd', '/tmp', 'say hello')
+  await told('wait', 'lost')
+  await told('daemon', 'stop')
+  const database = await openFile(path.join(stateDir, 'data/sessions.db'), 'r+')
+  // The first page of the table of facts.
+  await database.write(Buffer.alloc(4096, 0xa5), 0, 4096, 3 * 4096)
+  await database.close()
+  await told('daemon', 'start')
+  const sessions = await connect({ stateDir })
+  const [{ id, name }] = await sessions.sessionList()
+  assert.equal(name, 'lost')
+  const error = await fails('damaged', sessions.sessionFind(id))
+  assert.match(error.message, /events 1 to \d+/)
+  await told('daemon', 'stop')
+})
+
 test('m_b8_what_can_not_be_saved_says_so', async () => {
   const stateDir = await folder()
   const { stdout } = await script(`
@@ -282,5 +301,5 @@ test('m_f1_every_code_that_is_named_is_thrown', () => {
   // Those of other processes and of hooks, which their tests throw.
   const elsewhere = { start: 'saved', stopped: 'react', ended: 'react' }
   const left = named.filter((code) => !thrown.has(code) && !(code in elsewhere))
-  assert.deepEqual(left, program ? [] : ['tooManyConnections', 'disconnected'])
+  assert.deepEqual(left, program ? [] : ['damaged', 'tooManyConnections', 'disconnected'])
 })

@@ -87,6 +87,14 @@ pub enum SessionError {
     /// The store failed.
     #[error("the store failed: {0}")]
     Store(StoreError),
+    /// Too much of the session is lost for it to be opened.
+    #[error("session {session} is damaged: {message}")]
+    Damaged {
+        /// The session.
+        session: SessionId,
+        /// What is lost.
+        message: String,
+    },
     /// The session's actor ended before it replied: it is not known whether it was done.
     #[error("session {session} ended before it replied")]
     Gone {

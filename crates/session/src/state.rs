@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskId, AskRequest, AsksMode, CallId, ContextFill, CutCause, Event, Fact, FileMark,
-    Hold, ItemId, Job, LastRun, LastTurn, PromptId, QueuedPrompt, Run, SessionId, SessionSettings, SessionStatus,
-    SessionSummary, Snapshot, Tasks, Timestamp, ToolCall, TurnId, Usage, Who,
+    Hold, ItemId, Job, LastRun, LastTurn, PolicyMode, PolicyRules, PromptId, QueuedPrompt, Run, SessionId,
+    SessionSettings, SessionStatus, SessionSummary, Snapshot, Tasks, Timestamp, ToolCall, TurnId, Usage, Who,
 };
 
 pub use conversation::{Conversation, KEPT};
@@ -66,9 +66,12 @@ pub struct State {
     closed_before_run: usize,
     /// The background jobs that run, the oldest first.
     jobs: Vec<Job>,
+    /// The names after the newest that are known.
     next_turn: TurnId,
     next_prompt: PromptId,
     next_item: ItemId,
+    /// How many may have been given behind those.
+    lost: Lost,
     /// The prompts that were started, answers and results. Shared with the runner.
     history: Conversation,
     usage: Usage,
@@ -147,6 +150,14 @@ pub struct Cut {
     pub stopping: bool,
 }
 
+/// Names that facts may have given that a log has lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Lost {
+    turns: u64,
+    prompts: u64,
+    items: u64,
+}
+
 /// How an ask was settled.
 #[derive(Debug, Clone, PartialEq)]
 enum Settled {
@@ -159,15 +170,38 @@ impl State {
     #[must_use]
     pub fn open(first: &Event) -> Option<Self> {
         let Some(Fact::SessionOpened { settings }) = first.fact() else { return None };
-        Some(Self {
-            settings: Arc::new(settings.clone()),
+        Some(Self { last: first.seq, ..Self::fresh(settings.clone(), first.at) })
+    }
+
+    /// The state of a session whose first fact can't be read, to take the others in: by what a list has of it, and when
+    /// it was opened. Of what that fact alone has said, the most careful is taken: it asks, and a person answers.
+    pub(crate) fn without_opening(listed: &SessionSummary, opened: Timestamp) -> Self {
+        let settings = SessionSettings {
+            id: listed.id.clone(),
+            name: listed.name.clone(),
+            workspace: listed.workspace.clone(),
+            model: listed.model.clone(),
+            asks: AsksMode::Wait,
+            policy: PolicyMode::Ask,
+            rules: PolicyRules::default(),
+            max_steps: 0,
+            max_turn_tokens: 0,
+        };
+        // Without a title, a list has the name.
+        let title = Some(&listed.title).filter(|title| **title != listed.name);
+        Self { title: title.cloned(), ..Self::fresh(settings, opened) }
+    }
+
+    fn fresh(settings: SessionSettings, opened: Timestamp) -> Self {
+        Self {
+            settings: Arc::new(settings),
             title: None,
             last_line: None,
             debug: false,
-            opened: first.at,
-            last: first.seq,
-            last_at: first.at,
-            since: first.at,
+            opened,
+            last: 0,
+            last_at: opened,
+            since: opened,
             worked_ms: 0,
             working_since: None,
             phase: Phase::Idle,
@@ -185,13 +219,14 @@ impl State {
             next_turn: TurnId(1),
             next_prompt: PromptId(1),
             next_item: ItemId(1),
+            lost: Lost::default(),
             history: Conversation::default(),
             usage: Usage::default(),
             context: None,
             last_turn: None,
             files_modified: Arc::default(),
             files_seen: BTreeMap::new(),
-        })
+        }
     }
 
     /// The state that the facts of a whole log come to; `None` if they do not begin with the session's opening.
@@ -297,9 +332,15 @@ impl State {
         self.files_seen.values()
     }
 
-    /// The next item's name.
+    /// The next item's name: none that a lost fact may have given.
     #[must_use]
     pub fn next_item(&self) -> ItemId {
+        ItemId(self.next_item.0.saturating_add(self.lost.items))
+    }
+
+    /// The name after the newest item that is known. In a log, the next answer's may begin there: what a gap before it
+    /// stands for was something else.
+    pub(crate) fn after_known_items(&self) -> ItemId {
         self.next_item
     }
 

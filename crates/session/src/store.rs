@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{Delta, Event, Fact, SessionId, SessionSummary, Timestamp};
 use thiserror::Error;
@@ -79,6 +80,15 @@ pub trait SessionLog: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Io`] if they can't be read; the reader is told of a gap.
     fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>>;
+
+    /// What was saved of it last for lists: by that it is known what it is where its first fact can't be read. `None` if
+    /// that is not known either, or the store can't lose a fact.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if that can't be read.
+    fn saved(&self) -> BoxFuture<'static, Result<Option<SavedSession>, StoreError>> {
+        std::future::ready(Ok(None)).boxed()
+    }
 
     /// The number from which on `range` has `newest` facts; its start if it has fewer, its end if none are wanted.
     ///

@@ -3,6 +3,7 @@
 
 mod machine {
     mod bench;
+    mod gaps;
     mod model;
     mod runs;
     mod stories;

@@ -6,7 +6,8 @@ use holdpoint_common::api::SessionList;
 use holdpoint_common::{Hold, HoldCause, RunProgress, SessionStatus, SessionSummary, TaskCounts, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
-use crate::error::CliError;
+use crate::daemon::Daemon;
+use crate::error::{CliError, DAMAGED};
 use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::Filter;
@@ -38,9 +39,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.json(&SessionList { sessions: listed })?;
     } else {
         match all {
-            0 => print(&listed, ui)?,
-            all if listed.is_empty() => ui.print(&format!("None of {all} sessions.\n"))?,
-            _ => print(&listed, ui)?,
+            all if all > 0 && listed.is_empty() => ui.print(&format!("None of {all} sessions.\n"))?,
+            _ => print(&listed, folders, ui)?,
         }
     }
     Ok(0)
@@ -49,18 +49,23 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 /// What the program shows without a command where there is no terminal for its screen.
 pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let listed = runtime()?.block_on(async { Ok::<_, CliError>(control(folders, "list").await?.list().await?) })?;
-    print(&listed, ui)?;
+    print(&listed, folders, ui)?;
     ui.line(Style::Dim, "hint: on a terminal this is a screen with all of them; `holdpoint --help` has every command")?;
     ui.flush()?;
     Ok(0)
 }
 
-fn print(listed: &[SessionSummary], ui: &mut Ui) -> std::io::Result<()> {
+fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
     if listed.is_empty() {
-        return ui.print("No sessions. `holdpoint new` opens one.\n");
+        ui.print("No sessions. `holdpoint new` opens one.\n")?;
+        if runtime()?.block_on(Daemon::found_damage(folders)) {
+            ui.line(Style::Plain, &format!("hint: {DAMAGED}"))?;
+            ui.flush()?;
+        }
+        return Ok(());
     }
     let rows: Vec<_> = listed.iter().map(row).collect();
-    ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows))
+    Ok(ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows))?)
 }
 
 fn row(session: &SessionSummary) -> [String; 7] {

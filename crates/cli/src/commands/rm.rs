@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use clap::ArgGroup;
 use clap_complete::engine::ArgValueCompleter;
 use holdpoint_common::{SessionId, Timestamp};
+use holdpoint_session::SessionError;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
@@ -44,13 +45,23 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     runtime()?.block_on(async {
         let sessions = sessions(folders, "rm").await?;
         for what in &args.sessions {
-            let session = sessions.look(what).await?;
-            if let Some(ask) = session.asks.first().filter(|_| !args.force) {
-                let what = format!("session {} waits for an answer (ask {})", session.settings.id, ask.id);
-                return Err(CliError::failed(what).hint("answer it, or delete it all the same with --force"));
-            }
+            let id = match sessions.look(what).await {
+                Ok(session) => {
+                    let id = &session.settings.id;
+                    if let Some(ask) = session.asks.first().filter(|_| !args.force) {
+                        let what = format!("session {id} waits for an answer (ask {})", ask.id);
+                        return Err(CliError::failed(what).hint("answer it, or delete it all the same with --force"));
+                    }
+                    id.clone()
+                }
+                // What is left of it asks nothing.
+                Err(SessionError::Elsewhere(body)) if body.code == "damaged" && !body.ids.is_empty() => {
+                    body.ids[0].clone()
+                }
+                Err(error) => return Err(error.into()),
+            };
             sessions.delete(what).await?;
-            deleted(&session.settings.id, what, args, ui)?;
+            deleted(&id, what, args, ui)?;
         }
         let Some(older) = args.older_than else { return Ok(0) };
         let now = Timestamp::from(SystemTime::now());

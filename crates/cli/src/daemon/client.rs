@@ -46,6 +46,11 @@ impl Daemon {
         Ok(None)
     }
 
+    /// Whether the daemon of these folders has found its store damaged; nobody knows where none runs.
+    pub(crate) async fn found_damage(folders: &Folders) -> bool {
+        matches!(Self::find(folders).await, Ok(Some(daemon)) if !daemon.status.damaged.is_empty())
+    }
+
     /// The daemon of these folders; started if none runs. Of a version that this program can speak to.
     ///
     /// # Errors

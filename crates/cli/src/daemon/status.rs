@@ -39,7 +39,7 @@ fn browser(running: RunningBrowser) -> BrowserStatus {
 
 /// What became of a damaged database, in words.
 fn damage(salvaged: &Salvaged) -> String {
-    let Salvaged { kept_at, whole, damaged } = salvaged;
+    let Salvaged { kept_at, whole, relisted, damaged } = salvaged;
     let lost = match damaged.is_empty() {
         true => "of none, facts are lost".to_owned(),
         false => {
@@ -47,5 +47,10 @@ fn damage(salvaged: &Salvaged) -> String {
             format!("facts are lost of {}", ids.join(", "))
         }
     };
-    format!("the database was damaged and is kept as {}: {} sessions are whole, {lost}", kept_at.display(), whole.len())
+    let relisted = match relisted.len() {
+        0 => String::new(),
+        sessions => format!(", {sessions} are listed anew from their facts, which seem to be all there"),
+    };
+    let (kept_at, whole) = (kept_at.display(), whole.len());
+    format!("the database was damaged and is kept as {kept_at}: {whole} sessions are whole{relisted}, {lost}")
 }

@@ -1,6 +1,7 @@
 //! `holdpoint status`, and daemons of other versions.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use crate::house::{House, ask};
@@ -30,6 +31,45 @@ fn it_tells_what_there_is_to_know() {
     for line in ["socket ", "data ", "log ", "sessions  0 of 10 live", "clients   0 attached"] {
         assert!(text.lines().any(|shown| shown.starts_with(line)), "{line}: {text}");
     }
+}
+
+/// Where sessions are not there that were, whoever looks for them is told where to look.
+#[test]
+fn that_the_store_was_damaged_is_told_where_sessions_are_missed() {
+    let house = House::new();
+    house.start();
+    assert!(!house.run(&["list"]).code(0).err.contains("damaged"));
+    assert!(!house.run(&["logs", "one"]).code(1).err.contains("damaged"));
+    house.run(&["daemon", "stop"]).code(0);
+    std::fs::write(house.data().join("sessions.db"), "no database at all ".repeat(1_000)).unwrap();
+    let listed = house.run(&["list"]).code(0);
+    assert!(
+        listed.out.starts_with("No sessions.") && listed.err.contains("hint: the store was damaged"),
+        "{listed:#?}"
+    );
+    let missed = house.run(&["logs", "one"]).code(1);
+    assert!(missed.err.contains("`holdpoint list` has every session; the store was damaged"), "{missed:#?}");
+    let status = house.run(&["status"]).code(0).out;
+    assert!(status.contains("is kept as") && status.contains("of none, facts are lost"), "{status}");
+}
+
+/// What is listed and has lost all that happened in it can be deleted, which is what its error says.
+#[test]
+fn a_session_that_has_lost_its_facts_is_told_of_and_deleted() {
+    let house = House::new();
+    house.run(&["new", "--name", "one", "--model", "rehearsal", "say hello"]).code(0);
+    house.run(&["wait", "one"]).code(0);
+    house.run(&["daemon", "stop"]).code(0);
+    // The first page of the table of facts.
+    let database = std::fs::OpenOptions::new().write(true).open(house.data().join("sessions.db")).unwrap();
+    database.write_all_at(&[0xa5; 4_096], 3 * 4_096).unwrap();
+    assert!(house.run(&["list"]).code(0).out.contains(" one "));
+    for command in ["logs", "show", "export"] {
+        let told = house.run(&[command, "one"]).code(1);
+        assert!(told.err.contains("is damaged: of all that happened in it") && told.err.contains("holdpoint rm"));
+    }
+    assert_eq!(house.run(&["rm", "one"]).code(0).out, "one: deleted\n");
+    assert!(house.run(&["list"]).code(0).out.starts_with("No sessions."));
 }
 
 /// What pretends to be a daemon, until it is dropped: whoever stops the daemon of a world would stop this test.

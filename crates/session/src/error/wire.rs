@@ -40,6 +40,7 @@ impl SessionError {
             },
             Self::Answer(error) => answer_code(error),
             Self::Store(_) => "store",
+            Self::Damaged { .. } => "damaged",
             Self::Gone { .. } => "gone",
             Self::Stopped => "stopped",
             Self::NotLive { .. } => "notLive",
@@ -66,7 +67,9 @@ impl SessionError {
             },
             ids: match self {
                 Self::Ambiguous { ids, .. } => ids.clone(),
-                Self::NotLive { session } | Self::Gone { session } => vec![session.clone()],
+                Self::NotLive { session } | Self::Gone { session } | Self::Damaged { session, .. } => {
+                    vec![session.clone()]
+                }
                 _ => Vec::new(),
             },
         }

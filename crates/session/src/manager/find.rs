@@ -136,7 +136,11 @@ pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -
     let saved = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.as_str().starts_with(what));
     let ids: BTreeSet<_> = known.into_iter().chain(saved.cloned()).collect();
     match ids.len() {
-        0 => Err(SessionError::Unknown { what: what.to_owned() }),
+        // One that is damaged may be in the store and not in its list.
+        0 => match what.parse() {
+            Ok(id) if store.open(&id).await.is_ok() => Ok(id),
+            _ => Err(SessionError::Unknown { what: what.to_owned() }),
+        },
         1 => ids.into_iter().next().ok_or(SessionError::Stopped),
         _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: ids.into_iter().collect() }),
     }

@@ -9,7 +9,7 @@ use crate::actor::NUMBERS;
 use crate::error::SessionError;
 use crate::outfit::Base;
 use crate::state::{Phase, Refused, State};
-use crate::store::{Pages, SessionLog};
+use crate::store::{Pages, SavedSession, SessionLog};
 
 /// What a log comes to.
 pub(super) struct Found {
@@ -35,15 +35,39 @@ pub(super) async fn find(id: &SessionId, log: &dyn SessionLog) -> Result<Found, 
 /// The state that a log's facts come to. Without facts there is no session: it was deleted, or its opening never saved.
 pub(super) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<State, SessionError> {
     let mut state: Option<State> = None;
+    // At least one can be read.
+    let mut has_facts = false;
     let mut pages = Pages::of(log);
     while let Some(page) = pages.next().await? {
+        has_facts |= page.iter().any(|event| event.fact().is_some());
         match (&mut state, page.is_empty()) {
             (Some(state), _) => state.follow(&page),
-            (None, false) => state = Some(State::fold(&page).ok_or_else(damaged)?),
+            (None, false) => state = Some(begin(id, log, &page).await?),
             (None, true) => {}
         }
     }
-    state.ok_or_else(|| SessionError::Unknown { what: id.to_string() })
+    match state {
+        Some(state) if has_facts => Ok(state),
+        Some(state) => {
+            Err(damaged(id, format!("of all that happened in it, events 1 to {}, nothing can be read", state.last())))
+        }
+        None => Err(SessionError::Unknown { what: id.to_string() }),
+    }
+}
+
+/// The state that the first facts of a log come to. Where the very first is lost, the list knows what session it is.
+async fn begin(id: &SessionId, log: &dyn SessionLog, facts: &[Arc<Event>]) -> Result<State, SessionError> {
+    if let Some(state) = State::fold(facts) {
+        return Ok(state);
+    }
+    let Some(SavedSession { summary, opened }) = log.saved().await?.filter(|saved| saved.summary.id == *id) else {
+        let message = "its first event can't be read, nor what the list had of it: nothing says what it was".to_owned();
+        return Err(damaged(id, message));
+    };
+    tracing::warn!(session = %id, "its first fact can't be read: it is opened by what the list has of it");
+    let mut state = State::without_opening(&summary, opened);
+    state.follow(facts);
+    Ok(state)
 }
 
 /// Why there is no actor of a session that the manager does not know: it was closed, it is only saved, or it never was.
@@ -59,8 +83,7 @@ pub(super) async fn unknown(base: &Base, id: SessionId) -> SessionError {
     }
 }
 
-/// What is in the log is no session.
-pub(super) fn damaged() -> SessionError {
-    let message = "the log does not begin with the session's opening".to_owned();
-    SessionError::Store(crate::store::StoreError::Io { message })
+/// Too much of it is lost.
+pub(super) fn damaged(id: &SessionId, message: String) -> SessionError {
+    SessionError::Damaged { session: id.clone(), message }
 }

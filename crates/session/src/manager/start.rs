@@ -66,8 +66,9 @@ async fn open(
     }
     let _one_at_a_time = room.lock().await;
     make_room(manager).await?;
+    let id = fresh_id();
     let settings = SessionSettings {
-        id: fresh_id(),
+        id: id.clone(),
         name: manager.send(NameFor(open.name, folder_name(&open.workspace))).await.map_err(stopped)??,
         workspace,
         model: model.name().to_owned(),
@@ -78,13 +79,13 @@ async fn open(
         max_turn_tokens: open.max_turn_tokens,
     };
     let outfit = Arc::new(base.outfit(model, &settings, open.workspace, supplies)?);
-    let log = base.store.create(&settings.id).await?;
+    let log = base.store.create(&id).await?;
     let mut numbers = log.reserve(NUMBERS).await?;
     let body = Body::Fact(Fact::SessionOpened { settings });
     let first = Event { seq: numbers.start, at: now(), turn: None, step: None, body };
     numbers.start += 1;
     let first = Arc::new(first);
-    let Some(state) = State::open(&first) else { return Err(damaged()) };
+    let Some(state) = State::open(&first) else { return Err(damaged(&id, "it has no opening".to_owned())) };
     log.append(0, vec![Arc::clone(&first)], state.summary()).await?;
     let opened = first.at;
     begin(manager, opened, outfit, log, Origin { state, numbers, restored: None }).await

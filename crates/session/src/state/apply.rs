@@ -3,22 +3,24 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CutCause, Delta, Event, Fact, Hold, HoldCause, ItemId,
-    LastRun, LastTurn, MAX_TITLE, PromptId, RestoreCause, Run, SessionStatus, Timestamp, TurnId, Usage,
+    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause,
+    ItemId, LastRun, LastTurn, MAX_TITLE, PromptId, RestoreCause, Run, SessionStatus, Timestamp, TurnId, Usage,
 };
 
-use super::{CallStage, Cut, Phase, Settled, State, Turn, queued};
+use super::{CallStage, Cut, Lost, Phase, Settled, State, Turn, queued};
 
 impl State {
     /// Takes a fact in. Facts come in the order of their numbers. A delta changes nothing; only a log's gap has numbers
     /// that were given, to facts that can't be read.
     pub fn apply(&mut self, event: &Arc<Event>) {
-        if let Some(Delta::Gap { to, .. }) = event.delta() {
+        if let Some(Delta::Gap { from, to }) = event.delta() {
             self.last = self.last.max(*to);
+            self.lost.add(to.saturating_sub(*from).saturating_add(1));
         }
         let Some(fact) = event.fact() else { return };
         let before = self.status();
         self.last = event.seq;
+        self.know(event.turn, fact);
         self.restarted = self.restarted && is_left_by_restarts(fact);
         match fact {
             Fact::SessionOpened { settings } => self.settings = Arc::new(settings.clone()),
@@ -46,7 +48,7 @@ impl State {
                 if self.title.is_none() {
                     self.title = title_of(text);
                 }
-                self.next_prompt = prompt.next();
+                (self.next_prompt, self.lost.prompts) = (prompt.next(), 0);
                 self.queue.push_back(Arc::clone(event));
             }
             Fact::PromptReturned { prompt, .. } => {
@@ -103,7 +105,10 @@ impl State {
             Fact::AssistantMessage(message) => {
                 let items = message.blocks.iter().map(|block| block.item);
                 let calls = message.calls.iter().map(|call| call.id.item());
-                self.next_item = items.chain(calls).map(ItemId::next).chain([self.next_item]).max().unwrap_or_default();
+                let newest = items.chain(calls).map(ItemId::next).max();
+                if let Some(next) = newest.filter(|next| *next > self.next_item) {
+                    (self.next_item, self.lost.items) = (next, 0);
+                }
                 if let Some(turn) = self.turn_mut() {
                     turn.open_step = turn.open_step.map(|_| said(message));
                     turn.calls.extend(message.calls.iter().map(|call| (call.clone(), CallStage::Proposed)));
@@ -201,8 +206,34 @@ impl State {
         self.last_at = event.at;
     }
 
+    /// Knows the names that a fact mentions, where the fact that gave them is lost.
+    fn know(&mut self, turn: Option<TurnId>, fact: &Fact) {
+        if let Some(turn) = turn.filter(|turn| self.next_turn <= *turn) {
+            self.next_turn = turn.next();
+        }
+        let prompt = match fact {
+            Fact::PromptReturned { prompt, .. }
+            | Fact::PromptDelivered { prompt, .. }
+            | Fact::TurnStarted { prompt, .. } => Some(*prompt),
+            _ => None,
+        };
+        if let Some(prompt) = prompt.filter(|prompt| self.next_prompt <= *prompt) {
+            self.next_prompt = prompt.next();
+        }
+        let call = match fact {
+            Fact::ToolStarted { call } => Some(*call),
+            Fact::ToolFinished(result) => Some(result.call),
+            Fact::AskRaised { ask } => Some(ask.call),
+            Fact::JobStarted { job } => Some(job.id),
+            _ => None,
+        };
+        if let Some(item) = call.map(CallId::item).filter(|item| self.next_item <= *item) {
+            self.next_item = item.next();
+        }
+    }
+
     fn start_turn(&mut self, turn: TurnId, prompt: Option<PromptId>) {
-        self.next_turn = turn.next();
+        (self.next_turn, self.lost.turns) = (turn.next(), 0);
         self.asks.clear();
         let (calls, usage) = (Vec::new(), Usage::default());
         self.phase = Phase::Running(Turn { id: turn, prompt, step: 0, calls, usage, open_step: None });
@@ -260,7 +291,7 @@ impl State {
         }
     }
 
-    fn stage(&mut self, call: holdpoint_common::CallId, to: CallStage) {
+    fn stage(&mut self, call: CallId, to: CallStage) {
         if let Some(stage) = self.turn_mut().and_then(|turn| turn.stage_mut(call)) {
             *stage = to;
         }
@@ -276,9 +307,27 @@ impl State {
         self.history.push(event);
     }
 
-    /// The next turn's name.
+    /// The next turn's name: none that a lost fact may have given.
     pub(super) fn next_turn(&self) -> TurnId {
-        self.next_turn
+        TurnId(self.next_turn.0.saturating_add(self.lost.turns))
+    }
+
+    /// The next prompt's name: none that a lost fact may have given.
+    pub(super) fn next_prompt(&self) -> PromptId {
+        PromptId(self.next_prompt.0.saturating_add(self.lost.prompts))
+    }
+}
+
+/// Items that an answer is taken to have at most for each number that is lost with it. A block takes a number for each
+/// of its pieces, and a call one for its result; but its result may never have come.
+const ITEMS: u64 = 16;
+
+impl Lost {
+    /// So many facts are lost, or fewer: each may have named a turn or a prompt, or some items.
+    fn add(&mut self, facts: u64) {
+        self.turns = self.turns.saturating_add(facts);
+        self.prompts = self.prompts.saturating_add(facts);
+        self.items = self.items.saturating_add(facts.saturating_mul(ITEMS));
     }
 }
 

@@ -65,7 +65,7 @@ impl Draft<'_> {
         if text.len() > limits.max_prompt_bytes {
             return Err(Refused::PromptTooLong { bytes: text.len(), most: limits.max_prompt_bytes });
         }
-        let prompt = self.state.next_prompt;
+        let prompt = self.state.next_prompt();
         let waiting = self.state.queue.len();
         let starts = match &self.state.phase {
             Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }) => return Err(Refused::Closed),

@@ -247,6 +247,11 @@ impl SessionLog for SqliteLog {
         })
     }
 
+    fn saved(&self) -> BoxFuture<'static, Result<Option<SavedSession>, StoreError>> {
+        let session = self.session.clone();
+        self.store.read(move |done| reader::Job::Saved { session: session.clone(), done })
+    }
+
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
         let what = writer::What::KeepDraft { session: self.session.clone(), pieces };
         self.store.write(what).map(|done| done.map(|_| ())).boxed()

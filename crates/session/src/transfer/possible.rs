@@ -13,7 +13,7 @@ pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
             let items = blocks.chain(message.calls.iter().map(|call| call.id.item()));
             let mut items: Vec<_> = items.collect();
             items.sort_unstable();
-            let old = items.first().filter(|item| **item < state.next_item());
+            let old = items.first().filter(|item| **item < state.after_known_items());
             let twice = items.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
             if let Some(item) = old.or(twice) {
                 return Some(format!("item {item} comes twice"));

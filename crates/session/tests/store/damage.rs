@@ -147,6 +147,124 @@ impl Before {
     }
 }
 
+/// The pages of a database.
+const PAGE: usize = 4_096;
+
+/// A store with these bytes for its database.
+fn store_of(bytes: &[u8]) -> (TempDir, Sqlite) {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("sessions.db"), bytes).unwrap();
+    fs::set_permissions(folder.path().join("sessions.db"), Permissions::from_mode(0o600)).unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    (folder, store)
+}
+
+/// The first page of a table or index.
+fn root_of(bytes: &[u8], name: &str) -> usize {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("copy.db"), bytes).unwrap();
+    let db = Connection::open(folder.path().join("copy.db")).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+    db.query_row(root, [name], |row| row.get::<_, i64>(0)).unwrap().try_into().unwrap()
+}
+
+/// A database, with the first page of a table or index overwritten.
+fn without_root(bytes: &[u8], name: &str) -> Vec<u8> {
+    let (root, mut bytes) = (root_of(bytes, name), bytes.to_vec());
+    bytes[(root - 1) * PAGE..root * PAGE].fill(0xa5);
+    bytes
+}
+
+/// The facts of a session that can be read.
+async fn facts_of(store: &Sqlite, session: &SessionId) -> Vec<Arc<Event>> {
+    let read = store.open(session).await.unwrap().read(0..u64::MAX).await.unwrap();
+    read.into_iter().filter(|event| event.fact().is_some()).collect()
+}
+
+/// SQLite reads nothing of a database that is shorter than its header says, unless it is told to.
+#[tokio::test]
+async fn t_u3_a_store_that_lost_whole_pages_keeps_what_the_others_have() {
+    let before = Before::new().await;
+    let all: usize = before.sessions.iter().map(|(_, facts)| facts.len()).sum();
+    for pages in 1..4 {
+        let (_folder, store) = store_of(&before.bytes[..before.bytes.len() - pages * PAGE]);
+        assert_eq!(store.list().await.unwrap().len(), before.sessions.len(), "{pages} pages are cut");
+        let mut kept = 0;
+        for (session, facts) in &before.sessions {
+            let read = facts_of(&store, session).await;
+            assert!(read.iter().all(|fact| facts.contains(fact)));
+            kept += read.len();
+        }
+        assert!(kept > all / 2, "{pages} pages are cut: {kept} of {all} facts are kept");
+        assert!(!store.salvaged()[0].whole.is_empty(), "{pages} pages are cut: {:?}", store.salvaged());
+    }
+}
+
+/// Without the list, a session's facts say of themselves whether they are all there.
+#[tokio::test]
+async fn t_u3_sessions_whose_list_is_lost_are_listed_anew_and_not_called_damaged() {
+    let before = Before::new().await;
+    let bytes = without_root(&before.bytes, "sessions");
+    let (_folder, store) = store_of(&bytes);
+    assert_eq!(store.list().await.unwrap().len(), before.sessions.len());
+    for (session, facts) in &before.sessions {
+        assert_eq!(facts_of(&store, session).await, *facts);
+    }
+    let ids: Vec<_> = before.sessions.iter().map(|(session, _)| session.clone()).collect();
+    let salvaged = &store.salvaged()[0];
+    assert_eq!((&salvaged.relisted, &salvaged.damaged), (&ids, &vec![]), "{salvaged:?}");
+}
+
+/// Sessions are found by an index, and without it if need be.
+#[tokio::test]
+async fn t_u3_sessions_are_whole_without_the_index_of_their_list() {
+    let before = Before::new().await;
+    let (_folder, store) = store_of(&without_root(&before.bytes, "sqlite_autoindex_sessions_1"));
+    // Nothing is found without it.
+    let _ = store.open(&before.sessions[0].0).await.unwrap();
+    let ids: Vec<_> = before.sessions.iter().map(|(session, _)| session.clone()).collect();
+    assert_eq!(store.salvaged()[0].whole, ids);
+}
+
+/// With the list gone too, a session that lacks a fact is damaged all the same.
+#[tokio::test]
+async fn t_u3_sessions_whose_list_is_lost_are_damaged_where_facts_are_missing() {
+    let before = Before::new().await;
+    let bytes = without_root(&before.bytes, "sessions");
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("copy.db"), &bytes).unwrap();
+    let db = Connection::open(folder.path().join("copy.db")).unwrap();
+    db.execute("DELETE FROM facts WHERE session = 's1' AND seq = 1", []).unwrap();
+    db.execute("DELETE FROM facts WHERE session = 's2' AND seq = 9", []).unwrap();
+    db.execute("UPDATE facts SET event = '{bad' WHERE session = 's3' AND seq = 1", []).unwrap();
+    db.close().unwrap();
+    let (_folder, store) = store_of(&fs::read(folder.path().join("copy.db")).unwrap());
+    assert!(!store.list().await.unwrap().is_empty());
+    let salvaged = &store.salvaged()[0];
+    assert_eq!(salvaged.damaged, ["s1", "s2", "s3"].map(id), "{salvaged:?}");
+    assert_eq!(salvaged.relisted, ["s0", "s4", "s5"].map(id), "{salvaged:?}");
+}
+
+/// Without their facts, sessions are listed by what was saved of them for that.
+#[tokio::test]
+async fn t_u3_sessions_whose_facts_are_lost_are_listed_and_lack_what_they_had() {
+    let before = Before::new().await;
+    let bytes = without_root(&before.bytes, "facts");
+    let (_folder, store) = store_of(&bytes);
+    // Damage in a part that nobody has read yet is found when it is.
+    let _ = store.open(&before.sessions[0].0).await.unwrap().page(0..u64::MAX, 1).await;
+    let listed = store.list().await.unwrap();
+    assert_eq!(listed.len(), before.sessions.len());
+    assert!(listed.iter().all(|saved| saved.summary.title == "t"));
+    for (session, facts) in &before.sessions {
+        let read = store.open(session).await.unwrap().read(0..u64::MAX).await.unwrap();
+        let lost = Delta::Gap { from: 1, to: facts.last().unwrap().seq };
+        assert_eq!(read.iter().map(|event| event.delta()).collect::<Vec<_>>(), [Some(&lost)]);
+    }
+    let ids: Vec<_> = before.sessions.iter().map(|(session, _)| session.clone()).collect();
+    assert_eq!(store.salvaged()[0].damaged, ids);
+}
+
 fn rounds() -> u64 {
     if std::env::var_os("HOLDPOINT_FULL").is_some() { 2_000 } else { 100 }
 }

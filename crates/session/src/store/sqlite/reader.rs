@@ -36,6 +36,11 @@ pub(super) enum Job {
         session: SessionId,
         done: oneshot::Sender<Result<(), StoreError>>,
     },
+    /// What the list has of a session.
+    Saved {
+        session: SessionId,
+        done: oneshot::Sender<Result<Option<SavedSession>, StoreError>>,
+    },
     List {
         done: oneshot::Sender<Result<Vec<SavedSession>, StoreError>>,
     },
@@ -60,6 +65,9 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
             }
             Job::Find { session, done } => {
                 let _ = done.send(with(shared, &mut db, |db| find(db, &session)));
+            }
+            Job::Saved { session, done } => {
+                let _ = done.send(with(shared, &mut db, |db| saved(db, &session)));
             }
             Job::List { done } => {
                 let _ = done.send(with(shared, &mut db, list));
@@ -93,6 +101,17 @@ fn find(db: &Connection, session: &SessionId) -> Result<(), StoreError> {
     let mut select = db.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")?;
     let found = select.query_row([session.as_str()], |_| Ok(())).optional()?;
     found.ok_or_else(|| StoreError::Unknown { session: session.clone() })
+}
+
+/// What the list has of a session; nothing where that can't be read.
+fn saved(db: &Connection, session: &SessionId) -> Result<Option<SavedSession>, StoreError> {
+    let mut select = db.prepare_cached("SELECT opened, summary FROM sessions WHERE id = ?1")?;
+    let found = select.query_row([session.as_str()], |row| {
+        let summary = row.get_ref(1)?.as_bytes_or_null()?.and_then(|text| serde_json::from_slice(text).ok());
+        let opened = Timestamp(row.get::<_, i64>(0)?.cast_unsigned());
+        Ok(summary.map(|summary| SavedSession { summary, opened }))
+    });
+    Ok(found.optional()?.flatten())
 }
 
 /// All facts of a session.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
-use holdpoint_common::SessionId;
+use holdpoint_common::{Fact, SessionId};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
@@ -14,6 +14,10 @@ use super::{StoreError, place, schema};
 /// Numbers that are skipped behind the last one that can be read: there may have been more.
 const SKIPPED: u64 = 1 << 20;
 
+/// The highest number that is taken for that of a session's last fact, where it can't be read: far above what a session
+/// comes to.
+const BELIEVED: u64 = 1 << 48;
+
 /// What became of a damaged database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
@@ -21,6 +25,9 @@ pub struct Salvaged {
     pub kept_at: PathBuf,
     /// The sessions that are whole, or as far as can be told.
     pub whole: Vec<SessionId>,
+    /// The sessions that were lost from the list, and are there again: their facts lack none, as far as those can tell.
+    /// What the last of them were is known to the list alone.
+    pub relisted: Vec<SessionId>,
     /// The sessions of which facts are lost.
     pub damaged: Vec<SessionId>,
 }
@@ -37,7 +44,7 @@ pub(super) fn rebuild(path: &Path) -> Result<Rebuilt, StoreError> {
     let kept_at = path.with_extension(format!("damaged-{now}.db"));
     let rebuilt = Rebuilt {
         at: path.with_extension("salvage-tmp"),
-        salvaged: Salvaged { kept_at, whole: Vec::new(), damaged: Vec::new() },
+        salvaged: Salvaged { kept_at, whole: Vec::new(), relisted: Vec::new(), damaged: Vec::new() },
     };
     rebuilt.remove();
     place::make_file(&rebuilt.at)?;
@@ -50,13 +57,19 @@ fn fill(path: &Path, mut rebuilt: Rebuilt) -> Result<Rebuilt, StoreError> {
         let mut new = schema::writer(at)?;
         // Read and write: the log beside it has to be gone through.
         if let Ok(old) = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            // Else it reads nothing of a file that is shorter than its header says.
+            let _ = old.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true);
             // What was committed last stays where it is.
             let _ = old.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
             let transaction = new.transaction()?;
             for session in sessions(&old) {
-                let whole = copy(&old, &transaction, &session)?;
+                let copied = copy(&old, &transaction, &session)?;
                 copy_draft(&old, &transaction, &session)?;
-                let list = if whole { &mut salvaged.whole } else { &mut salvaged.damaged };
+                let list = match copied {
+                    Copied::Whole => &mut salvaged.whole,
+                    Copied::Relisted => &mut salvaged.relisted,
+                    Copied::Damaged => &mut salvaged.damaged,
+                };
                 list.push(session);
             }
             transaction.commit()?;
@@ -84,9 +97,9 @@ impl Rebuilt {
             self.remove();
         }
         swapped?;
-        let Salvaged { kept_at, whole, damaged } = &self.salvaged;
+        let Salvaged { kept_at, whole, relisted, damaged } = &self.salvaged;
         tracing::error!(
-            kept_at = %kept_at.display(), whole = whole.len(), ?damaged,
+            kept_at = %kept_at.display(), whole = whole.len(), relisted = relisted.len(), ?damaged,
             "the store was damaged: what could be read was taken over"
         );
         Ok(self.salvaged)
@@ -154,12 +167,37 @@ fn copy_draft(old: &Connection, new: &Connection, session: &SessionId) -> Result
     Ok(())
 }
 
-/// Copies a session; `false` if something of it is lost.
-fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<bool, StoreError> {
-    let id = session.as_str();
-    let kept = old.query_row("SELECT opened, last, reserved, summary FROM sessions WHERE id = ?1", [id], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, Option<String>>(3)?))
-    });
+/// What was copied of a session.
+enum Copied {
+    Whole,
+    /// All its facts, as far as they can tell; the list had lost it.
+    Relisted,
+    Damaged,
+}
+
+/// What the list says of a session.
+struct Listed {
+    opened: i64,
+    last: u64,
+    reserved: i64,
+    summary: Option<String>,
+}
+
+/// What the list says of a session, if that can be read.
+fn listed(old: &Connection, session: &SessionId) -> Option<Listed> {
+    // By its index, or else without, should that be what is damaged.
+    ["", "NOT INDEXED"].iter().find_map(|how| {
+        let query = format!("SELECT opened, last, reserved, summary FROM sessions {how} WHERE id = ?1");
+        let listed = old.query_row(&query, [session.as_str()], |row| {
+            let last = row.get::<_, i64>(1)?.cast_unsigned();
+            Ok(Listed { opened: row.get(0)?, last, reserved: row.get(2)?, summary: row.get(3)? })
+        });
+        listed.ok()
+    })
+}
+
+/// Copies a session, as far as it can be read.
+fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<Copied, StoreError> {
     let (facts, damage) = around_damage(old, session, &(0..u64::MAX));
     let mut whole = damage.is_none();
     let mut insert = new.prepare_cached(schema::INSERT_FACT)?;
@@ -168,25 +206,28 @@ fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<bool,
         whole &= fact.event(session).is_ok() && missing(before, fact.seq, fact.after).is_none();
         before = fact.seq;
         let after = fact.after.map(u64::cast_signed);
-        insert.execute(params![id, fact.seq.cast_signed(), after, fact.text, fact.check_sum])?;
+        insert.execute(params![session.as_str(), fact.seq.cast_signed(), after, fact.text, fact.check_sum])?;
     }
+    let first = facts.first().and_then(|fact| fact.event(session).ok());
     let last = facts.last().map_or(0, |fact| fact.seq);
-    let (opened, summary) = match kept {
-        Ok((opened, known, reserved, summary)) => {
-            whole &= known.cast_unsigned() == last;
-            new.execute(
-                "INSERT INTO sessions (id, opened, last, reserved, summary) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![id, opened, last.cast_signed(), reserved.max(last.cast_signed()), summary],
-            )?;
-            return Ok(whole);
+    let (listed, copied) = match listed(old, session) {
+        Some(listed) => {
+            let copied = if whole && listed.last == last { Copied::Whole } else { Copied::Damaged };
+            // That there was more is not forgotten: whoever reads is told of a gap.
+            let known = Some(listed.last).filter(|known| *known <= BELIEVED).unwrap_or_default();
+            (Listed { last: last.max(known), ..listed }, copied)
         }
-        Err(_) => {
-            (facts.first().and_then(|fact| fact.event(session).ok()).map_or(0, |event| event.at.0), None::<String>)
+        None => {
+            let begins = first.as_ref().is_some_and(|first| matches!(first.fact(), Some(Fact::SessionOpened { .. })));
+            let opened = first.map_or(0, |first| first.at.0.cast_signed());
+            let listed = Listed { opened, last, reserved: (last + SKIPPED).cast_signed(), summary: None };
+            (listed, if whole && begins { Copied::Relisted } else { Copied::Damaged })
         }
     };
+    let Listed { opened, last, reserved, summary } = listed;
     new.execute(
         "INSERT INTO sessions (id, opened, last, reserved, summary) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![id, opened.cast_signed(), last.cast_signed(), (last + SKIPPED).cast_signed(), summary],
+        params![session.as_str(), opened, last.cast_signed(), reserved.max(last.cast_signed()), summary],
     )?;
-    Ok(false)
+    Ok(copied)
 }
