@@ -31,7 +31,7 @@ fn m_b7_a_run_whose_daemon_is_killed_is_held_and_goes_on_in_its_iteration() {
     assert!(matches!(shown.hold, Hold::Standing { cause: HoldCause::Restored, .. }), "{shown:#?}");
     let run = shown.run.unwrap();
     assert_eq!((run.progress.iteration, run.cut, run.progress.working_since), (1, true, None));
-    assert!(house.run(&["list"]).code(0).out.contains("held, #1"));
+    assert!(house.run(&["list"]).code(0).out.contains("held (restored), #1"));
 
     // Released, it goes on: here, by playing the script again.
     house.run(&["release", &session]).code(0);
