@@ -85,6 +85,10 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             if here && !state.daemon || started {
                 state.tell(Tone::Good, "the daemon is back");
             }
+            if !here {
+                // That it is gone is more than what was told before.
+                state.notice = None;
+            }
             state.daemon = here;
             vec![]
         }

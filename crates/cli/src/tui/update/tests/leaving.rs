@@ -126,6 +126,16 @@ fn a_stopped_daemon_that_somebody_else_starts_is_back() {
 }
 
 #[test]
+fn m_b8_that_the_daemon_is_gone_again_is_told_at_once() {
+    let mut scene = Scene::session();
+    for here in [false, true, false] {
+        scene.tell(Message::Daemon { here });
+    }
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("the daemon is gone") && !screen.contains("is back"), "{screen}");
+}
+
+#[test]
 fn who_leaves_for_a_session_that_is_not_opened_comes_back_to_their_draft() {
     let mut scene = Scene::session();
     scene.turn("Go.").ended(Outcome::Done, None);
