@@ -32,7 +32,8 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until a session is idle, asks, or is held
 ///
-/// Without `--for`, for whichever comes first: nothing goes on there then without somebody. A saved session stays saved; a daemon that is started again is waited with.
+/// Without `--for`, for whichever comes first: nothing goes on there then without somebody. A saved session stays
+/// saved; a daemon that is started again is waited with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
