@@ -47,9 +47,12 @@ deny:
 package *ARGS:
     ./scripts/package {{ARGS}}
 
-# The figures of the program and of the Node.js package; docs/performance.md names the other benches.
-bench: && bench-node
-    cargo bench -p holdpoint --bench figures
+# Every figure there is, beside its bound and what the machine itself takes (docs/performance.md).
+bench: bench-rust bench-node
+
+# Those of the crates and of the program: `just bench-rust [PART_OF_A_NAME…]`.
+bench-rust *ARGS:
+    cargo bench -p holdpoint --bench figures -- {{ARGS}}
 
 # Those of the Node.js package alone: `just bench-node [PART_OF_A_NAME…]`. What is built is the addon as it is released.
 bench-node *ARGS:

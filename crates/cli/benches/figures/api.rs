@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::daemon::{Place, busy};
+use crate::floors::Floor;
 use crate::stored;
 use crate::support::{MODEL, until};
 use crate::table::{Amount, Samples, Table};
@@ -40,10 +41,15 @@ pub(crate) fn measure(table: &Table) {
     if table.wants("api", &["attach to first event", "ask raised to seen", "answer to call begun"]) {
         let world = World::new();
         let attached = world.attach();
-        table.figure("attach to first event", attached.median(), Amount::ms(2));
+        table.figure_beside(Floor::RoundTrip, "attach to first event", attached.median(), Amount::ms(2));
         table.note("   … p99", attached.p99());
         let (seen, begun) = world.asks();
-        table.figure("ask raised to seen by an attached client (± 0.5 ms)", seen.median(), Amount::ms(1));
+        table.figure_beside(
+            Floor::RoundTrip,
+            "ask raised to seen by an attached client (± 0.5 ms)",
+            seen.median(),
+            Amount::ms(1),
+        );
         table.note("answer sent to its call begun, as the client sees it", begun.median());
         table.note("   … p99", begun.p99());
     }
@@ -208,7 +214,12 @@ impl World {
         assert!(deltas >= STREAMS * RATE * SECONDS, "{deltas}");
         let used = busy(self.place.pid()) - before;
         let each = used / u32::try_from(deltas).unwrap();
-        table.figure("10 sessions at 50 deltas a second, daemon's CPU for each", Amount::Time(each), Amount::us(30));
+        table.figure_beside(
+            Floor::Hop,
+            "10 sessions at 50 deltas a second, daemon's CPU for each",
+            Amount::Time(each),
+            Amount::us(30),
+        );
     }
 
     fn replay(&self, table: &Table) {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use holdpoint_common::{Answer, Fact, Hold, PauseKind, PauseResponse};
 use holdpoint_tests::model_server::Reply;
 
+use crate::floors::Floor;
 use crate::support::{MODEL, World, hold_is, turn_finished, until};
 use crate::table::{Amount, Samples, Table};
 
@@ -16,13 +17,13 @@ const HOLDS_EACH: usize = 25;
 pub(crate) fn measure(table: &Table) {
     if table.wants("asks", &["pause asked, answered, tool awake"]) {
         let pauses = pauses();
-        table.figure("pause asked, answered, tool awake, p50", pauses.median(), Amount::us(60));
-        table.figure("pause asked, answered, tool awake, p99", pauses.p99(), Amount::us(150));
+        table.figure_beside(Floor::Hop, "pause asked, answered, tool awake, p50", pauses.median(), Amount::us(60));
+        table.figure_beside(Floor::Hop, "pause asked, answered, tool awake, p99", pauses.p99(), Amount::us(150));
     }
     if table.wants("holds", &["hold to label", "release to next model request"]) {
         let (label, request) = holds();
-        table.figure("hold to label", label.median(), Amount::ms(1));
-        table.figure("release to next model request", request.median(), Amount::ms(1));
+        table.figure_beside(Floor::Hop, "hold to label", label.median(), Amount::ms(1));
+        table.figure_beside(Floor::Hop, "release to next model request", request.median(), Amount::ms(1));
     }
 }
 

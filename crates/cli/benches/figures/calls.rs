@@ -5,6 +5,7 @@ use std::time::Instant;
 use holdpoint_tests::model_server::{ModelServer, Reply};
 use tempfile::TempDir;
 
+use crate::floors::Floor;
 use crate::support::{MODEL, holdpoint, succeed};
 use crate::table::{Amount, Samples, Table};
 
@@ -15,7 +16,12 @@ const CALLS: usize = 25;
 pub(crate) fn measure(table: &Table) {
     if table.wants("calls", &["tool call streamed to its result in the next request"]) {
         let took = calls();
-        table.figure("tool call streamed to its result in the next request (true)", took.median(), Amount::ms(6));
+        table.figure_beside(
+            Floor::Spawn,
+            "tool call streamed to its result in the next request (true)",
+            took.median(),
+            Amount::ms(6),
+        );
         table.note("   … p99", took.p99());
     }
 }

@@ -6,6 +6,7 @@ use holdpoint_common::{Delta, Fact, SessionStatus};
 use holdpoint_session::{Attachment, SessionHandle};
 use holdpoint_tests::model_server::Reply;
 
+use crate::floors::Floor;
 use crate::support::{MODEL, World, turn_finished, until};
 use crate::table::{Amount, Samples, Table};
 
@@ -19,13 +20,18 @@ const FLOOD: &str = "flood 60000000 1";
 pub(crate) fn measure(table: &Table) {
     if table.wants("cuts", &["interrupt to model connection dropped", "interrupt to client told"]) {
         let (dropped, told) = cuts(&World::new());
-        table.figure("interrupt to model connection dropped", dropped.median(), Amount::us(500));
-        table.figure("interrupt to client told", told.median(), Amount::ms(1));
+        table.figure_beside(Floor::Hop, "interrupt to model connection dropped", dropped.median(), Amount::us(500));
+        table.figure_beside(Floor::Hop, "interrupt to client told", told.median(), Amount::ms(1));
         table.note("interrupt to client told, p99", told.p99());
     }
     if table.wants("cuts in a flood", &["interrupt to client told, ten sessions flooding, p99"]) {
         let (dropped, told) = flooded();
-        table.figure("interrupt to client told, ten sessions flooding, p99", told.p99(), Amount::ms(20));
+        table.figure_beside(
+            Floor::Hop,
+            "interrupt to client told, ten sessions flooding, p99",
+            told.p99(),
+            Amount::ms(20),
+        );
         table.note("the same, median", told.median());
         table.note("interrupt to connection dropped, ten flooding, p99", dropped.p99());
     }

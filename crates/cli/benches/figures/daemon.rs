@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::floors::Floor;
 use crate::table::{Amount, Samples, Table};
 
 /// How long an idle daemon is watched.
@@ -24,7 +25,7 @@ pub(crate) fn measure(table: &Table) {
     // The store is there from now on.
     place.succeed(&["daemon", "start"]);
     let status = Samples::of(100, || place.timed(&["status"]));
-    table.figure("status of a running daemon, whole process", status.median(), Amount::ms(12));
+    table.figure_beside(Floor::Spawn, "status of a running daemon, whole process", status.median(), Amount::ms(12));
     table.note("   … p99", status.p99());
 
     let pid = place.pid();
@@ -40,7 +41,12 @@ pub(crate) fn measure(table: &Table) {
         place.succeed(&["daemon", "stop"]);
         place.timed(&["daemon", "start"])
     });
-    table.figure("first command, daemon started by it, existing store", first.median(), Amount::ms(60));
+    table.figure_beside(
+        Floor::Spawn,
+        "first command, daemon started by it, existing store",
+        first.median(),
+        Amount::ms(60),
+    );
     table.note("   … p99", first.p99());
     let stop = Samples::of(30, || {
         place.succeed(&["daemon", "start"]);

@@ -1,5 +1,6 @@
 //! What the machine itself takes.
 
+use std::fmt;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -15,20 +16,69 @@ use crate::api::{RATE, SECONDS, STREAMS};
 use crate::support::{line_of, pidfds, wait_all};
 use crate::table::{Amount, Samples, Table};
 
+/// What the machine itself takes, and figures are compared with.
+#[derive(Clone, Copy)]
+pub(crate) enum Floor {
+    /// One thread wakes another.
+    Hop,
+    /// A byte to another thread over a socket, and one back.
+    RoundTrip,
+    /// A program is started and has ended.
+    Spawn,
+    /// A group of processes is killed and gone.
+    Kill,
+}
+
+/// The median of each.
+pub(crate) struct Floors {
+    hop: Samples,
+    round_trip: Samples,
+    spawn: Samples,
+    kill: Samples,
+}
+
+impl Floors {
+    pub(crate) fn measure() -> Self {
+        let spawn = Samples::of(200, || {
+            let since = Instant::now();
+            Command::new("/bin/true").status().unwrap();
+            since.elapsed()
+        });
+        Self { hop: hop(), round_trip: round_trip(), spawn, kill: group() }
+    }
+
+    pub(crate) fn of(&self, floor: Floor) -> Duration {
+        match floor {
+            Floor::Hop => &self.hop,
+            Floor::RoundTrip => &self.round_trip,
+            Floor::Spawn => &self.spawn,
+            Floor::Kill => &self.kill,
+        }
+        .middle()
+    }
+}
+
+impl fmt::Display for Floor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hop => "hops",
+            Self::RoundTrip => "round trips",
+            Self::Spawn => "spawns",
+            Self::Kill => "kills",
+        })
+    }
+}
+
 pub(crate) fn measure(table: &Table) {
     if !table.wants("floors", &[]) {
         return;
     }
-    let hop = hop();
-    table.note("thread to thread, p50", hop.median());
-    table.note("thread to thread, p99", hop.p99());
-    let spawned = Samples::of(200, || {
-        let since = Instant::now();
-        Command::new("/bin/true").status().unwrap();
-        since.elapsed()
-    });
-    table.note("spawn and reap /bin/true", spawned.median());
-    table.note("kill a group of four", group().median());
+    let floors = table.floors();
+    table.note("hop: thread to thread, p50", floors.hop.median());
+    table.note("   … p99", floors.hop.p99());
+    table.note("round trip: thread to thread and back over a socket", floors.round_trip.median());
+    table.note("spawn: /bin/true started and reaped", floors.spawn.median());
+    table.note("kill: a group of four gone", floors.kill.median());
     for threads in [1, 3] {
         let what = format!("a piece read and written by {threads} thread(s) in a row, CPU");
         table.note(&what, Amount::Time(relay(threads)));
@@ -102,6 +152,25 @@ fn hop() -> Samples {
     drop(there);
     echo.join().unwrap();
     hop
+}
+
+fn round_trip() -> Samples {
+    let (near, far) = UnixStream::pair().unwrap();
+    let echo = std::thread::spawn(move || {
+        let mut byte = [0];
+        while (&far).read(&mut byte).unwrap() > 0 {
+            (&far).write_all(&byte).unwrap();
+        }
+    });
+    let round_trip = Samples::of(5_000, || {
+        let since = Instant::now();
+        (&near).write_all(b"x").unwrap();
+        (&near).read_exact(&mut [0]).unwrap();
+        since.elapsed()
+    });
+    drop(near);
+    echo.join().unwrap();
+    round_trip
 }
 
 fn group() -> Samples {

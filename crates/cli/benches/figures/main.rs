@@ -1,8 +1,8 @@
 //! Every figure of the main job in one run: `cargo bench -p holdpoint --bench figures [-- PART_OF_A_NAME…]`.
 //!
-//! A table: what was measured, at most what, their ratio, `ok` or `over`. A figure that is missed fails nothing. The
-//! first lines are the machine's floors: read the rest as ratios to them, and run it on a machine that does nothing
-//! else.
+//! A table: what was measured, at most what, their ratio, `ok` or `OVER`, and how often what the machine itself takes goes
+//! into it: thread wakes, round trips over a socket, programs started, processes killed. A figure that is missed fails
+//! nothing. Run it on a machine that does nothing else.
 //!
 //! Whole programs are measured from outside: the real `holdpoint`, its model a scripted HTTP server that runs here
 //! and is not counted. Latencies inside of one process use the engine as the program does.
@@ -29,17 +29,25 @@ mod cuts;
 #[cfg(target_os = "linux")]
 mod daemon;
 #[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
 mod floors;
 #[cfg(target_os = "linux")]
 mod many;
 #[cfg(target_os = "linux")]
 mod models;
 #[cfg(target_os = "linux")]
+mod policy;
+#[cfg(target_os = "linux")]
+mod processes;
+#[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
 mod runs;
 #[cfg(target_os = "linux")]
 mod screen;
+#[cfg(target_os = "linux")]
+mod shown;
 #[cfg(target_os = "linux")]
 mod stored;
 #[cfg(target_os = "linux")]
@@ -52,7 +60,6 @@ mod trees;
 #[path = "../../tests/screen/tty.rs"]
 #[allow(dead_code, reason = "shared with the tests of the screen")]
 mod tty;
-
 #[cfg(target_os = "linux")]
 mod web;
 
@@ -69,12 +76,16 @@ fn main() {
     }
     // What `cargo bench` itself passes is no filter.
     let filters = args.into_iter().filter(|arg| !arg.starts_with("--")).collect();
-    let table = table::Table::new(filters);
+    let table = table::Table::new(filters, floors::Floors::measure());
     floors::measure(&table);
     asks::measure(&table);
     runs::measure(&table);
     cuts::measure(&table);
     trees::measure(&table);
+    processes::measure(&table);
+    policy::measure(&table);
+    shown::measure(&table);
+    files::measure(&table);
     calls::measure(&table);
     models::measure(&table);
     program::measure(&table);

@@ -9,6 +9,7 @@ use holdpoint_session::model::Catalog;
 use holdpoint_session::{Engine, OpenSession, Sessions};
 use tempfile::TempDir;
 
+use crate::floors::Floor;
 use crate::table::{Amount, Table};
 
 /// Opens sessions in a fresh process and says what they took.
@@ -28,7 +29,12 @@ pub(crate) fn measure(table: &Table) {
         values[values.len() / 2]
     };
     table.figure("idle session (memory grown over 1,000)", Amount::Bytes(median(0)), Amount::kib(20));
-    table.figure("opening 1,000 sessions, one after the other", Amount::us(median(1)), Amount::ms(50));
+    table.figure_beside(
+        Floor::Hop,
+        "opening 1,000 sessions, one after the other",
+        Amount::us(median(1)),
+        Amount::ms(50),
+    );
     table.note("   … all in one folder and unnamed", Amount::us(median(2)));
 }
 

@@ -15,6 +15,7 @@ use holdpoint_session::model::{Access, Message, ModelRequest, Provider};
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire, openai};
 use serde_json::json;
 
+use crate::floors::Floor;
 use crate::support::{MODEL, World, turn_finished, until};
 use crate::table::{Amount, Samples, Table};
 
@@ -47,7 +48,12 @@ pub(crate) fn measure(table: &Table) {
         table.note("the same cut to 100,000 tokens, but for their count", cut.median());
     }
     if table.wants("deltas", &["first delta at the server to the client"]) {
-        table.figure("first delta at the server to the client", first_deltas().median(), Amount::ms(1));
+        table.figure_beside(
+            Floor::RoundTrip,
+            "first delta at the server to the client",
+            first_deltas().median(),
+            Amount::ms(1),
+        );
     }
     if table.wants("reads", &["200,000 deltas in one read"]) {
         table.note("200,000 deltas in one read", large_read());

@@ -9,6 +9,7 @@ use holdpoint_tests::model_server::{ModelServer, Reply};
 use tempfile::TempDir;
 use wait4::Wait4;
 
+use crate::floors::Floor;
 use crate::support::{MODEL, holdpoint, succeed};
 use crate::table::{Amount, Samples, Table};
 
@@ -30,7 +31,7 @@ struct Usage {
 pub(crate) fn measure(table: &Table) {
     if table.wants("start", &["start to first model request"]) {
         let started = start();
-        table.figure("start to first model request", started.median(), Amount::ms(20));
+        table.figure_beside(Floor::Spawn, "start to first model request", started.median(), Amount::ms(20));
         table.note("   … p99", started.p99());
     }
     if table.wants("text turn", &["text turn, memory", "text turn, CPU"]) {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use portable_pty::CommandBuilder;
 
 use crate::daemon::{Place, busy};
+use crate::floors::Floor;
 use crate::stored::make;
 use crate::table::{Amount, Samples, Table};
 use crate::tty::Tty;
@@ -25,7 +26,7 @@ pub(crate) fn measure(table: &Table) {
     place.succeed(&["daemon", "start"]);
 
     let paint = Samples::of(20, || timed(&place, &[], "New session").0);
-    table.figure("hub: first paint, daemon up", paint.median(), Amount::ms(50));
+    table.figure_beside(Floor::Spawn, "hub: first paint, daemon up", paint.median(), Amount::ms(50));
     let cold = timed(&place, &["attach", "long"], "done: 1 step").0;
     table.note("10,000 messages, not live yet: opened to the last line", Amount::Time(cold));
     let mut memory = 0;
@@ -72,7 +73,7 @@ pub(crate) fn measure(table: &Table) {
         took
     });
     let (used, wall) = (busy(tty.pid().into()) - before.0, before.1.elapsed());
-    table.figure("a key to its echo at 1,000 deltas a second", echo.median(), Amount::ms(10));
+    table.figure_beside(Floor::RoundTrip, "a key to its echo at 1,000 deltas a second", echo.median(), Amount::ms(10));
     table.note("   … p99", echo.p99());
     table.note("   … CPU in each second then", Amount::Time(used.div_f64(wall.as_secs_f64())));
     let since = Instant::now();
@@ -92,7 +93,7 @@ pub(crate) fn measure(table: &Table) {
         tty.wait_for("Agent interrupted");
         since.elapsed()
     });
-    table.figure("Esc to `Agent interrupted` on the screen", cuts.median(), Amount::ms(15));
+    table.figure_beside(Floor::RoundTrip, "Esc to `Agent interrupted` on the screen", cuts.median(), Amount::ms(15));
     table.note("   … while it streams", Amount::Time(first));
 }
 

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::floors::{Floor, Floors};
+
 /// Which figures are wanted, and where they are written.
 pub(crate) struct Table {
     filters: Vec<String>,
+    floors: Floors,
 }
 
 /// What can be measured.
@@ -21,9 +24,13 @@ pub(crate) enum Amount {
 pub(crate) struct Samples(Vec<Duration>);
 
 impl Table {
-    pub(crate) fn new(filters: Vec<String>) -> Self {
-        println!("{:<62} {:>10}  {:>10}  {:>6}", "what", "measured", "at most", "ratio");
-        Self { filters }
+    pub(crate) fn new(filters: Vec<String>, floors: Floors) -> Self {
+        println!("{:<62} {:>10}  {:>10}  {:>6}  {:<4}  of the machine", "what", "measured", "at most", "ratio", "");
+        Self { filters, floors }
+    }
+
+    pub(crate) fn floors(&self) -> &Floors {
+        &self.floors
     }
 
     /// Whether a group of figures is wanted: one whose name, or a figure's in it, contains a filter.
@@ -37,16 +44,35 @@ impl Table {
         wanted
     }
 
-    /// A figure with a bound.
+    /// A figure with a bound, that no floor explains: bytes, parts, work of the processor.
     pub(crate) fn figure(&self, what: &str, measured: Amount, most: Amount) {
-        let ratio = measured.number() / most.number();
-        let verdict = if ratio <= 1.0 { "ok" } else { "OVER" };
-        println!("{what:<62} {:>10}  {:>10}  {ratio:>6.2}  {verdict}", measured.to_string(), most.to_string());
+        println!("{}", bounded(what, measured, most).trim_end());
+    }
+
+    /// A figure with a bound that is mostly what the machine itself takes, beside how often that goes into it.
+    pub(crate) fn figure_beside(&self, floor: Floor, what: &str, measured: Amount, most: Amount) {
+        println!("{}  {}", bounded(what, measured, most), self.beside(floor, measured));
+    }
+
+    /// The same without a bound.
+    pub(crate) fn note_beside(&self, floor: Floor, what: &str, measured: Amount) {
+        println!(
+            "{what:<62} {:>10}  {:>10}  {:>6}  {:<4}  {}",
+            measured.to_string(),
+            "",
+            "",
+            "",
+            self.beside(floor, measured)
+        );
     }
 
     /// A figure without one.
     pub(crate) fn note(&self, what: &str, measured: Amount) {
         println!("{what:<62} {:>10}", measured.to_string());
+    }
+
+    fn beside(&self, floor: Floor, measured: Amount) -> String {
+        format!("{:.1} {floor}", measured.number() / Amount::Time(self.floors.of(floor)).number())
     }
 }
 
@@ -107,16 +133,26 @@ impl Samples {
     }
 
     pub(crate) fn median(&self) -> Amount {
-        self.at(50)
+        Amount::Time(self.middle())
     }
 
     pub(crate) fn p99(&self) -> Amount {
-        self.at(99)
+        Amount::Time(self.at(99))
     }
 
-    fn at(&self, part: usize) -> Amount {
-        Amount::Time(self.0[(self.0.len() - 1) * part / 100])
+    pub(crate) fn middle(&self) -> Duration {
+        self.at(50)
     }
+
+    fn at(&self, part: usize) -> Duration {
+        self.0[(self.0.len() - 1) * part / 100]
+    }
+}
+
+fn bounded(what: &str, measured: Amount, most: Amount) -> String {
+    let ratio = measured.number() / most.number();
+    let verdict = if ratio <= 1.0 { "ok" } else { "OVER" };
+    format!("{what:<62} {:>10}  {:>10}  {ratio:>6.2}  {verdict:<4}", measured.to_string(), most.to_string())
 }
 
 /// How many wait for the machine's cores: with more than there are cores, times are not this program's.

@@ -9,6 +9,7 @@ use holdpoint_tests::model_server::Reply;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::floors::Floor;
 use crate::support::{MODEL, World, holdpoint, line_of, pidfds, pids_in, until, wait_all};
 use crate::table::{Amount, Samples, Table};
 
@@ -26,13 +27,18 @@ pub(crate) fn measure(table: &Table) {
     if table.wants("trees, interrupted", &["interrupt to plain tree gone", "setsid", "TERM-ignoring"]) {
         let world = World::new();
         let (plain, told) = interrupted(&world, PLAIN, 100, Duration::ZERO);
-        table.figure("interrupt to plain tree gone", plain.median(), Amount::ms(3));
+        table.figure_beside(Floor::Kill, "interrupt to plain tree gone", plain.median(), Amount::ms(3));
         table.note("   … and the client has the receipt", told.median());
         let (setsid, told) = interrupted(&world, SETSID, 100, Duration::ZERO);
-        table.figure("interrupt to setsid tree gone", setsid.median(), Amount::ms(6));
+        table.figure_beside(Floor::Kill, "interrupt to setsid tree gone", setsid.median(), Amount::ms(6));
         table.note("   … and the client has the receipt", told.median());
         let (ignoring, told) = interrupted(&world, IGNORING, 10, GRACE);
-        table.figure("interrupt to TERM-ignoring tree gone, beyond the grace", ignoring.median(), Amount::ms(10));
+        table.figure_beside(
+            Floor::Kill,
+            "interrupt to TERM-ignoring tree gone, beyond the grace",
+            ignoring.median(),
+            Amount::ms(10),
+        );
         table.note("   … and the client has the receipt", told.median());
     }
     if table.wants("trees, owner SIGKILLed", &["owner SIGKILLed to all gone"]) {
@@ -42,7 +48,12 @@ pub(crate) fn measure(table: &Table) {
             ("TERM-ignoring", IGNORING, 10, GRACE + Duration::from_millis(100)),
         ] {
             let gone = orphaned(command, rounds);
-            table.figure(&format!("owner SIGKILLed to all gone, {name}"), gone.median(), Amount::Time(most));
+            table.figure_beside(
+                Floor::Kill,
+                &format!("owner SIGKILLed to all gone, {name}"),
+                gone.median(),
+                Amount::Time(most),
+            );
             table.note("   … p99", gone.p99());
         }
     }

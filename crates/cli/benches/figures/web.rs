@@ -14,6 +14,7 @@ use holdpoint_tools::web::guard::{Guard, Rules};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::floors::Floor;
 use crate::table::{Amount, Samples, Table};
 
 /// Browsers that are started; pages that are opened in each.
@@ -95,7 +96,7 @@ fn pages(table: &Table) {
             cuts.push(since.elapsed());
         }
     }
-    table.figure(first, Samples::new(firsts).median(), Amount::ms(1_500));
+    table.figure_beside(Floor::Spawn, first, Samples::new(firsts).median(), Amount::ms(1_500));
     table.figure(next, Samples::new(nexts).median(), Amount::ms(300));
     table.figure(large, Samples::new(larges).median(), Amount::ms(50));
     table.figure(markup, Samples::new(markups).median(), Amount::ms(50));

@@ -1,0 +1,117 @@
+//! What the file tools cost; `grep` beside ripgrep's own program, run in turn with it: `apt-get install ripgrep`.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use holdpoint_tools::testing::Bench;
+use holdpoint_tools::{EditFile, Glob, Grep, ListDir, ReadFile, Tool, WriteFile};
+use serde_json::{Value, json};
+
+use crate::table::{Amount, Samples, Table};
+
+/// Files that are searched.
+const FILES: usize = 100_000;
+const ROUNDS: usize = 11;
+
+pub(crate) fn measure(table: &Table) {
+    if table.wants("edits", &["edit_file", "read_file", "write_file"]) {
+        edits(table, &Bench::new());
+    }
+    if table.wants("searches", &["grep", "glob", "list_dir"]) {
+        searches(table, &Bench::new());
+    }
+}
+
+/// A file of so many bytes, and a line of it that stands there once.
+fn source(bytes: usize) -> (String, String) {
+    let mut text = String::with_capacity(bytes + 100);
+    let mut random = 7_u64;
+    while text.len() < bytes {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let _ = writeln!(text, "    let value_{} = compute({}, \"{:x}\");", random >> 40, random >> 50, random >> 20);
+    }
+    let line = text[bytes / 2..].lines().nth(1).unwrap().to_owned();
+    (text, line)
+}
+
+fn edits(table: &Table, bench: &Bench) {
+    let (text, line) = source(10 * 1024 * 1024);
+    for (ends, text) in [("", text.clone()), (" with CRLF", text.replace('\n', "\r\n"))] {
+        let name = format!("large{ends}");
+        fs::write(bench.root().join(&name), &text).unwrap();
+        let edit = |old: &str, new: &str| json!({"path": name, "old_string": old, "new_string": new});
+        let mut edits = [edit(&line, "// gone"), edit("// gone", &line)].into_iter().cycle();
+        let mut intents = Vec::new();
+        let both = Samples::of(ROUNDS * 2, || {
+            let (took, intent) = judged(bench, EditFile::new(), &edits.next().unwrap());
+            intents.push(intent);
+            took
+        });
+        table.figure(&format!("edit_file in 10 MiB{ends}: intent and call"), both.median(), Amount::ms(50));
+        table.note("   … of it the intent, with the diff", Samples::new(intents).median());
+    }
+    let read = json!({"path": "large", "offset": 100, "limit": 200});
+    note(table, "read_file, 200 lines of 10 MiB", || judged(bench, ReadFile::new(), &read).0);
+    let (text, _) = source(64 * 1024);
+    let mut number = 0;
+    note(table, "write_file of 64 KiB, a tenth of its lines changed", || {
+        number += 1;
+        let content = text.replace("compute(1", &format!("compute({number}"));
+        judged(bench, WriteFile::new(), &json!({"path": "written", "content": content})).0
+    });
+}
+
+fn searches(table: &Table, bench: &Bench) {
+    for folder in 0..FILES / 100 {
+        let folder = bench.root().join(format!("{}/{}", folder % 30, folder));
+        fs::create_dir_all(&folder).unwrap();
+        for file in 0..100 {
+            let (text, _) = source(500 + file * 40);
+            fs::write(folder.join(format!("file_{file}.rs")), text).unwrap();
+        }
+    }
+    fs::write(bench.root().join("0/0/one.rs"), "the_needle\n").unwrap();
+    for (what, pattern) in [("a word", "the_needle"), ("an expression", r"value_\d+9999 = .*[a-f]{9}\w*x")] {
+        let mut theirs = Vec::new();
+        let ours = Samples::of(ROUNDS, || {
+            theirs.extend(ripgrep(bench.root(), pattern));
+            judged(bench, Grep::new(), &json!({ "pattern": pattern })).0
+        });
+        table.note(&format!("grep: {what} in {FILES} files"), ours.median());
+        if theirs.is_empty() {
+            println!("   … no ripgrep to compare with: apt-get install ripgrep");
+        } else {
+            let theirs = Samples::new(theirs).median();
+            table.figure("   … of ripgrep's own time", ours.median().of(theirs), Amount::Times(1.3));
+        }
+    }
+    let glob = json!({"pattern": "**/file_7.rs"});
+    note(table, &format!("glob in {FILES} files"), || judged(bench, Glob::new(), &glob).0);
+    note(table, "list_dir of 1,000 entries", || judged(bench, ListDir::new(), &json!({"depth": 2})).0);
+}
+
+/// How long the program takes; nothing if there is none.
+fn ripgrep(folder: &Path, pattern: &str) -> Option<Duration> {
+    let since = Instant::now();
+    let mut command = Command::new("rg");
+    command.args(["--no-config", "--hidden", "--glob", "!.git", "--line-number", pattern]).current_dir(folder);
+    command.output().ok().map(|_| since.elapsed())
+}
+
+/// How long a call takes, and how long its intent did: as a session does both.
+fn judged(bench: &Bench, tool: impl Tool + 'static, input: &Value) -> (Duration, Duration) {
+    let since = Instant::now();
+    tool.intent(input, bench.workspace()).unwrap();
+    let intent = since.elapsed();
+    let called = bench.call(tool, input.clone());
+    let took = since.elapsed();
+    assert!(called.result.is_ok(), "{called:?}");
+    (took, intent)
+}
+
+fn note(table: &Table, what: &str, round: impl FnMut() -> Duration) {
+    table.note(what, Samples::of(ROUNDS, round).median());
+}
