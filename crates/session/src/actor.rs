@@ -182,7 +182,7 @@ impl SessionActor {
                 Effect::Cancel { turn } => self.cancel_runner(turn),
                 Effect::Abandon { .. } => self.end_runner(ctx),
                 Effect::Start { turn } => actions.push(Action::Start(turn)),
-                Effect::Wait { iteration, wait_ms } => actions.push(Action::Wait(iteration, wait_ms)),
+                Effect::Wait { turn, wait_ms } => actions.push(Action::Wait(turn, wait_ms)),
                 Effect::Wake { ask, reply } => actions.push(Action::Wake(ask, reply)),
                 Effect::Stop => actions.push(Action::Stop),
             }

@@ -139,6 +139,7 @@ impl Conversation {
         }));
         if asked {
             self.messages.push(Message::User(LEFT_OUT.to_owned()));
+            self.opening = false;
         }
     }
 

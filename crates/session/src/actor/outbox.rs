@@ -66,8 +66,8 @@ pub(super) struct Parcel {
 pub(super) enum Action {
     /// Start the runner of this turn.
     Start(TurnId),
-    /// Come back to a run so many milliseconds after this iteration of it has failed.
-    Wait(u32, u64),
+    /// Come back to a run so many milliseconds after this turn of it has failed.
+    Wait(TurnId, u64),
     /// Wake the tool that waits on this ask.
     Wake(AskId, AskReply),
     /// Tell the tool of this call what the tasks and notes are.
@@ -271,7 +271,7 @@ impl SessionActor {
         for action in parcel.actions {
             match action {
                 Action::Start(turn) => self.start_runner(turn, ctx),
-                Action::Wait(iteration, wait_ms) => self.wait_for_run(iteration, wait_ms, ctx),
+                Action::Wait(turn, wait_ms) => self.wait_for_run(turn, wait_ms, ctx),
                 // Done above.
                 Action::Wake(..) => {}
                 Action::TellTasks(call, reply) => self.tell_tasks(call, reply),

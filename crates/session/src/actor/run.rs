@@ -38,11 +38,11 @@ impl Handler<StartRun> for SessionActor {
 }
 
 impl SessionActor {
-    /// Comes back to a run when its wait is over.
-    pub(super) fn wait_for_run(&mut self, iteration: u32, wait_ms: u64, ctx: &mut Context<Self>) {
+    /// Comes back to a run when its wait after this turn is over.
+    pub(super) fn wait_for_run(&mut self, turn: TurnId, wait_ms: u64, ctx: &mut Context<Self>) {
         ctx.run_later(Duration::from_millis(wait_ms), move |actor, ctx| {
             // Never refused, at most stale.
-            let _ = actor.take(Input::WaitOver { iteration }, ctx);
+            let _ = actor.take(Input::WaitOver { turn }, ctx);
         });
     }
 

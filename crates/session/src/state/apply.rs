@@ -91,6 +91,8 @@ impl State {
                 self.run = None;
                 let turn = self.last_turn.as_ref().map(|last| last.turn);
                 self.last_run = Some(LastRun { end: *end, turn, progress: *progress });
+                // What is said from now on is not said to the run.
+                self.remember(event);
             }
             Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => {
                 self.tasks.apply(fact);
@@ -157,18 +159,19 @@ impl State {
                 self.asks.push_back(ask.clone());
             }
             Fact::AskAnswered { ask, answer, by } => {
-                let Some(ask) = self.settle(ask, Settled::Answered(by.clone())) else { return };
-                match answer {
-                    Answer::Approve { always } => {
+                // A log may have lost that it was asked.
+                let ask = self.settle(ask, Settled::Answered(by.clone()));
+                match (answer, ask) {
+                    (Answer::Approve { always }, Some(ask)) => {
                         self.always.extend(ask.always.filter(|_| *always));
                         if ask.origin == AskOrigin::Policy {
                             self.stage(ask.call, CallStage::Approved { shown: ask.request });
                         }
                     }
-                    Answer::Deny { reason } if ask.origin == AskOrigin::Policy => {
+                    (Answer::Deny { reason }, Some(ask)) if ask.origin == AskOrigin::Policy => {
                         self.stage(ask.call, CallStage::Denied { reason: reason.clone(), by: by.clone() });
                     }
-                    Answer::Deny { .. } | Answer::Resume | Answer::Reply { .. } | Answer::Cancel => {}
+                    _ => {}
                 }
             }
             Fact::AskClosed { ask, cause } => {

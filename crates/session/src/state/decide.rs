@@ -26,7 +26,7 @@ pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decisio
     let reply = match input {
         Input::Prompt { text, by } => draft.prompt(text, by)?,
         Input::Run { request, by } => draft.run(request, by)?,
-        Input::WaitOver { iteration } => draft.wait_over(iteration),
+        Input::WaitOver { turn } => draft.wait_over(turn),
         Input::Answer { ask, answer, by } => draft.answer(&ask, answer, by)?,
         Input::Interrupt { turn, by } => draft.interrupt(turn, by)?,
         Input::Hold { by } => draft.hold(by)?,

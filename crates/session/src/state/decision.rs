@@ -36,8 +36,8 @@ pub enum Effect {
     },
     /// Come back with [`Input::WaitOver`](super::Input::WaitOver) after this.
     Wait {
-        /// The iteration that failed.
-        iteration: u32,
+        /// The turn of the iteration that failed.
+        turn: TurnId,
         /// Milliseconds.
         wait_ms: u64,
     },

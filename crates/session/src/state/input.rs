@@ -28,8 +28,8 @@ pub enum Input {
     },
     /// A run has waited long enough after an iteration that failed.
     WaitOver {
-        /// That iteration.
-        iteration: u32,
+        /// The turn of that iteration.
+        turn: TurnId,
     },
     /// A client answers an ask.
     Answer {

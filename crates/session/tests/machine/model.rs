@@ -120,8 +120,8 @@ impl Model {
         match input {
             Input::Prompt { text, .. } => self.prompt(text),
             Input::Run { request, .. } => self.run(request),
-            Input::WaitOver { iteration } => {
-                let waits = self.run.as_ref().is_some_and(|run| run.waiting && run.iteration == *iteration);
+            Input::WaitOver { turn } => {
+                let waits = self.run.as_ref().is_some_and(|run| run.waiting) && turn.0 == self.turns;
                 if !waits || self.at != At::Idle || self.hold != HoldShown::Off {
                     return "Stale".to_owned();
                 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     AsksMode, Event, Fact, Hold, HoldCause, Outcome, RestoreCause, RunEnd, RunLimit, RunLimits, SessionStatus,
-    TaskRequest, TaskState, Timestamp,
+    TaskRequest, TaskState, Timestamp, TurnId,
 };
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
@@ -191,7 +191,7 @@ fn m_d5_a_second_run_is_not_done_because_the_first_had_no_task_left() {
     let mut bench = bench.with([Input::Run { request: RunRequest::towards("a goal"), by: ann() }]);
     bench = iterate(bench, Outcome::Failed);
     assert_eq!(iteration(&bench), Some(1), "a failure is no end");
-    bench = bench.with([Input::WaitOver { iteration: 1 }]);
+    bench = bench.with([Input::WaitOver { turn: TurnId(2) }]);
     assert_eq!(iteration(&iterate(bench, Outcome::Done)), None);
 }
 
@@ -200,7 +200,7 @@ fn m_d5_without_a_list_the_run_ends_with_the_first_iteration_that_is_done() {
     let bench = open().with([Input::Run { request: RunRequest::towards("a goal"), by: ann() }]);
     let mut bench = iterate(bench, Outcome::Failed);
     assert_eq!(iteration(&bench), Some(1), "a failure is no end");
-    bench = bench.with([Input::WaitOver { iteration: 1 }]);
+    bench = bench.with([Input::WaitOver { turn: TurnId(1) }]);
     assert_eq!(iteration(&iterate(bench, Outcome::Done)), None);
 }
 
@@ -248,13 +248,13 @@ fn m_d5_tokens_and_work_are_limits_too_and_time_held_is_no_work() {
 #[test]
 fn m_d5_failures_back_off_and_three_in_a_row_are_a_hold() {
     let mut bench = open().with([run(50)]);
-    for (failed, wait) in [(1, 5_000), (2, 10_000)] {
+    for wait in [5_000, 10_000] {
         let turn = bench.state.turn().expect("a turn").id.0;
         bench = bench.with([gate(turn, Gate::Step)]);
         let decision = bench.take(report(turn, finished(Outcome::Failed))).expect("not refused");
-        assert_eq!(decision.effects, [Effect::Wait { iteration: failed, wait_ms: wait }]);
+        assert_eq!(decision.effects, [Effect::Wait { turn: TurnId(turn), wait_ms: wait }]);
         assert_eq!(bench.state.status(), SessionStatus::Running, "it goes on by itself");
-        bench = bench.with([Input::WaitOver { iteration: failed }]);
+        bench = bench.with([Input::WaitOver { turn: TurnId(turn) }]);
     }
     bench = iterate(bench, Outcome::Panicked);
     assert_eq!(limit(&bench), Some(RunLimit::Failures { count: 3 }));
@@ -275,6 +275,31 @@ fn m_d5_m_b7_a_run_that_was_interrupted_before_a_restart_ends_with_what_it_had_t
     assert!((1_000..2_000).contains(&last.progress.worked_ms), "{:?}", last.progress);
     assert!(last.progress.tokens > 0, "its open step is estimated, as the turn's is: {:?}", last.progress);
     assert_eq!(last.progress.working_since, None);
+}
+
+#[test]
+fn m_d5_the_wait_of_a_run_that_was_interrupted_does_not_end_that_of_the_next() {
+    let failing = |bench: Bench| iterate(bench.with([run(9)]), Outcome::Failed);
+    let interrupt = || Input::Interrupt { turn: None, by: ann() };
+    let mut bench = failing(failing(open()).with([interrupt()]));
+    let waiting = bench.state.run().and_then(|run| run.waits_until);
+    assert!(waiting.is_some());
+    // The timer of the first, whose iteration had the same number.
+    bench = bench.with([Input::WaitOver { turn: TurnId(1) }]);
+    assert_eq!(bench.state.run().and_then(|run| run.waits_until), waiting);
+    bench = bench.with([Input::WaitOver { turn: TurnId(2) }]);
+    assert_eq!(iteration(&bench), Some(2));
+}
+
+#[test]
+fn m_d5_what_is_said_after_a_run_is_not_said_to_it() {
+    let mut bench = open().with([run(9)]);
+    bench = bench.with([Input::Interrupt { turn: None, by: ann() }]);
+    let turn = bench.state.turn().expect("an open turn").id.0;
+    bench = bench.with([report(turn, finished(Outcome::Interrupted)), prompt("hello")]);
+    let sent = sent(&bench);
+    let said = user(sent.last().expect("a message"));
+    assert!(said.ends_with("hello") && !said.contains("says meanwhile"), "{said}");
 }
 
 /// The messages that the model would be sent now.

@@ -169,7 +169,7 @@ impl Director {
             Phase::Closed => restored(RestoreCause::Unloaded),
             Phase::Idle if state.hold().shown() == HoldShown::Standing && a < 100 => Input::Release { by: ben() },
             Phase::Idle if state.run().is_some() && a < 200 => {
-                Input::WaitOver { iteration: state.run().map_or(0, |run| run.progress.iteration) }
+                Input::WaitOver { turn: state.snapshot(0, 0, true).last_turn.map_or(TurnId(0), |last| last.turn) }
             }
             Phase::Idle if a.is_multiple_of(4) => some_run(b, c),
             Phase::Idle => prompt("go on"),
@@ -270,7 +270,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         },
         32 => Input::Shutdown,
         34 => some_run(b, c),
-        35 => Input::WaitOver { iteration: u32::from(b % 4) },
+        35 => Input::WaitOver { turn: TurnId(u64::from(b % 4)) },
         36 | 37 => tasks(turn, call, some_tasks(a, b)),
         16..=18 => ask(turn, call, request(c)),
         19 => gate(turn, Gate::Step),

@@ -859,7 +859,11 @@ fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) ->
     ensure!(held || kept.is_some() || after.is_at_rest(), "not held, and not at rest");
     let over = |turn: &Turn| turn.calls.iter().filter(|call| kept.is_none() || !stands(call)).count();
     let open = before.turn().map(over).unwrap_or_default();
-    ensure!(after.history().events().len() == before.history().events().len() + open, "a call has no result");
+    let results = |state: &State| {
+        let is_result = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::ToolFinished(_)));
+        state.history().events().iter().filter(is_result).count()
+    };
+    ensure!(results(after) == results(before) + open, "a call has no result");
     if let Some(turn) = before.turn().filter(|_| kept.is_none()) {
         ensure!(snapshot.last_turn.is_some_and(|last| last.turn == turn.id), "{} did not end", turn.id);
     }

@@ -135,7 +135,7 @@ pub(super) fn fact(fact: &Fact) -> String {
 fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Start { turn } => format!("Start {turn}"),
-        Effect::Wait { iteration, .. } => format!("Wait {iteration}"),
+        Effect::Wait { turn, .. } => format!("Wait after {turn}"),
         Effect::Cancel { turn } => format!("Cancel {turn}"),
         Effect::Wake { ask, reply } => {
             let word = match reply {

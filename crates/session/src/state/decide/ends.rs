@@ -124,7 +124,7 @@ impl Draft<'_> {
             Hold::Requested { .. } => self.facts.push(Fact::HoldChanged { hold: Hold::Off }),
             Hold::Standing { .. } => {}
             Hold::Off => match run {
-                Some(run) => self.iterate(&run, outcome),
+                Some(run) => self.iterate(&run, turn.id, outcome),
                 None => self.start_next(),
             },
         }

@@ -2,7 +2,8 @@
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    CutCause, Fact, Hold, HoldCause, Outcome, Run, RunEnd, RunProgress, RunSettings, TaskRequest, Timestamp, Who,
+    CutCause, Fact, Hold, HoldCause, Outcome, Run, RunEnd, RunProgress, RunSettings, TaskRequest, Timestamp, TurnId,
+    Who,
 };
 
 use super::Draft;
@@ -37,14 +38,15 @@ impl Draft<'_> {
     }
 
     /// The time after a failed iteration is over.
-    pub(super) fn wait_over(&mut self, iteration: u32) -> Reply {
-        let waits = |run: &&Run| run.waits_until.is_some() && run.progress.iteration == iteration;
+    pub(super) fn wait_over(&mut self, turn: TurnId) -> Reply {
+        let is_last = self.state.last_turn.as_ref().is_some_and(|last| last.turn == turn);
+        let waits = |run: &&Run| run.waits_until.is_some() && is_last;
         match (&self.state.phase, &self.state.hold, self.state.run.as_ref().filter(waits)) {
             (Phase::Idle, Hold::Off, Some(run)) => {
                 self.start_iteration(run);
                 Reply::Noted
             }
-            // It was held meanwhile, went on, or ended.
+            // It was held meanwhile, went on, or ended; another may wait by now.
             (Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed, _, _) => Reply::Stale,
         }
     }
@@ -100,7 +102,7 @@ impl Draft<'_> {
     }
 
     /// Goes on with a run whose turn is over: now, after a wait, or not before it is released.
-    pub(super) fn iterate(&mut self, run: &Run, outcome: Outcome) {
+    pub(super) fn iterate(&mut self, run: &Run, turn: TurnId, outcome: Outcome) {
         if let Some(reached) = run.reached(self.moment.now) {
             return self.stand(HoldCause::Limit { reached });
         }
@@ -109,7 +111,7 @@ impl Draft<'_> {
         }
         let wait_ms = self.moment.limits.run_retry_ms << (run.failures - 1).min(8);
         self.facts.push(Fact::RunWaiting { until: Timestamp(self.moment.now.0 + wait_ms) });
-        self.effects.push(Effect::Wait { iteration: run.progress.iteration, wait_ms });
+        self.effects.push(Effect::Wait { turn, wait_ms });
     }
 
     /// Grants the run as much again of what it was held for, if `hold` was for a limit. Returns the run as it then is.
