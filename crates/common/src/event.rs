@@ -4,6 +4,7 @@
 //! something whose whole a later fact carries, or news about the stream itself.
 
 mod body;
+mod weight;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::client::Who;
 use crate::hold::Hold;
 use crate::id::{AskId, CallId, ItemId, PromptId, TaskId, TurnId};
 use crate::job::{Job, JobEnd};
-use crate::message::{AssistantMessage, Block, BlockKind, ToolCall, ToolResult};
+use crate::message::{AssistantMessage, BlockKind, ToolResult};
 use crate::output::Kept;
 use crate::run::{RunEnd, RunLimits, RunProgress, RunSettings};
 use crate::session::SessionSettings;
@@ -67,12 +68,8 @@ impl Event {
     pub fn weight(&self) -> usize {
         size_of::<Self>()
             + match &self.body {
-                Body::Delta(Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. }) => {
-                    text.len()
-                }
-                Body::Delta(Delta::ItemSoFar { so_far, .. }) => so_far.head.len() + so_far.tail.len(),
-                Body::Delta(_) => 0,
-                Body::Fact(fact) => fact.weight(),
+                Body::Delta(delta) => weight::of_delta(delta),
+                Body::Fact(fact) => weight::of_fact(fact),
             }
     }
 }
@@ -290,49 +287,6 @@ pub enum Fact {
         /// What the whole turn used.
         usage: Usage,
     },
-}
-
-impl Fact {
-    fn weight(&self) -> usize {
-        match self {
-            Self::PromptAccepted { text, .. } | Self::PromptReturned { text, .. } => text.len(),
-            Self::AssistantMessage(message) => {
-                let signed = |signature: &Option<String>| signature.as_ref().map_or(0, String::len);
-                let block = |block: &Block| size_of_val(block) + block.text.len() + signed(&block.signature);
-                let call = |call: &ToolCall| {
-                    size_of_val(call) + call.name.len() + json_weight(&call.input) + signed(&call.signature)
-                };
-                message.blocks.iter().map(block).sum::<usize>() + message.calls.iter().map(call).sum::<usize>()
-            }
-            Self::ToolFinished(result) => result.output.head.len() + result.output.tail.len() + result.result.len(),
-            Self::AskRaised { ask } => match &ask.request {
-                crate::ask::AskRequest::Pause(pause) => {
-                    pause.message.len() + pause.details.as_ref().map_or(0, String::len)
-                }
-                crate::ask::AskRequest::Question(request) => {
-                    request.questions.iter().map(|question| size_of_val(question) + question.question.len()).sum()
-                }
-            },
-            Self::JobStarted { job } => job.command.len(),
-            Self::FilesChanged { paths } => paths.iter().map(|path| size_of_val(path) + path.len()).sum(),
-            Self::SessionRenamed { name, .. } => name.len(),
-            Self::ModelChanged { model, .. } => model.len(),
-            Self::RunStarted { run, .. } => run.goal.len(),
-            Self::TaskAdded { title, .. } => title.len(),
-            Self::NoteTaken { note } => note.text.len(),
-            _ => 0,
-        }
-    }
-}
-
-fn json_weight(value: &serde_json::Value) -> usize {
-    size_of_val(value)
-        + match value {
-            serde_json::Value::String(text) => text.len(),
-            serde_json::Value::Array(values) => values.iter().map(json_weight).sum(),
-            serde_json::Value::Object(map) => map.iter().map(|(key, value)| key.len() + json_weight(value)).sum(),
-            _ => 0,
-        }
 }
 
 /// An event that is not logged.

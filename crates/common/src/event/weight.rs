@@ -1,0 +1,114 @@
+//! How much memory an event takes besides itself: every word whose length somebody else decides.
+
+use serde_json::Value;
+
+use super::{Delta, Fact};
+use crate::answer::Answer;
+use crate::ask::{Ask, AskRequest, Question, QuestionOption, QuestionReply};
+use crate::message::{AssistantMessage, Block, FileMark, ToolCall, ToolResult};
+use crate::output::Kept;
+use crate::turn::Receipt;
+
+pub(super) fn of_delta(delta: &Delta) -> usize {
+    match delta {
+        Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. } => text.len(),
+        Delta::ItemSoFar { so_far, .. } => kept(so_far),
+        Delta::Retrying { reason, .. } | Delta::NotSaved { reason } => reason.len(),
+        Delta::Status { .. } | Delta::HistoryCut { .. } | Delta::Gap { .. } | Delta::SavedAgain => 0,
+    }
+}
+
+pub(super) fn of_fact(fact: &Fact) -> usize {
+    match fact {
+        Fact::PromptAccepted { text, .. } | Fact::PromptReturned { text, .. } => text.len(),
+        Fact::AssistantMessage(said) => message(said),
+        Fact::ToolFinished(told) => result(told),
+        Fact::AskRaised { ask: raised } => ask(raised),
+        Fact::AskAnswered { answer: given, .. } => answer(given),
+        Fact::JobStarted { job } => job.command.len(),
+        Fact::FilesChanged { paths } => paths.iter().map(|path| size_of_val(path) + path.len()).sum(),
+        Fact::SessionRenamed { name, .. } => name.len(),
+        Fact::ModelChanged { model, .. } => model.len(),
+        Fact::RunStarted { run, .. } => run.goal.len(),
+        Fact::TaskAdded { title, .. } => title.len(),
+        Fact::NoteTaken { note } => note.text.len(),
+        Fact::TurnFinished { error, receipt: found, .. } => words(error) + found.as_ref().map_or(0, receipt),
+        // The user's own configuration, and names, times and counts.
+        Fact::SessionOpened { .. }
+        | Fact::SessionRestored { .. }
+        | Fact::SessionClosed { .. }
+        | Fact::DebugChanged { .. }
+        | Fact::PromptDelivered { .. }
+        | Fact::IterationStarted { .. }
+        | Fact::RunWaiting { .. }
+        | Fact::RunExtended { .. }
+        | Fact::RunFinished { .. }
+        | Fact::TaskMoved { .. }
+        | Fact::TurnStarted { .. }
+        | Fact::StepStarted
+        | Fact::ToolStarted { .. }
+        | Fact::JobEnded { .. }
+        | Fact::StepFinished { .. }
+        | Fact::AskClosed { .. }
+        | Fact::HoldChanged { .. }
+        | Fact::TurnCut { .. } => 0,
+    }
+}
+
+fn message(message: &AssistantMessage) -> usize {
+    let block = |block: &Block| size_of_val(block) + block.text.len() + words(&block.signature);
+    let call = |call: &ToolCall| size_of_val(call) + call.name.len() + json(&call.input) + words(&call.signature);
+    message.blocks.iter().map(block).sum::<usize>() + message.calls.iter().map(call).sum::<usize>()
+}
+
+fn result(result: &ToolResult) -> usize {
+    let mark = |mark: &FileMark| size_of_val(mark) + mark.path.len() + words(&mark.hash);
+    let marks: usize = result.read.iter().chain(&result.wrote).map(mark).sum();
+    kept(&result.output) + result.result.len() + marks
+}
+
+fn ask(ask: &Ask) -> usize {
+    let option = |option: &QuestionOption| size_of_val(option) + option.label.len() + option.description.len();
+    let question = |question: &Question| {
+        let words = question.id.len() + question.header.len() + question.question.len();
+        size_of_val(question) + words + question.options.iter().map(option).sum::<usize>()
+    };
+    words(&ask.always)
+        + ask.request.tool_name().len()
+        + match &ask.request {
+            AskRequest::Pause(pause) => pause.message.len() + words(&pause.details),
+            AskRequest::Question(request) => request.questions.iter().map(question).sum(),
+        }
+}
+
+fn answer(answer: &Answer) -> usize {
+    let reply = |reply: &QuestionReply| size_of_val(reply) + reply.id.len() + reply.answer.len();
+    match answer {
+        Answer::Deny { reason } => words(reason),
+        Answer::Reply { answers } => answers.iter().map(reply).sum(),
+        Answer::Resume | Answer::Approve { .. } | Answer::Cancel => 0,
+    }
+}
+
+fn receipt(receipt: &Receipt) -> usize {
+    let tools: usize = receipt.tools.iter().map(|tool| size_of_val(tool) + tool.name.len()).sum();
+    tools + size_of_val(&*receipt.asks) + size_of_val(&*receipt.prompts) + size_of_val(&*receipt.processes.left)
+}
+
+fn kept(kept: &Kept) -> usize {
+    kept.head.len() + kept.tail.len()
+}
+
+fn words(words: &Option<String>) -> usize {
+    words.as_ref().map_or(0, String::len)
+}
+
+fn json(value: &Value) -> usize {
+    size_of_val(value)
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(json).sum(),
+            Value::Object(map) => map.iter().map(|(key, value)| key.len() + json(value)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+}
