@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::CompleteEnv;
+use holdpoint_session::folders::Folders;
 
 use crate::commands::{
     answer, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs, r#loop, man, models, new,
@@ -12,7 +13,6 @@ use crate::commands::{
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::tui;
 use crate::ui::Ui;
@@ -94,7 +94,7 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
     if !matches!(&cli.command, Some(Command::Daemon(args)) if args.serves()) {
         crate::log::start()?;
     }
-    let folders = Folders::find(cli.state_dir)?;
+    let folders = Folders::find(cli.state_dir.as_deref())?;
     carry_out_command(cli.command, &folders, ui).map_err(|error| {
         let damaged = || Ok::<_, CliError>(runtime()?.block_on(Daemon::found_damage(&folders)));
         // If that can't be asked, what went wrong is told as it is.

@@ -34,6 +34,7 @@ use actix_web::web::Data;
 use holdpoint_common::Who;
 use holdpoint_common::api::DaemonStatus;
 use holdpoint_session::Engine;
+use holdpoint_session::folders::{self, Folders};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::store::Sqlite;
 use holdpoint_tools::Supervisor;
@@ -46,7 +47,6 @@ pub(crate) use self::stop::stop;
 use self::claim::{Claim, ClaimError};
 use self::host::{About, Host};
 use crate::error::CliError;
-use crate::folders::{Folders, private};
 use crate::runtime::runtime;
 use crate::web;
 
@@ -72,7 +72,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let config = folders.config()?;
     folders.make()?;
     for file in Sqlite::files(folders.data()) {
-        private::check_file(&file)?;
+        folders::check_file(&file)?;
     }
     // Dropped last: who has it next finds the store closed, and the log written to its end.
     let (claim, listeners) = match claim(folders, options)? {

@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use holdpoint_common::ConfigError;
+use holdpoint_session::folders::{Exposed, FoldersError};
 use holdpoint_session::{SessionError, StartError, model::ModelError};
 use holdpoint_tools::PolicyError;
 use holdpoint_tools::shown::{prose, prose_line};
@@ -149,6 +150,31 @@ impl From<ModelError> for CliError {
 impl From<PolicyError> for CliError {
     fn from(error: PolicyError) -> Self {
         Self::usage(error).hint(RULES)
+    }
+}
+
+impl From<FoldersError> for CliError {
+    fn from(error: FoldersError) -> Self {
+        let hint = match &error {
+            FoldersError::Io { .. } => return Self::failed(error),
+            FoldersError::Config { path, error } => return Self::config(path, error),
+            FoldersError::NoHome => "set HOME, or use --state-dir".to_owned(),
+            FoldersError::SocketPath { .. } => "name a shorter place by --state-dir or XDG_RUNTIME_DIR".to_owned(),
+            FoldersError::Unreadable { .. } => {
+                "without its rules nothing runs: make it readable, or --state-dir names another place".to_owned()
+            }
+            FoldersError::Exposed(Exposed::Foreign { .. }) => "name another place by --state-dir".to_owned(),
+            FoldersError::Exposed(Exposed::Link { .. }) => {
+                "it is left as it is: look at it, and move it away".to_owned()
+            }
+            FoldersError::Exposed(Exposed::Open { path, is_folder: true, .. }) => {
+                format!("look at what is in it, then: chmod 700 {}", path.display())
+            }
+            FoldersError::Exposed(Exposed::Open { path, is_folder: false, .. }) => {
+                format!("look at it, then: chmod 600 {}", path.display())
+            }
+        };
+        Self::usage(error).hint(hint)
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{Event, TurnId};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, RunRequest, SessionError, SessionHandle};
 use tokio::sync::mpsc;
@@ -27,7 +28,6 @@ pub(crate) use self::view::View;
 use crate::asking::Asking;
 use crate::daemon::Daemon;
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::signals::Leaving;
 use crate::terminal::{Key, Keys, Terminal};
 use crate::ui::{Style, Ui};

@@ -5,7 +5,6 @@ mod cli;
 mod commands;
 mod daemon;
 mod error;
-mod folders;
 mod follow;
 mod log;
 mod open;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use holdpoint_common::{SessionSummary, Snapshot};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle, Sessions};
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::sessions::who;
 use crate::ui::Ui;
@@ -216,7 +216,7 @@ pub(crate) fn complete_ask(begun: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Asks the daemon, if one runs: completing starts none.
 fn with_daemon<T, F: Future<Output = Option<T>>>(ask: impl FnOnce(Sessions) -> F) -> Option<T> {
-    let folders = Folders::find(state_dir()).ok()?;
+    let folders = Folders::find(state_dir().as_deref()).ok()?;
     runtime().ok()?.block_on(async {
         let asked = async {
             let daemon = Daemon::find(&folders).await.ok()??;

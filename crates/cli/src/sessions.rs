@@ -2,11 +2,11 @@
 
 use holdpoint_common::{Config, Supplies, Who};
 use holdpoint_session::Sessions;
+use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
-use crate::folders::Folders;
 
 /// The sessions of the daemon, which is started if none runs, for the command of this name.
 ///

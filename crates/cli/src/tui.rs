@@ -44,6 +44,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdpoint_common::{AsksMode, Config};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{OpenSession, SessionHandle};
 use holdpoint_tools::shown::prose_line;
@@ -58,7 +59,6 @@ use self::session::PAST;
 use self::state::{Me, Opening, State};
 use self::terminal::Terminal;
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::sessions::{of_daemon, supplies};
 use crate::ui::{Style, Ui};

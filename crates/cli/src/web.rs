@@ -2,11 +2,11 @@
 
 use holdpoint_common::{Config, SessionSettings};
 use holdpoint_session::builtin_tools;
+use holdpoint_session::folders::Folders;
 use holdpoint_tools::Toolbox;
 use holdpoint_tools::web::Browsers;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 
 /// The browsers of all sessions. None is started by this.
 ///

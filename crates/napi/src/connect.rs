@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use holdpoint_common::api::{API_VERSION, DaemonStatus};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::remote::http::{self, HttpError, Method};
 use napi::Env;
 use napi::bindgen_prelude::{ClassInstance, JavaScriptClassExt, PromiseRaw, Unknown};
@@ -12,7 +13,6 @@ use serde::Deserialize;
 use crate::crossing::{self, read};
 use crate::engine;
 use crate::failure::{Failure, NO_DAEMON};
-use crate::folders::Folders;
 use crate::sessions::Sessions;
 
 /// Bytes of what a daemon tells of itself, at most.
@@ -42,17 +42,17 @@ pub fn connect<'env>(
     let options = read::<Option<ConnectOptions>>(env, "options", options);
     let connected = crossing::settled(async move {
         let ConnectOptions { state_dir, socket, config } = options?.unwrap_or_default();
-        let folders = Folders::find(state_dir.as_deref());
+        let folders = Folders::find(state_dir.as_deref().map(Path::new));
         let config = match (config, &folders) {
             (Some(config), _) => config,
-            (None, Ok(folders)) => folders.config()?,
+            (None, Ok(folders)) => folders.config_text()?.unwrap_or_default(),
             // A socket needs no home; without one, that there is none is told below.
             (None, Err(_)) => String::new(),
         };
         let config = engine::read_config(&config)?;
         let sockets = match socket {
             Some(socket) => vec![PathBuf::from(socket)],
-            None => folders?.sockets,
+            None => folders?.sockets()?,
         };
         let socket = find(sockets).await?;
         Ok(Sessions::of_daemon(holdpoint_session::Sessions::remote(socket, &engine::who()), config))

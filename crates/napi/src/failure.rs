@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt::Display;
 
 use holdpoint_common::api::ErrorBody;
+use holdpoint_session::folders::FoldersError;
 use holdpoint_session::model::ModelError;
 use holdpoint_session::{SessionError, StartError};
 use napi::bindgen_prelude::Object;
@@ -14,6 +15,9 @@ use crate::crossing;
 
 /// What helps where there is no daemon.
 pub(crate) const NO_DAEMON: &str = "`holdpoint daemon start` starts one; with `--state-dir`, for a folder of its own";
+
+/// What to do about files that are not opened.
+pub(crate) const AS_THEY_ARE: &str = "they are left as they are: look at them, or name another place by stateDir";
 
 /// Something that was not done, and why: with the code, the hint and all else that a daemon would answer.
 #[derive(Debug)]
@@ -80,6 +84,18 @@ impl From<SessionError> for Failure {
         };
         body.hint = body.hint.or(usual.map(str::to_owned));
         Self(Box::new(body))
+    }
+}
+
+impl From<FoldersError> for Failure {
+    fn from(error: FoldersError) -> Self {
+        match error {
+            FoldersError::NoHome => Self::new("failed", error).hint("set HOME, or pass stateDir"),
+            FoldersError::SocketPath { .. } => Self::argument(error).hint("name a shorter place by stateDir"),
+            FoldersError::Unreadable { .. } | FoldersError::Config { .. } => Self::new("config", error),
+            FoldersError::Io { .. } => Self::new("store", error),
+            FoldersError::Exposed(_) => Self::new("store", error).hint(AS_THEY_ARE),
+        }
     }
 }
 

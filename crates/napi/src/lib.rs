@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `engine`, `setup` | the engine of the process, and what it is started with |
 //! | `sessions` | all that is done with sessions, a file a concern |
-//! | `connect`, `folders` | sessions of a daemon, and where it listens |
+//! | `connect` | sessions of a daemon |
 //! | `stream`, `batch` | events on their way to a callback: in order, in batches, as fast as it takes them |
 //! | `log` | what is logged, on its way to a callback: as much of it as there is room for |
 //! | `crossing` | values and promises, on their way to JavaScript and back |
@@ -20,7 +20,6 @@ mod connect;
 mod crossing;
 mod engine;
 mod failure;
-mod folders;
 mod log;
 #[cfg(feature = "test-support")]
 mod panics;

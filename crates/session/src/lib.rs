@@ -42,6 +42,8 @@ mod attachment;
 pub mod context;
 mod engine;
 mod error;
+#[cfg(feature = "folders")]
+pub mod folders;
 mod handle;
 pub mod history;
 mod lane;

@@ -5,7 +5,6 @@ mod memory;
 mod sqlite;
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -150,13 +149,9 @@ pub enum StoreError {
         known: u32,
     },
     /// Others can get at what is kept: it is neither read nor written.
-    #[error("{} {what}; what is kept there has to be this user's alone", path.display())]
-    Exposed {
-        /// The folder or file.
-        path: PathBuf,
-        /// What is wrong with it, in words.
-        what: String,
-    },
+    #[cfg(feature = "folders")]
+    #[error("{0}; what is kept there has to be this user's alone")]
+    Exposed(#[from] crate::folders::Exposed),
     /// What is kept can't be read as what it was written as.
     #[error("the store is damaged: {message}")]
     Damaged {

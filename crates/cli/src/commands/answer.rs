@@ -5,9 +5,9 @@ use std::io::{self, BufRead, IsTerminal};
 use clap_complete::engine::ArgValueCompleter;
 use holdpoint_common::{Answer, AnswerError, Ask, AskId, AskRequest, PauseKind, QuestionReply};
 use holdpoint_session::Sessions;
+use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::follow::asked;
 use crate::runtime::runtime;
 use crate::select::complete_ask;

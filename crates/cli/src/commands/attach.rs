@@ -1,9 +1,9 @@
 //! `holdpoint attach`
 
 use holdpoint_session::AttachFrom;
+use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::follow::{Ended, Followed, Follower, View};
 use crate::runtime::runtime;
 use crate::select::StreamArgs;

@@ -1,12 +1,12 @@
 //! `holdpoint close`
 
 use holdpoint_session::SessionError;
+use holdpoint_session::folders::Folders;
 use holdpoint_session::state::Refused;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::{Faults, SessionsArg};
 use crate::sessions::control;

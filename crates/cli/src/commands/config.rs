@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use clap::Subcommand;
 use holdpoint_common::{Config, Provider};
+use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::ui::Ui;
 
 /// Shows the configuration: what holds, where it is, what it can say

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use holdpoint_common::api::DaemonStatus;
+use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
 use crate::daemon::{self, Daemon, Options};
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::ui::{Style, Ui};
 

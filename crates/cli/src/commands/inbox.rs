@@ -2,10 +2,10 @@
 
 use holdpoint_common::api::{Inbox, InboxAsk};
 use holdpoint_common::{AskRequest, PauseKind};
+use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::sessions::control;
 use crate::table::{age, table};

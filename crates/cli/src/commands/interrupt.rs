@@ -1,11 +1,11 @@
 //! `holdpoint interrupt`
 
 use holdpoint_session::Interruption;
+use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::{Faults, SessionsArg};
 use crate::sessions::control;

@@ -4,11 +4,11 @@ use std::time::SystemTime;
 
 use holdpoint_common::api::SessionList;
 use holdpoint_common::{Hold, HoldCause, RunProgress, SessionStatus, SessionSummary, TaskCounts, Timestamp};
+use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
 use crate::daemon::Daemon;
 use crate::error::{CliError, DAMAGED};
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::Filter;
 use crate::sessions::control;

@@ -1,7 +1,8 @@
 //! `holdpoint logs`
 
+use holdpoint_session::folders::Folders;
+
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::follow::{Ended, Followed, Follower, View, saved};
 use crate::runtime::runtime;
 use crate::select::StreamArgs;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use clap::ArgGroup;
 use holdpoint_common::{AsksMode, Config, RUN_ITERATIONS, RunLimits, TaskError, TaskRequest, Tasks};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::model::{Catalog, DefaultModel};
 use holdpoint_session::{AttachFrom, RunRequest};
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::follow::{Begin, Followed, Follower, Iterations, View};
 use crate::open::OpenArgs;
 use crate::runtime::runtime;

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use holdpoint_session::folders::Folders;
 use holdpoint_session::model::{Catalog, Message, Model, ModelError, ModelEvent, ModelRequest, ProviderSetup};
 
 use crate::commands::config::without_password;
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::ui::Ui;
 use holdpoint_tools::shown::prose_line;

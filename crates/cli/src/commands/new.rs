@@ -1,11 +1,11 @@
 //! `holdpoint new`
 
 use holdpoint_common::AsksMode;
+use holdpoint_session::folders::Folders;
 use holdpoint_session::model::{Catalog, DefaultModel};
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::open::OpenArgs;
 use crate::runtime::runtime;
 use crate::sessions::{of_daemon, supplies};

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use holdpoint_common::Verdict;
+use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::{line, prose_line};
 use holdpoint_tools::{Act, Judgement, Place, Policy};
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::policy::PolicyArgs;
 use crate::ui::Ui;
 

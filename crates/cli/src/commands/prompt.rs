@@ -1,7 +1,8 @@
 //! `holdpoint prompt`
 
+use holdpoint_session::folders::Folders;
+
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::SessionArg;
 use crate::sessions::sessions;

@@ -1,9 +1,9 @@
 //! `holdpoint rename`
 
+use holdpoint_session::folders::Folders;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::SessionArg;
 use crate::sessions::sessions;

@@ -7,11 +7,11 @@ use clap::ArgGroup;
 use clap_complete::engine::ArgValueCompleter;
 use holdpoint_common::{SessionId, Timestamp};
 use holdpoint_session::SessionError;
+use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::complete_session;
 use crate::sessions::sessions;

@@ -3,13 +3,13 @@
 use std::io::IsTerminal;
 
 use holdpoint_common::{AsksMode, Config};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::model::{Catalog, DefaultModel};
 use holdpoint_session::{AttachFrom, Engine, Sessions};
 use holdpoint_tools::Supervisor;
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::follow::{Begin, Followed, Follower, View};
 use crate::open::OpenArgs;
 use crate::runtime::runtime;

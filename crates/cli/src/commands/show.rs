@@ -3,11 +3,11 @@
 use std::time::SystemTime;
 
 use holdpoint_common::{Hold, SessionSummary, Snapshot, Timestamp, Usage};
+use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
 use super::list::doing;
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::follow::asked;
 use crate::follow::runs::{so_far, taken};
 use crate::runtime::runtime;

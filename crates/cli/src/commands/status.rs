@@ -4,12 +4,12 @@ use std::time::{Duration, SystemTime};
 
 use holdpoint_common::Timestamp;
 use holdpoint_common::api::{BrowserStatus, DaemonStatus};
+use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::ui::Ui;
 

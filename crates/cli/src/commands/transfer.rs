@@ -5,12 +5,12 @@ use std::io::{self, BufRead, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 
 use holdpoint_common::SessionSettings;
+use holdpoint_session::folders::Folders;
 use holdpoint_session::transfer::{ExportError, ImportError};
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::SessionArg;
 use crate::sessions::sessions;

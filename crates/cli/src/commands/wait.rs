@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{Hold, HoldShown, SessionId, Snapshot};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::{SessionError, Sessions};
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
-use crate::folders::Folders;
 use crate::runtime::runtime;
 use crate::select::SessionArg;
 use crate::sessions::{control, who};

@@ -1,28 +1,23 @@
 //! The claim to be the one daemon of a user and state folder: a lock for life, and the socket.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, flock};
-use rustix::io::Errno;
+use holdpoint_session::folders::{Folders, LockError, SessionsLock};
+use rustix::fs::Mode;
 use rustix::process::umask;
 use thiserror::Error;
 
 use crate::error::CliError;
-use crate::folders::{Folders, private};
-
-/// The lock, in the data folder: two daemons that share sessions are the fault it is against, wherever their sockets
-/// are.
-const LOCK: &str = "daemon.lock";
 
 /// The claim to be the one daemon: held for life, given up when dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
     /// Closed when the sockets are removed: whoever gets it finds none of ours.
-    lock: File,
+    _lock: SessionsLock,
     sockets: Sockets,
 }
 
@@ -55,24 +50,20 @@ pub(super) enum ClaimError {
 impl Claim {
     /// Takes the claim and listens on every socket. The folders are there.
     pub(super) fn take(folders: &Folders) -> Result<(Self, Vec<UnixListener>), ClaimError> {
-        let paths = folders.sockets()?;
-        let path = folders.data().join(LOCK);
+        let paths = folders.sockets().map_err(CliError::from)?;
+        let lock = SessionsLock::take(folders).map_err(|error| match error {
+            LockError::Held { pid } => ClaimError::Held { pid },
+            LockError::Failed(error) => ClaimError::Failed(error.into()),
+        })?;
         // What listens already is removed again if the next can't.
-        let mut claim = Self { lock: lock(&path)?, sockets: Sockets(Vec::new()) };
+        let mut claim = Self { _lock: lock, sockets: Sockets(Vec::new()) };
         let mut listeners = Vec::new();
         for path in paths {
             let (socket, listener) = listen(path)?;
             claim.sockets.0.push(socket);
             listeners.push(listener);
         }
-        claim.sign().map_err(|error| failed(&path, error))?;
         Ok((claim, listeners))
-    }
-
-    /// Writes into the lock whose it is, for people.
-    fn sign(&mut self) -> io::Result<()> {
-        self.lock.set_len(0)?;
-        self.lock.write_all(format!("{}\n", std::process::id()).as_bytes())
     }
 
     /// The sockets, for those who leave without dropping this.
@@ -136,29 +127,6 @@ pub(super) fn is_served(folders: &Folders) -> Result<bool, CliError> {
 pub(super) fn is_nobody(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
     matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset)
-}
-
-/// Locks the file for as long as it is open.
-fn lock(path: &Path) -> Result<File, ClaimError> {
-    let failed = |error| failed(path, error);
-    loop {
-        let file = private::open(path, OpenOptions::new().read(true).write(true))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(ClaimError::Held { pid: holder(path) }),
-            Err(error) => return Err(failed(error.into()).into()),
-        }
-        // What was locked may have been removed meanwhile, and another file be in its place.
-        let (held, there) = (file.metadata().map_err(failed)?, fs::symlink_metadata(path));
-        if there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
-            return Ok(file);
-        }
-    }
-}
-
-/// Who has written into the lock.
-fn holder(path: &Path) -> Option<u32> {
-    fs::read_to_string(path).ok()?.lines().next()?.parse().ok()
 }
 
 /// Removes a socket that nobody listens on any more. Anything else stays, and is an error.

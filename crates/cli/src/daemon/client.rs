@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdpoint_common::api::{API_VERSION, DaemonStatus, ErrorBody};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::remote::http::{self, HttpError, Method, StatusCode};
 
 use super::{claim, start};
 use crate::error::CliError;
-use crate::folders::Folders;
 
 /// How long it may take to tell how it is.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -4,13 +4,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use holdpoint_session::folders;
 use holdpoint_session::levels::Levels;
 use holdpoint_tools::secrets::mask;
 use holdpoint_tools::shown::prose_line;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 
 use crate::error::CliError;
-use crate::folders::private;
 
 /// Bytes of one file.
 const FILE_SIZE: u64 = 8 * 1024 * 1024;
@@ -72,7 +72,7 @@ struct Rolling {
 
 impl Rolling {
     fn open(path: &Path, most: u64) -> Result<Self, CliError> {
-        let file = private::open(path, OpenOptions::new().append(true))?;
+        let file = folders::open(path, OpenOptions::new().append(true))?;
         let size = file.metadata().map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?.len();
         Ok(Self { path: path.to_owned(), file, size, most })
     }

@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use holdpoint_session::folders::{self, Folders};
 use rustix::fs::{FlockOperation, flock};
 use rustix::stdio::dup2_stdout;
 
 use super::claim;
 use crate::error::CliError;
-use crate::folders::{Folders, private};
 
 /// How long one daemon may take to stop and the next one to start.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
@@ -97,7 +97,7 @@ fn this_program() -> std::path::PathBuf {
 /// Our turn to start one, for as long as the file is kept.
 fn turn(path: &Path) -> Result<std::fs::File, CliError> {
     let failed = |error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
-    let file = private::open(path, OpenOptions::new().write(true))?;
+    let file = folders::open(path, OpenOptions::new().write(true))?;
     // There is no lock with a time limit: if it runs out, the thread gives the lock back whenever it gets it.
     let (locked, ours) = mpsc::sync_channel(1);
     let wait = move || {

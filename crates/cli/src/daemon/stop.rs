@@ -3,12 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use holdpoint_session::folders::Folders;
 use rustix::process::{Pid, Signal, geteuid};
 use tokio::net::UnixStream;
 
 use super::{claim, ending};
 use crate::error::CliError;
-use crate::folders::Folders;
 
 /// How long it may take: as long as it gives itself, and a little for what comes after.
 const PATIENCE: Duration = ending::LIMIT.saturating_add(Duration::from_secs(3));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use holdpoint_common::{AskId, SessionId, SessionStatus};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -17,7 +18,6 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use super::message::{Command, Message};
 use crate::daemon::Daemon;
 use crate::error::CliError;
-use crate::folders::Folders;
 
 /// Messages that wait to be looked at. Whoever has more to tell waits.
 const MESSAGES: usize = 64;

@@ -1,39 +1,28 @@
 //! Where the database lies: the user's own, and the same as before.
 
-use std::fs::{DirBuilder, Metadata, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::StoreError;
+use crate::folders::check;
 
 /// Makes the folder, with mode 0700, unless it is there.
 pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     // Who can write there can put another database in its place.
-    check(path, &path.metadata()?, 0o022)
+    Ok(check(path, &path.metadata()?, 0o022)?)
 }
 
 /// Makes the file, unless it is there: before SQLite does, for its mode. What SQLite makes beside it gets the same.
 pub(super) fn make_file(path: &Path) -> Result<(), StoreError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check(path, &path.symlink_metadata()?, 0o077),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Ok(check(path, &path.symlink_metadata()?, 0o077)?)
+        }
         made => Ok(made.map(drop)?),
     }
-}
-
-/// Refuses what is another user's, or grants others one of these permissions.
-fn check(path: &Path, found: &Metadata, others: u32) -> Result<(), StoreError> {
-    let refused = |what: String| Err(StoreError::Exposed { path: path.to_owned(), what });
-    let us = rustix::process::geteuid().as_raw();
-    if found.uid() != us {
-        return refused(format!("belongs to user {}, not to {us}", found.uid()));
-    }
-    let mode = found.mode() & 0o777;
-    if mode & others != 0 {
-        return refused(format!("is open to others (mode {mode:03o})"));
-    }
-    Ok(())
 }
 
 /// Which file lies there. Another one may have been put in its place, and what is written to the one before is lost.
