@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskId, AskRequest, AsksMode, CallId, ContextFill, CutCause, Event, Fact, FileMark,
-    Hold, ItemId, Job, LastRun, LastTurn, PolicyMode, PolicyRules, PromptId, QueuedPrompt, Run, SessionId,
+    Hold, ItemId, Job, LastRun, LastTurn, Limits, PolicyMode, PolicyRules, PromptId, QueuedPrompt, Run, SessionId,
     SessionSettings, SessionStatus, SessionSummary, Snapshot, Tasks, Timestamp, ToolCall, TurnId, Usage, Who,
 };
 
@@ -286,6 +286,13 @@ impl State {
             Phase::Running(turn) | Phase::Interrupting(turn, _) => Some(turn),
             Phase::Idle | Phase::Closed => None,
         }
+    }
+
+    /// About what a step has used that said so many bytes, where what its provider counted is lost.
+    pub(crate) fn estimate(&self, said: u64, limits: &Limits) -> Usage {
+        let usage = Usage::estimate(self.history.words(), said);
+        // Beyond that, nothing was sent.
+        Usage { input: usage.input.min(limits.max_history_tokens), ..usage }
     }
 
     /// The open asks; the first is the one to show.

@@ -23,7 +23,7 @@ use tracing::Instrument;
 
 use crate::context::{Bounds, Counter};
 use crate::lane::{Lane, Passage};
-use crate::model::ModelError;
+use crate::model::{ModelError, ModelRequest};
 use crate::outfit::Outfit;
 use crate::project;
 use crate::repository::Repository;
@@ -42,6 +42,8 @@ pub(crate) struct TurnJob {
     pub(crate) step: u32,
     /// The calls of its last step that have no result yet: it goes on with them.
     pub(crate) standing: Vec<ToolCall>,
+    /// About what that step had used, but for what every request has: what was counted went with its process.
+    pub(crate) used: Usage,
     pub(crate) outfit: Arc<Outfit>,
     pub(crate) toolbox: Toolbox,
     /// The session's background jobs.
@@ -59,7 +61,7 @@ pub(crate) struct TurnJob {
 pub(crate) async fn run(job: TurnJob) {
     let lane = job.lane.clone();
     let _alive = job.alive.clone();
-    let TurnJob { turn, iteration, first_item, step, standing, outfit, toolbox, .. } = job;
+    let TurnJob { turn, iteration, first_item, step, standing, used, outfit, toolbox, .. } = job;
     let TurnJob { background, cancel, lane: to_actor, asks, alive, .. } = job;
     let specs = toolbox.specs().cloned().collect();
     let system = project::system_prompt(&outfit.system, outfit.workspace.root()).await;
@@ -82,7 +84,7 @@ pub(crate) async fn run(job: TurnJob) {
         asks,
         alive,
     };
-    let end = AssertUnwindSafe(Box::pin(runner.run(step, standing, toolbox))).catch_unwind().await;
+    let end = AssertUnwindSafe(Box::pin(runner.run(step, (standing, used), toolbox))).catch_unwind().await;
     let end = end.unwrap_or_else(|panic| End {
         outcome: Outcome::Panicked,
         error: Some(format!("the turn's runner panicked: {}", panic_text(&*panic))),
@@ -147,8 +149,8 @@ struct Runner {
 }
 
 impl Runner {
-    async fn run(mut self, step: u32, standing: Vec<ToolCall>, mut toolbox: Toolbox) -> End {
-        let mut end = match self.stood(standing, &mut toolbox).await {
+    async fn run(mut self, step: u32, stood: (Vec<ToolCall>, Usage), mut toolbox: Toolbox) -> End {
+        let mut end = match self.stood(stood, &mut toolbox).await {
             Some(end) => end,
             None => self.steps(step, &mut toolbox).await,
         };
@@ -183,14 +185,15 @@ impl Runner {
         tokio::task::spawn_blocking(move || background.finish(turn)).await.unwrap_or_default()
     }
 
-    /// Goes on with the calls that a restart has left; `Some` if the turn ends with them.
-    async fn stood(&self, standing: Vec<ToolCall>, toolbox: &mut Toolbox) -> Option<End> {
+    /// Goes on with the calls that a restart has left, of a step that had used so much; `Some` if the turn ends with them.
+    async fn stood(&self, (standing, mut used): (Vec<ToolCall>, Usage), toolbox: &mut Toolbox) -> Option<End> {
         if standing.is_empty() {
             return None;
         }
         let end = self.calls(standing, Vec::new(), toolbox).await;
-        // What the answer before them had used went with the process.
-        self.step_finished(Usage::default()).await;
+        let every = ModelRequest { system: Arc::clone(&self.system), messages: vec![], tools: Arc::clone(&self.specs) };
+        used += Usage::estimate(every.fixed_bytes(), 0);
+        self.step_finished(used).await;
         end
     }
 
@@ -296,7 +299,8 @@ impl Runner {
     /// `refused`: the provider refused the step's request for what it was.
     async fn step_ended(&self, usage: Usage, refused: bool) {
         let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
-        let context = (usage.total() > 0).then_some(ContextFill { tokens: usage.total(), limit: bounds.tokens });
+        let filled = usage.total() > 0 && self.outfit.model.has_context();
+        let context = filled.then_some(ContextFill { tokens: usage.total(), limit: bounds.tokens });
         self.report(Report::StepFinished { usage, context, refused }).await;
     }
 }

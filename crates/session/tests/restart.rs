@@ -330,6 +330,12 @@ async fn m_a11_a_policy_confirm_stands_again_after_a_crash_and_its_turn_goes_on(
         session.answer(&ask.id, answer.clone()).await.unwrap();
         let end = events.turn_finished().await;
         assert_eq!((end.outcome, end.cause), (Outcome::Done, None));
+        let finished = |event: &Arc<Event>| match event.fact() {
+            Some(Fact::StepFinished { usage, .. }) => Some(*usage),
+            _ => None,
+        };
+        let steps: Vec<_> = events.events().iter().filter_map(finished).collect();
+        assert!(steps.len() == 2 && steps[0].total() > 0 && steps[0].estimated, "what was counted is lost: {steps:?}");
         let approved = matches!(answer, Answer::Approve { .. });
         assert_eq!(ran.load(Ordering::SeqCst), usize::from(approved));
         let sent = again.model.requests().pop().unwrap().messages;

@@ -34,6 +34,7 @@ impl SessionActor {
         let Some(open) = self.state.turn().filter(|open| open.id == turn) else { return };
         // Of a turn that goes on after a restart: the calls whose Confirm stands.
         let (step, standing) = (open.step, open.calls.iter().map(|(call, _)| call.clone()).collect());
+        let used = self.state.estimate(open.open_step.unwrap_or_default(), &self.outfit.limits);
         let cancel = CancellationToken::new();
         if matches!(self.state.phase(), crate::state::Phase::Interrupting(..)) {
             // The cut was saved before the start was.
@@ -50,6 +51,7 @@ impl SessionActor {
             first_item: self.state.next_item(),
             step,
             standing,
+            used,
             outfit: self.outfit.clone(),
             toolbox,
             background: self.background.clone(),

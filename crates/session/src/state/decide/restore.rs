@@ -122,9 +122,7 @@ impl Draft<'_> {
                 Fact::AssistantMessage(message) => Some(said(message)),
                 _ => None,
             });
-            let mut usage = Usage::estimate(self.state.history.words(), drafted.unwrap_or(answered));
-            // Beyond that, nothing was sent.
-            usage.input = usage.input.min(self.moment.limits.max_history_tokens);
+            let usage = self.state.estimate(drafted.unwrap_or(answered), &self.moment.limits);
             self.facts.push(Fact::StepFinished { usage, context: None, refused: false });
             whole += usage;
         }
