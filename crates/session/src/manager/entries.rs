@@ -126,6 +126,10 @@ impl Handler<Started> for Manager {
     type Result = Result<Live, SessionError>;
 
     fn handle(&mut self, Started { id, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
+        // Nobody would end it.
+        if self.stopping {
+            return Err(SessionError::Stopped);
+        }
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
         self.roster.changed();
         self.incarnations += 1;

@@ -80,6 +80,10 @@ impl Handler<HasActor> for Manager {
     type Result = Result<bool, SessionError>;
 
     fn handle(&mut self, HasActor(id): HasActor, _: &mut Self::Context) -> Self::Result {
+        // What had one writes its log until the engine has stopped.
+        if self.stopping {
+            return Err(SessionError::Stopped);
+        }
         match self.sessions.get(&id) {
             // The log lacks its end.
             Some(entry) if entry.closed && !entry.shown.borrow().saved => Err(SessionError::Refused(Refused::Closed)),
