@@ -38,7 +38,7 @@ use roster::Roster;
 
 pub(crate) use close::CloseSession;
 pub(crate) use delete::DeleteSession;
-pub(crate) use find::{Find, List, Look};
+pub(crate) use find::{Find, List, Look, Seen};
 pub(crate) use load::GetLoad;
 pub(crate) use model::ChangeModel;
 pub(crate) use names::{folder_name, fresh_id};
