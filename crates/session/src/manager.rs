@@ -79,7 +79,8 @@ struct Entry {
     /// What it is called.
     name: String,
     opened: Timestamp,
-    /// What it works with, for as long as it has an actor: it may be large, and comes again with whoever opens it.
+    /// What it works with, for as long as it has an actor, or is given the next after one that failed: it may be large, and
+    /// comes again with whoever opens it.
     outfit: Option<Arc<Outfit>>,
     /// The snapshot its actors publish; it outlives them.
     shown: watch::Sender<Arc<Snapshot>>,
@@ -107,8 +108,6 @@ enum Life {
     Starting {
         /// Those who wait for it, and the actor each has seen.
         waiting: Vec<(u64, oneshot::Sender<Result<Live, SessionError>>)>,
-        /// Closed when nothing of the actor before runs any more.
-        before: Option<mpsc::Receiver<()>>,
     },
     /// It is only in its log.
     Saved,

@@ -8,8 +8,8 @@ use holdpoint_common::SessionId;
 use holdpoint_common::limits::LEAVE_AFTER;
 use tokio::sync::{mpsc, oneshot};
 
-use super::room::Room;
 use super::{Life, Manager, start};
+use crate::outfit::Base;
 
 /// So many actors of a session that fail within so long are each followed by the next at once, later ones after a wait:
 /// one that can't live takes no more of the machine than that.
@@ -38,12 +38,12 @@ impl Handler<ActorEnded> for Manager {
         if panicked {
             entry.failed.insert(entry.incarnation, Instant::now());
             let wait = wait(entry.failed.values(), Instant::now());
-            entry.life = Life::Starting { waiting: Vec::new(), before };
+            entry.life = Life::Starting { waiting: Vec::new() };
             // If it was being closed, that has not come to pass, and who waits for it is told so by this.
             entry.closed = false;
             entry.ends.clear();
             tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
-            rebuild(id, ctx.address(), Arc::clone(&self.room), wait);
+            rebuild(id, ctx.address(), Arc::clone(&self.base), before, wait);
             return;
         }
         tell_ended(before, std::mem::take(&mut entry.ends), self.base.limits.grace() + LEAVE_AFTER);
@@ -65,13 +65,15 @@ fn wait<'a>(failed: impl Iterator<Item = &'a Instant>, now: Instant) -> Duration
     if lately > AT_ONCE { WAIT } else { Duration::ZERO }
 }
 
-/// Gives a session whose actor has failed the next one.
-fn rebuild(id: SessionId, manager: Addr<Manager>, room: Arc<Room>, wait: Duration) {
+/// Gives a session whose actor has failed the next one, when nothing of that one runs any more: beside the new one nothing
+/// may. Nobody else waits for it: it is given nothing but what it has.
+fn rebuild(id: SessionId, manager: Addr<Manager>, base: Arc<Base>, before: Option<mpsc::Receiver<()>>, wait: Duration) {
     actix_rt::spawn(async move {
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        if let Err(error) = start::resume(&manager, &room, id.clone(), 0, None).await {
+        all_ended(before, base.limits.grace() + 2 * LEAVE_AFTER).await;
+        if let Err(error) = start::rebuild(&manager, &base, id.clone()).await {
             tracing::error!(session = %id, %error, "the session could not be rebuilt");
         }
     });
@@ -80,15 +82,19 @@ fn rebuild(id: SessionId, manager: Addr<Manager>, room: Arc<Room>, wait: Duratio
 /// Tells those who wait for an actor's end of it, once nothing of the session runs any more.
 fn tell_ended(alive: Option<mpsc::Receiver<()>>, ends: Vec<oneshot::Sender<()>>, patience: Duration) {
     actix_rt::spawn(async move {
-        // What its background jobs have started is ending; what can't be ended is left.
-        if let Some(mut alive) = alive {
-            let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
-        }
+        // What its background jobs have started is ending.
+        all_ended(alive, patience).await;
         ends.into_iter().for_each(|ended| {
             // Who waited may be gone.
             let _ = ended.send(());
         });
     });
+}
+
+/// Waits until nothing of a session runs any more. What can't be ended is left.
+async fn all_ended(alive: Option<mpsc::Receiver<()>>, patience: Duration) {
+    let Some(mut alive) = alive else { return };
+    let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
 }
 
 #[cfg(test)]

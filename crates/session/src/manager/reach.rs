@@ -64,17 +64,21 @@ impl Manager {
                     manager.send(Reach { id, seen, supplies }).await.unwrap_or(Err(SessionError::Stopped))
                 })
             }
-            Life::Starting { waiting, .. } => {
+            Life::Starting { waiting } => {
                 let (started, live) = oneshot::channel();
                 waiting.push((seen, started));
                 Box::pin(async move { live.await.unwrap_or(Err(SessionError::Stopped)) })
             }
+            Life::Saved if self.stopping => Box::pin(async move { Err(SessionError::Stopped) }),
             Life::Saved => {
-                let (manager, room) = (ctx.address(), Arc::clone(&self.room));
+                let Some(supplies) = supplies else {
+                    return Box::pin(async move { Err(SessionError::NotLive { session: id }) });
+                };
+                let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
                 // As long as it is in somebody's hands, it is not forgotten.
                 let held = entry.shown.subscribe();
                 Box::pin(async move {
-                    let resumed = start::resume(&manager, &room, id, seen, supplies).await;
+                    let resumed = start::resume(&manager, &base, &room, id, seen, &supplies).await;
                     drop(held);
                     resumed
                 })
