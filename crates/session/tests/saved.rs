@@ -7,7 +7,7 @@ use holdpoint_common::{AskCloseCause, CutCause, Event, Fact, Hold, Limits, Outco
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, ScriptedModel, reply};
-use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
+use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -231,4 +231,37 @@ async fn m_c4_a_turn_that_a_crash_has_cut_has_used_something() {
     };
     assert_eq!(told.until("the turn's end", of_turn).await, snapshot.usage);
     drop(opened.attach(AttachFrom::now()).await);
+}
+
+/// A folder that lies behind a link by now is the workspace all the same: what is read in it is read unasked.
+#[tokio::test]
+async fn m_d4_a_session_is_opened_again_where_its_folder_is() {
+    let (folder, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let work = place.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    std::fs::write(work.join("file"), "inside").unwrap();
+    let id = {
+        let harness = narrow(&folder);
+        let open = OpenSession::in_folder(&work).model(ScriptedModel::NAME);
+        harness.sessions().open(open).await.unwrap().id().clone()
+    };
+    let moved = place.path().join("moved");
+    std::fs::rename(&work, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &work).unwrap();
+    let harness = narrow(&folder);
+    harness.model.then(reply().call("read_file", json!({ "path": "file" })));
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let asked_or_read = |event: &Event| match event.fact() {
+        Some(Fact::AskRaised { ask }) => Some(Err(ask.clone())),
+        Some(Fact::ToolFinished(result)) => Some(Ok(result.to_text())),
+        _ => None,
+    };
+    let read = events.until("the file", asked_or_read).await.unwrap();
+    assert!(read.contains("inside"), "{read}");
+    // One that is gone keeps nobody from reading what was said.
+    session.close().await.unwrap();
+    std::fs::remove_file(&work).unwrap();
+    harness.sessions().get(id.as_str()).await.unwrap();
 }

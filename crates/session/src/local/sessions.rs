@@ -34,13 +34,7 @@ impl LocalSessions {
     }
 
     pub(crate) async fn open(&self, open: OpenSession) -> Result<LocalSession, SessionError> {
-        let path = open.workspace.display().to_string();
-        let unusable = |message: String| SessionError::Workspace { path: path.clone(), message };
-        let workspace = open.workspace.canonicalize().map_err(|error| unusable(error.to_string()))?;
-        if !workspace.is_dir() {
-            return Err(unusable("it is not a folder".to_owned()));
-        }
-        let open = Open { open: OpenSession { workspace, ..open }, supplies: Arc::clone(&self.0.supplies) };
+        let open = Open { open, supplies: Arc::clone(&self.0.supplies) };
         let live = self.0.manager.send(open).await.map_err(|_| SessionError::Stopped)??;
         Ok(LocalSession::new(self.0.clone(), Unloaded::Opens, live))
     }

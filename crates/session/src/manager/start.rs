@@ -1,7 +1,9 @@
 //! Starting a session's actor: fresh, or rebuilt from its log.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use actix::dev::channel;
@@ -55,6 +57,7 @@ async fn open(
     open: OpenSession,
     supplies: &Supplies,
 ) -> Result<Live, SessionError> {
+    let open = OpenSession { workspace: folder(base, open.workspace).await?, ..open };
     let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
     let model = catalog.get(&open.model.clone().unwrap_or_else(|| catalog.default_name().name))?;
     let Some(workspace) = open.workspace.to_str().map(str::to_owned) else {
@@ -91,6 +94,17 @@ async fn open(
     begin(manager, opened, outfit, log, Origin { state, numbers, restored: None }).await
 }
 
+/// The folder that a session works in: absolute, links resolved. Looked at on a thread that may wait: disks may not answer.
+async fn folder(base: &Base, path: PathBuf) -> Result<PathBuf, SessionError> {
+    let shown = path.display().to_string();
+    let look = move || match path.canonicalize()? {
+        folder if folder.is_dir() => Ok(folder),
+        _ => Err(io::Error::other("it is not a folder")),
+    };
+    let looked = base.runtime.spawn_blocking(look).await.map_err(|_| SessionError::Stopped)?;
+    looked.map_err(|error| SessionError::Workspace { path: shown, message: error.to_string() })
+}
+
 /// Opens a session that is only in the store: of an earlier process, or closed since.
 pub(super) async fn load(
     manager: &Addr<Manager>,
@@ -99,7 +113,7 @@ pub(super) async fn load(
     id: SessionId,
     supplies: Arc<Supplies>,
 ) -> Result<Live, SessionError> {
-    let found = look(base, &id).await?;
+    let (found, workspace) = look(base, &id).await?;
     let one_at_a_time = room.lock().await;
     // Somebody else may have been faster.
     if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
@@ -108,7 +122,7 @@ pub(super) async fn load(
     }
     make_room(manager).await?;
     let (log, Found { state, draft, numbers }) = as_it_is_now(base, &id, found).await?;
-    let outfit = equip(manager, base, &state, &supplies).await?;
+    let outfit = equip(manager, base, &state, workspace, &supplies).await?;
     let cause = if matches!(state.phase(), Phase::Closed) { RestoreCause::Unloaded } else { RestoreCause::Restart };
     let opened = state.opened();
     begin(manager, opened, outfit, log, Origin { state, numbers, restored: Some(Restored { cause, draft }) }).await
@@ -146,6 +160,7 @@ async fn equip(
     manager: &Addr<Manager>,
     base: &Base,
     state: &State,
+    workspace: PathBuf,
     supplies: &Supplies,
 ) -> Result<Arc<Outfit>, SessionError> {
     let settings = state.settings();
@@ -154,7 +169,7 @@ async fn equip(
         // It can be read all the same, and says why it does not go on.
         Arc::new(Unusable { name: settings.model.clone(), error })
     });
-    Ok(Arc::new(base.outfit(model, settings, settings.workspace.clone().into(), supplies)?))
+    Ok(Arc::new(base.outfit(model, settings, workspace, supplies)?))
 }
 
 /// Gives a session that has no actor one again, with these supplies.
@@ -166,7 +181,7 @@ pub(super) async fn resume(
     seen: u64,
     supplies: &Supplies,
 ) -> Result<Live, SessionError> {
-    let found = look(base, &id).await?;
+    let (found, workspace) = look(base, &id).await?;
     let one_at_a_time = room.lock().await;
     let cause = match manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)?? {
         Begun::Live(live) => return Ok(live),
@@ -179,7 +194,7 @@ pub(super) async fn resume(
     let resumed = async {
         make_room(manager).await?;
         let (log, Found { state, draft, numbers }) = as_it_is_now(base, &id, found).await?;
-        let outfit = Some(equip(manager, base, &state, supplies).await?);
+        let outfit = Some(equip(manager, base, &state, workspace, supplies).await?);
         start(manager, seen, outfit, log, Origin { state, numbers, restored: Some(Restored { cause, draft }) }).await
     };
     or_failed(manager, id.clone(), resumed.await).await
@@ -208,10 +223,14 @@ async fn or_failed(
     started
 }
 
-/// What there is of a saved session. Looked at before it is this one's turn to start an actor: it may take long, and nobody
-/// else is to wait for it.
-async fn look(base: &Base, id: &SessionId) -> Result<Found, SessionError> {
-    find(id, &*base.store.open(id).await?).await
+/// What there is of a saved session, and where it works. Looked at before it is this one's turn to start an actor: it may
+/// take long, and nobody else is to wait for it.
+async fn look(base: &Base, id: &SessionId) -> Result<(Found, PathBuf), SessionError> {
+    let found = find(id, &*base.store.open(id).await?).await?;
+    let known = PathBuf::from(&found.state.settings().workspace);
+    // Where the folder is gone, what was said can be read all the same.
+    let workspace = folder(base, known.clone()).await.unwrap_or(known);
+    Ok((found, workspace))
 }
 
 /// The log of a session, and what it comes to: what was found, unless somebody has written on since.
