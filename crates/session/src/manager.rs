@@ -31,7 +31,6 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::actor::SessionActor;
 use crate::error::SessionError;
 use crate::outfit::{Base, Outfit};
-use crate::store::SessionStore;
 
 use catalogs::Catalogs;
 use roster::Roster;
@@ -133,14 +132,14 @@ pub(crate) struct Incarnation {
 
 /// Where the logs of sessions are kept.
 #[derive(Message)]
-#[rtype(result = "Arc<dyn SessionStore>")]
-pub(crate) struct GetStore;
+#[rtype(result = "Arc<Base>")]
+pub(crate) struct GetBase;
 
-impl Handler<GetStore> for Manager {
-    type Result = MessageResult<GetStore>;
+impl Handler<GetBase> for Manager {
+    type Result = Arc<Base>;
 
-    fn handle(&mut self, _: GetStore, _: &mut Self::Context) -> Self::Result {
-        MessageResult(Arc::clone(&self.base.store))
+    fn handle(&mut self, _: GetBase, _: &mut Self::Context) -> Self::Result {
+        Arc::clone(&self.base)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use holdpoint_common::{Ask, AsksMode, Delta, Event, Fact, Outcome, PolicyMode, SessionId};
+use holdpoint_common::{Ask, AsksMode, Delta, Event, Fact, Limits, Outcome, PolicyMode, SessionId};
 use holdpoint_session::store::{SavedSession, SessionLog, SessionStore, Sqlite, StoreError};
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::transfer::{export, import};
@@ -133,7 +133,7 @@ async fn t_u5_what_is_left_of_a_session_can_be_written_out_and_taken_in() {
     let mut text = Vec::new();
     export(&Sqlite::open(folder.path()).unwrap(), &id, &mut text).await.unwrap();
     let other = TempDir::new().unwrap();
-    let taken = import(&Sqlite::open(other.path()).unwrap(), &mut text.as_slice()).await.unwrap();
+    let taken = import(&Sqlite::open(other.path()).unwrap(), &Limits::default(), &mut text.as_slice()).await.unwrap();
 
     let harness = on(other.path());
     harness.model.then(reply().text("three"));

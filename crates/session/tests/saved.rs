@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{AskCloseCause, CutCause, Event, Fact, Hold, Limits, Outcome, PolicyMode, RestoreCause, Usage};
+use holdpoint_common::{
+    AskCloseCause, CutCause, Delta, Event, Fact, Hold, Limits, Outcome, PolicyMode, RestoreCause, Usage,
+};
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, ScriptedModel, reply};
@@ -264,4 +266,39 @@ async fn m_d4_a_session_is_opened_again_where_its_folder_is() {
     session.close().await.unwrap();
     std::fs::remove_file(&work).unwrap();
     harness.sessions().get(id.as_str()).await.unwrap();
+}
+
+/// The limits are the engine's, whether an actor ends what a crash has cut, or whoever finds it in the log.
+#[tokio::test]
+async fn m_c4_what_a_cut_turn_has_used_is_bounded_as_its_engine_says() {
+    let folder = TempDir::new().unwrap();
+    let narrow = |folder: &TempDir| {
+        let store = Sqlite::open(folder.path()).unwrap();
+        let limits = Limits { max_history_tokens: 4_000, ..Limits::default() };
+        Harness::with(|engine| engine.store(store).limits(limits))
+    };
+    let harness = narrow(&folder);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    for _ in 0..4 {
+        session.prompt("x".repeat(6_000)).await.unwrap();
+        events.turn_finished().await;
+    }
+    let live = harness.model.then_live();
+    session.prompt("and now?").await.unwrap();
+    live.text("I begin.");
+    let text = |event: &Event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(());
+    events.until_new("the text", text).await;
+    // As a SIGKILL leaves it.
+    let copy = TempDir::new().unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    let again = narrow(&copy);
+    // What was cut is ended before anything is shown.
+    again.sessions().list().await.unwrap();
+    let last = facts(&copy, &session).await.pop().unwrap();
+    let Some(Fact::TurnFinished { usage, .. }) = last.fact() else { panic!("{last:?}") };
+    assert_eq!(usage.input, 4_000, "{usage:?}");
 }

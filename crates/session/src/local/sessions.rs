@@ -10,10 +10,10 @@ use holdpoint_common::{Ask, SessionId, SessionSummary, Snapshot, Supplies, Who};
 use super::{Caller, LocalSession, Unloaded};
 use crate::error::SessionError;
 use crate::manager::{
-    CloseSession, DeleteSession, Find, GetStore, Imported, List, Look, Manager, Open, Reach, RenameSession, Seen,
+    CloseSession, DeleteSession, Find, GetBase, Imported, List, Look, Manager, Open, Reach, RenameSession, Seen,
 };
 use crate::open::OpenSession;
-use crate::store::SessionStore;
+use crate::outfit::Base;
 use crate::transfer::{self, ExportError, ImportError};
 
 /// All sessions of an engine in this process, for one client.
@@ -59,18 +59,19 @@ impl LocalSessions {
 
     pub(crate) async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
         let id = self.look(what).await?.settings.id.clone();
-        transfer::export(&*self.store().await?, &id, out).await
+        transfer::export(&*self.base().await?.store, &id, out).await
     }
 
     pub(crate) async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
-        let id = transfer::import(&*self.store().await?, text).await?;
+        let base = self.base().await?;
+        let id = transfer::import(&*base.store, &base.limits, text).await?;
         // Who watches is told of it.
         self.0.manager.send(Imported).await.map_err(|_| SessionError::Stopped)?;
         Ok(id)
     }
 
-    async fn store(&self) -> Result<Arc<dyn SessionStore>, SessionError> {
-        self.0.manager.send(GetStore).await.map_err(|_| SessionError::Stopped)
+    async fn base(&self) -> Result<Arc<Base>, SessionError> {
+        self.0.manager.send(GetBase).await.map_err(|_| SessionError::Stopped)
     }
 
     pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {

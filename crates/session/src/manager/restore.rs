@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
-use holdpoint_common::{Hold, RestoreCause, SessionId, SessionStatus};
+use holdpoint_common::{Hold, Limits, RestoreCause, SessionId, SessionStatus};
 
 use super::scribe::Scribe;
 use crate::error::SessionError;
@@ -26,7 +26,7 @@ pub(super) async fn all(base: &Arc<Base>) {
     let cut = |saved: &SavedSession| saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off;
     let mended = saved.into_iter().filter(cut).map(|SavedSession { summary, .. }| async move {
         let id = summary.id;
-        match mend(&*base.store, &id).await {
+        match mend(&*base.store, &base.limits, &id).await {
             Ok(facts) => tracing::info!(session = %id, facts, "what was cut is ended"),
             Err(error) => tracing::error!(session = %id, %error, "the session can't be mended"),
         }
@@ -35,8 +35,8 @@ pub(super) async fn all(base: &Arc<Base>) {
 }
 
 /// Mends one, and says how many facts that took.
-pub(crate) async fn mend(store: &dyn SessionStore, id: &SessionId) -> Result<usize, SessionError> {
-    let mut scribe = Scribe::of(store, id).await?;
+pub(crate) async fn mend(store: &dyn SessionStore, limits: &Limits, id: &SessionId) -> Result<usize, SessionError> {
+    let mut scribe = Scribe::of(store, limits, id).await?;
     let draft = std::mem::take(&mut scribe.draft);
     // Never refused.
     scribe.take(Input::Restored { cause: RestoreCause::Restart, draft })?;

@@ -45,7 +45,7 @@ impl Saved {
             let close = CloseSession { id: self.id, by };
             return self.manager.send(close).await.map_err(stopped)?;
         };
-        let mut scribe = Scribe::of(&*self.base.store, &self.id).await?;
+        let mut scribe = Scribe::of(&*self.base.store, &self.base.limits, &self.id).await?;
         scribe.take(Input::Close { by })?;
         if let Phase::Interrupting(turn, _) = scribe.state().phase() {
             // It has no runner, whose end there would be to wait for.
@@ -58,12 +58,12 @@ impl Saved {
 
     /// Calls it something else.
     pub(super) async fn rename(&self, name: String, by: Who) -> Result<(), SessionError> {
-        let mut scribe = Scribe::of(&*self.base.store, &self.id).await?;
+        let mut scribe = Scribe::of(&*self.base.store, &self.base.limits, &self.id).await?;
         scribe.take(Input::Rename { name, by })?;
         self.save(scribe).await
     }
 
-    async fn save(&self, scribe: Scribe) -> Result<(), SessionError> {
+    async fn save(&self, scribe: Scribe<'_>) -> Result<(), SessionError> {
         let (state, _) = scribe.save().await?;
         let closed = matches!(state.phase(), Phase::Closed);
         let snapshot = Arc::new(state.snapshot(state.last(), 0, true));

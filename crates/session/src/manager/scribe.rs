@@ -12,8 +12,10 @@ use crate::state::{Input, Moment, Refused, State, decide};
 use crate::store::{SessionLog, SessionStore};
 
 /// A log that is written on, by whoever has it alone.
-pub(super) struct Scribe {
+pub(super) struct Scribe<'a> {
     log: Arc<dyn SessionLog>,
+    /// Those of the engine: by others, the same log would come to something else.
+    limits: &'a Limits,
     /// What was saved of an answer that never ended.
     pub(super) draft: Vec<Arc<Event>>,
     state: State,
@@ -23,12 +25,12 @@ pub(super) struct Scribe {
     facts: Vec<Arc<Event>>,
 }
 
-impl Scribe {
+impl<'a> Scribe<'a> {
     /// Reads what the log of this session comes to.
-    pub(super) async fn of(store: &dyn SessionStore, id: &SessionId) -> Result<Self, SessionError> {
+    pub(super) async fn of(store: &dyn SessionStore, limits: &'a Limits, id: &SessionId) -> Result<Self, SessionError> {
         let log = store.open(id).await?;
         let Found { state, draft, numbers } = find(id, &*log).await?;
-        Ok(Self { log, draft, last: state.last(), state, numbers, facts: Vec::new() })
+        Ok(Self { log, limits, draft, last: state.last(), state, numbers, facts: Vec::new() })
     }
 
     /// What it comes to by now.
@@ -38,7 +40,7 @@ impl Scribe {
 
     /// Takes an input in. Of its effects there is nobody to carry them out.
     pub(super) fn take(&mut self, input: Input) -> Result<(), Refused> {
-        let moment = Moment { now: now(), next: self.numbers.start, limits: &Limits::default() };
+        let moment = Moment { now: now(), next: self.numbers.start, limits: self.limits };
         for fact in decide(&self.state, moment, input)?.facts {
             let (turn, step) = self.state.place(&fact);
             // Far more are set aside than a decision takes.
