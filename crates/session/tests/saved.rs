@@ -8,7 +8,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
-use holdpoint_session::testing::{Harness, ScriptedModel, reply};
+use holdpoint_session::testing::{Harness, ScriptedModel, reply, soon};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle};
 use serde_json::json;
 use tempfile::TempDir;
@@ -301,4 +301,38 @@ async fn m_c4_what_a_cut_turn_has_used_is_bounded_as_its_engine_says() {
     let last = facts(&copy, &session).await.pop().unwrap();
     let Some(Fact::TurnFinished { usage, .. }) = last.fact() else { panic!("{last:?}") };
     assert_eq!(usage.input, 4_000, "{usage:?}");
+}
+
+/// As of a daemon's session, by whatever handle.
+#[tokio::test]
+async fn a_session_has_settled_that_is_closed_and_not_one_that_is_deleted() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    session.close().await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    harness.sessions().delete(session.id().as_str()).await.unwrap();
+    let unknown = SessionError::Unknown { what: session.id().to_string() };
+    assert_eq!(session.settled().await.err(), Some(unknown));
+    drop(harness);
+    assert_eq!(session.settled().await.err(), Some(SessionError::Stopped));
+}
+
+/// Whoever waits has a handle of what the session was before it was closed.
+#[tokio::test]
+async fn a_session_that_was_closed_and_opened_again_has_settled_when_it_has_now() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.close().await.unwrap();
+    let live = harness.model.then_live();
+    let again = harness.sessions().get(session.id().as_str()).await.unwrap();
+    let mut events = harness.watch(&again).await;
+    again.prompt("go").await.unwrap();
+    events.step_started().await;
+    let settled = tokio::spawn(async move { session.settled().await });
+    live.text("Done.");
+    drop(live);
+    let snapshot = soon("the turn's end", settled).await.unwrap().unwrap();
+    assert_eq!(snapshot.last_turn.as_ref().map(|turn| turn.outcome), Some(Outcome::Done));
 }
