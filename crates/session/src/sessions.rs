@@ -233,10 +233,11 @@ impl Sessions {
         }
     }
 
-    /// Deletes the saved session of this id, name, or unique beginning of an id, with all that was said in it.
+    /// Deletes the saved session of this id, name, or unique beginning of an id, with all that was said in it: any that has no
+    /// actor, whether it was closed or only unloaded.
     ///
     /// # Errors
-    /// [`SessionError::Live`] if it was not closed; [`SessionError::Ambiguous`] if several sessions have the name;
+    /// [`SessionError::Live`] if it has an actor; [`SessionError::Ambiguous`] if several sessions have the name;
     /// [`SessionError`] if there is none, or the store fails.
     pub async fn delete(&self, what: &str) -> Result<(), SessionError> {
         match &self.0 {

@@ -40,7 +40,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`StoreError::Io`] if they can't be read.
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>>;
 
-    /// Deletes a session's log. One that is open fails from then on as unknown.
+    /// Deletes a session's log. One that is open takes nothing from then on (`append`, `keep_draft` and `reserve` fail as
+    /// unknown), and what is read of it is nothing.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] if there is none, [`StoreError::Io`] if it can't be deleted.
@@ -113,7 +114,7 @@ pub trait SessionLog: Send + Sync + 'static {
     /// given again after a restart.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; it is asked again.
+    /// [`StoreError::Unknown`] if the log was deleted; [`StoreError::Io`]: it is asked again.
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>>;
 }
 
