@@ -59,7 +59,7 @@ pub(crate) struct Manager {
     sessions: HashMap<SessionId, Entry>,
     /// The names of the sessions that have an actor or are about to.
     names: HashMap<String, SessionId>,
-    /// The number that was last put behind a folder's name.
+    /// The number that was last put behind a name, as long as a session has that.
     numbered: HashMap<String, u32>,
     /// The engine stops: no actor is started any more.
     stopping: bool,
@@ -89,7 +89,7 @@ struct Entry {
     ends: Vec<oneshot::Sender<()>>,
     /// The number of its last actor.
     incarnation: u64,
-    /// Those of its actors that failed, and when.
+    /// Those of its actors that failed lately, and the last one that did, and when.
     failed: BTreeMap<u64, Instant>,
     /// Someone closed it: it opens again only by being asked for anew.
     closed: bool,
@@ -130,7 +130,7 @@ pub(crate) struct Incarnation {
     pub(crate) actor: Addr<SessionActor>,
 }
 
-/// Where the logs of sessions are kept.
+/// What every session shares: where logs are kept, and by what limits.
 #[derive(Message)]
 #[rtype(result = "Arc<Base>")]
 pub(crate) struct GetBase;
@@ -178,6 +178,8 @@ impl Manager {
     fn free_name(&mut self, name: &str, id: &SessionId) {
         if self.names.get(name) == Some(id) {
             self.names.remove(name);
+            // The next one that is called so needs no number.
+            self.numbered.remove(names::numbered_of(name));
         }
     }
 }

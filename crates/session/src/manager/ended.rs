@@ -1,5 +1,6 @@
 //! What becomes of a session whose actor has ended: it is only saved, or rebuilt if that failed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,8 +37,10 @@ impl Handler<ActorEnded> for Manager {
             Life::Starting { .. } | Life::Saved => None,
         };
         if panicked {
-            entry.failed.insert(entry.incarnation, Instant::now());
-            let wait = wait(entry.failed.values(), Instant::now());
+            let now = Instant::now();
+            forget(&mut entry.failed, now);
+            entry.failed.insert(entry.incarnation, now);
+            let wait = wait(entry.failed.values(), now);
             entry.life = Life::Starting { waiting: Vec::new() };
             // If it was being closed, that has not come to pass, and who waits for it is told so by this.
             entry.closed = false;
@@ -56,6 +59,12 @@ impl Handler<ActorEnded> for Manager {
         self.free_name(&name, &id);
         self.forget_unused();
     }
+}
+
+/// Forgets those that failed long before another one does. The newest is always known; who has waited for an answer of one
+/// before has come back since, and was told.
+fn forget(failed: &mut BTreeMap<u64, Instant>, now: Instant) {
+    failed.retain(|_, at| now.saturating_duration_since(*at) < LATELY);
 }
 
 /// How long before the next actor is started, after those that failed then: not at all, but for one whose actors fail
@@ -108,5 +117,13 @@ mod tests {
         assert_eq!(wait(failed.iter(), now), Duration::ZERO);
         assert_eq!(wait([now; AT_ONCE + 1].iter(), now), WAIT);
         assert_eq!(wait([now; AT_ONCE + 1].iter(), now + LATELY), Duration::ZERO, "it lives for a while in between");
+    }
+
+    #[test]
+    fn what_failed_long_ago_is_forgotten() {
+        let now = Instant::now();
+        let mut failed = BTreeMap::from([(1, now), (2, now + LATELY / 2)]);
+        forget(&mut failed, now + LATELY);
+        assert_eq!(failed.into_keys().collect::<Vec<_>>(), [2]);
     }
 }

@@ -32,6 +32,11 @@ pub(crate) fn folder_name(folder: &Path) -> Option<String> {
     name.filter(fits).or(named)
 }
 
+/// What of a name stands before its number.
+pub(super) fn numbered_of(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MAX_SESSION_NAME - NUMBER)]
+}
+
 /// Refuses a name that is the id of a session, live or saved.
 pub(super) async fn check_free(name: &str, store: &dyn SessionStore) -> Result<(), SessionError> {
     let Ok(id) = name.parse::<SessionId>() else { return Ok(()) };
@@ -59,7 +64,7 @@ impl Handler<NameFor> for Manager {
             Some(name) if self.names.contains_key(&name) => return Err(SessionError::NameTaken { name }),
             Some(name) => name,
             None if !self.names.contains_key(&folder) => folder,
-            None => self.numbered(folder),
+            None => self.numbered(&folder),
         };
         Ok(name)
     }
@@ -67,9 +72,9 @@ impl Handler<NameFor> for Manager {
 
 impl Manager {
     /// This name, with the next number behind it that makes one which no live session has.
-    fn numbered(&mut self, mut name: String) -> String {
-        name.truncate(name.floor_char_boundary(MAX_SESSION_NAME - NUMBER));
-        let last = self.numbered.entry(name.clone()).or_insert(1);
+    fn numbered(&mut self, name: &str) -> String {
+        let name = numbered_of(name);
+        let last = self.numbered.entry(name.to_owned()).or_insert(1);
         loop {
             *last += 1;
             let numbered = format!("{name}-{last}");
@@ -95,7 +100,7 @@ impl Handler<TakeName> for Manager {
 
     fn handle(&mut self, TakeName { id, name }: TakeName, _: &mut Self::Context) -> String {
         let is_taken = self.names.get(&name).is_some_and(|holder| *holder != id);
-        let name = if is_taken { self.numbered(name) } else { name };
+        let name = if is_taken { self.numbered(&name) } else { name };
         self.names.insert(name.clone(), id.clone());
         self.has_name(&id, &name);
         name
