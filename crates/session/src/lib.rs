@@ -52,12 +52,14 @@ mod local;
 mod manager;
 mod mend;
 pub mod model;
+mod names;
 mod open;
 mod outfit;
 mod project;
 #[cfg(feature = "remote")]
 pub mod remote;
 mod repository;
+mod saved;
 mod sessions;
 pub mod state;
 pub mod store;

@@ -6,17 +6,15 @@ mod delete;
 mod ended;
 mod entries;
 mod find;
-mod fold;
 mod load;
+mod mending;
 mod model;
 mod names;
 mod reach;
 mod rename;
-mod restore;
 mod room;
 mod roster;
 mod saved;
-mod scribe;
 mod shutdown;
 mod start;
 
@@ -30,6 +28,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::SessionActor;
 use crate::error::SessionError;
+use crate::names::numbered_of;
 use crate::outfit::{Base, Outfit};
 
 use catalogs::Catalogs;
@@ -40,10 +39,8 @@ pub(crate) use delete::DeleteSession;
 pub(crate) use find::{Find, List, Look, Seen};
 pub(crate) use load::GetLoad;
 pub(crate) use model::ChangeModel;
-pub(crate) use names::{folder_name, fresh_id};
 pub(crate) use reach::Reach;
 pub(crate) use rename::RenameSession;
-pub(crate) use restore::mend;
 pub(crate) use roster::{GetWatched, Imported, Watched};
 pub(crate) use shutdown::Shutdown;
 pub(crate) use start::Open;
@@ -179,7 +176,7 @@ impl Manager {
         if self.names.get(name) == Some(id) {
             self.names.remove(name);
             // The next one that is called so needs no number.
-            self.numbered.remove(names::numbered_of(name));
+            self.numbered.remove(numbered_of(name));
         }
     }
 }
@@ -192,7 +189,7 @@ impl Actor for Manager {
         if let Ok(mending) = Arc::clone(&self.mending).try_lock_owned() {
             let base = Arc::clone(&self.base);
             actix_rt::spawn(async move {
-                restore::all(&base).await;
+                mending::all(&base).await;
                 drop(mending);
             });
         }

@@ -205,6 +205,9 @@ impl dyn SessionLog {
     }
 }
 
+/// Numbers that are set aside at a time for an owner of a session.
+pub(crate) const NUMBERS: u64 = 65_536;
+
 /// Facts that are read at a time, where a whole log is read.
 const PAGE: usize = 16_384;
 

@@ -8,8 +8,9 @@ use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp}
 
 use super::entries::Keep;
 use super::room::stopped;
-use super::{Life, Live, Manager, Reach, fold, start};
+use super::{Life, Live, Manager, Reach, start};
 use crate::error::SessionError;
+use crate::saved;
 use crate::store::{SavedSession, SessionStore};
 
 /// The session of this id, name, or unique beginning of an id, with an actor.
@@ -90,7 +91,7 @@ impl Handler<Look> for Manager {
             if let Some((shown, live)) = shown.get(&id) {
                 return Ok(Seen { snapshot: shown.borrow().clone(), live: *live });
             }
-            let state = fold::fold(&id, &*base.store.open(&id).await?).await?;
+            let state = saved::fold(&id, &*base.store.open(&id).await?).await?;
             let mut snapshot = state.snapshot(state.last(), 0, true);
             // Nothing runs without an actor: that they ended was not written down by who was killed.
             snapshot.jobs.clear();

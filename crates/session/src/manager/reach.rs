@@ -6,8 +6,9 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Supplies};
 use tokio::sync::oneshot;
 
-use super::{Life, Live, Manager, fold, start};
+use super::{Life, Live, Manager, start};
 use crate::error::SessionError;
+use crate::saved;
 use crate::state::Refused;
 
 /// The session of this id, with an actor; unless it was closed.
@@ -41,7 +42,7 @@ impl Manager {
         let touched = self.touch();
         let Some(entry) = self.sessions.get_mut(&id) else {
             let base = Arc::clone(&self.base);
-            return Box::pin(async move { Err(fold::unknown(&base, id).await) });
+            return Box::pin(async move { Err(saved::unknown(&*base.store, id).await) });
         };
         if entry.closed {
             return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });

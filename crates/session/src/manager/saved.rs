@@ -7,10 +7,10 @@ use holdpoint_common::{EndedProcesses, Outcome, SessionId, Snapshot, Who};
 use tokio::sync::OwnedMutexGuard;
 
 use super::room::{Room, stopped};
-use super::scribe::Scribe;
 use super::{CloseSession, Life, Manager};
 use crate::error::SessionError;
 use crate::outfit::Base;
+use crate::saved::Scribe;
 use crate::state::{Input, Phase, Refused, Report};
 
 /// A session that has no actor, as far as is known.

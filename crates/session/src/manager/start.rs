@@ -17,17 +17,18 @@ use tracing::Instrument;
 use super::catalogs::CatalogFor;
 use super::ended::ActorEnded;
 use super::entries::{Begin, Begun, Enter, Failed, GetPlace, Keep, Place, Started};
-use super::fold::{Found, damaged, find};
-use super::names::{NameFor, TakeName, check_free, folder_name, fresh_id};
+use super::names::{NameFor, TakeName, check_free};
 use super::room::{Room, make_room, stopped};
 use super::{Entry, Life, Live, Manager, Reach};
-use crate::actor::{NUMBERS, Parts, Restored, SessionActor, now};
+use crate::actor::{Parts, Restored, SessionActor, now};
 use crate::error::SessionError;
 use crate::model::Unusable;
+use crate::names::{folder_name, fresh_id};
 use crate::open::OpenSession;
 use crate::outfit::{Base, Outfit};
+use crate::saved::{Found, damaged, for_owner};
 use crate::state::{Phase, State};
-use crate::store::SessionLog;
+use crate::store::{NUMBERS, SessionLog};
 
 /// Messages that wait in a session's mailbox before senders wait.
 const MAILBOX: usize = 16;
@@ -204,7 +205,7 @@ pub(super) async fn resume(
 pub(super) async fn rebuild(manager: &Addr<Manager>, base: &Base, id: SessionId) -> Result<Live, SessionError> {
     let rebuilt = async {
         let log = base.store.open(&id).await?;
-        let Found { state, draft, numbers } = find(&id, &*log).await?;
+        let Found { state, draft, numbers } = for_owner(&id, &*log).await?;
         let restored = Some(Restored { cause: RestoreCause::Panic, draft });
         start(manager, 0, None, log, Origin { state, numbers, restored }).await
     };
@@ -226,7 +227,7 @@ async fn or_failed(
 /// What there is of a saved session, and where it works. Looked at before it is this one's turn to start an actor: it may
 /// take long, and nobody else is to wait for it.
 async fn look(base: &Base, id: &SessionId) -> Result<(Found, PathBuf), SessionError> {
-    let found = find(id, &*base.store.open(id).await?).await?;
+    let found = for_owner(id, &*base.store.open(id).await?).await?;
     let known = PathBuf::from(&found.state.settings().workspace);
     // Where the folder is gone, what was said can be read all the same.
     let workspace = folder(base, known.clone()).await.unwrap_or(known);
@@ -237,7 +238,7 @@ async fn look(base: &Base, id: &SessionId) -> Result<(Found, PathBuf), SessionEr
 async fn as_it_is_now(base: &Base, id: &SessionId, found: Found) -> Result<(Arc<dyn SessionLog>, Found), SessionError> {
     let log = base.store.open(id).await?;
     let has_more = !log.page(found.state.last() + 1..u64::MAX, 1).await?.facts.is_empty();
-    let found = if has_more { find(id, &*log).await? } else { found };
+    let found = if has_more { for_owner(id, &*log).await? } else { found };
     Ok((log, found))
 }
 

@@ -14,7 +14,8 @@ use thiserror::Error;
 use super::possible::impossible;
 use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::error::SessionError;
-use crate::manager::{folder_name, fresh_id, mend};
+use crate::names::{folder_name, fresh_id};
+use crate::saved::mend;
 use crate::state::State;
 use crate::store::{SessionLog, SessionStore, StoreError, end_of};
 
