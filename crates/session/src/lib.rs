@@ -49,8 +49,8 @@ mod lane;
 pub mod levels;
 mod load;
 mod local;
+mod make_whole;
 mod manager;
-mod mend;
 pub mod model;
 mod names;
 mod open;
@@ -70,7 +70,8 @@ mod turn;
 
 // Setting up.
 pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
-pub use load::{Load, LoadMeter, Turnover};
+pub use load::Load;
+pub use local::{LoadMeter, Turnover};
 
 // Sessions, and one session.
 pub use attach_from::AttachFrom;
