@@ -118,7 +118,7 @@ fn invariant_2_only_the_actor_changes_a_sessions_state() {
             // What a model is told of the tasks, by the same facts.
             "history.rs: Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => conversation.tasks.apply(fact),",
             // The log of a session that has no actor: what a crash has cut is ended, or it is closed or renamed.
-            "manager/scribe.rs: self.state.apply(&event);",
+            "saved/scribe.rs: self.state.apply(&event);",
             // From a log.
             "state.rs: facts.iter().for_each(|fact| self.apply(fact));",
             // The part of the state that is the tasks.

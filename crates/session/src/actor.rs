@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::outfit::Outfit;
 use crate::state::{Effect, Input, Moment, Refused, Reply, State, decide};
-use crate::store::{SessionLog, StoreError};
+use crate::store::{NUMBERS, SessionLog, StoreError};
 use ask::ToolAsks;
 use draft::Draft;
 use gate::Gates;
@@ -54,9 +54,6 @@ pub(crate) use model::ChangeModel;
 pub(crate) use prompt::Prompt;
 pub(crate) use rename::Rename;
 pub(crate) use run::StartRun;
-
-/// Numbers that the store sets aside at a time.
-pub(crate) const NUMBERS: u64 = 65_536;
 
 /// One session.
 pub(crate) struct SessionActor {

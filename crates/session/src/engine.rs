@@ -11,7 +11,7 @@ use holdpoint_tools::{
 use thiserror::Error;
 use tokio::runtime;
 
-use crate::load::LoadMeter;
+use crate::local::LoadMeter;
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
 use crate::outfit::{Base, ToolboxMaker};

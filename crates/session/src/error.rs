@@ -35,8 +35,8 @@ pub enum SessionError {
         /// The name.
         name: String,
     },
-    /// The session is live, and only a saved one can be deleted.
-    #[error("session {session} is live; only a closed one can be deleted")]
+    /// The session has an actor, and only a saved one, which has none, can be deleted.
+    #[error("session {session} is live; only a saved one can be deleted")]
     Live {
         /// The session.
         session: SessionId,

@@ -7,8 +7,6 @@ use holdpoint_common::{Answer, AskId, Hold, HoldShown, Outcome, SessionId, Snaps
 use tokio::sync::{oneshot, watch};
 
 use crate::actor::Interrupted;
-#[cfg(feature = "remote")]
-use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
 use crate::local::LocalSession;
 #[cfg(feature = "remote")]
@@ -285,29 +283,17 @@ impl SessionHandle {
         }
     }
 
-    /// Waits until no turn and no run is open and no prompt waits, or it is held.
+    /// Waits until no turn and no run is open and no prompt waits, or it is held. A session that is closed has settled.
     ///
     /// # Errors
-    /// [`SessionError::Stopped`] if the engine has stopped.
+    /// [`SessionError`], with the code `unknownSession` if it was deleted; if it can't be read; [`SessionError::Stopped`] if the engine
+    /// has stopped, [`SessionError::Unreachable`] or [`SessionError::Disconnected`] if its daemon has. Of a daemon's session
+    /// that is just being closed, [`Refused::Closed`](crate::state::Refused::Closed).
     pub async fn settled(&self) -> Result<Arc<Snapshot>, SessionError> {
-        let has_settled = |snapshot: &Arc<Snapshot>| {
-            let waits = snapshot.run.is_some() || !snapshot.queue.is_empty();
-            snapshot.turn.is_none() && (!waits || snapshot.hold.shown() == HoldShown::Standing)
-        };
-        let mut shown = self.shown();
         match &self.0 {
-            Way::Local(_) => Ok(shown.wait_for(has_settled).await.map_err(|_| SessionError::Stopped)?.clone()),
+            Way::Local(session) => session.settled(has_settled).await,
             #[cfg(feature = "remote")]
-            Way::Remote(session) => {
-                let mut events = session.attach(AttachFrom::now()).await?;
-                while !has_settled(&shown.borrow_and_update()) {
-                    // With each event comes what it has changed.
-                    if events.next().await.is_none() {
-                        events = session.attach(AttachFrom::now()).await?;
-                    }
-                }
-                Ok(shown.borrow().clone())
-            }
+            Way::Remote(session) => session.settled(has_settled).await,
         }
     }
 
@@ -326,4 +312,10 @@ impl SessionHandle {
             Way::Remote(_) => {}
         }
     }
+}
+
+/// Nothing is open and nothing waits, or what waits is held.
+fn has_settled(snapshot: &Snapshot) -> bool {
+    let waits = snapshot.run.is_some() || !snapshot.queue.is_empty();
+    snapshot.turn.is_none() && (!waits || snapshot.hold.shown() == HoldShown::Standing)
 }

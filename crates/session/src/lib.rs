@@ -51,15 +51,17 @@ mod lane;
 pub mod levels;
 mod load;
 mod local;
+mod make_whole;
 mod manager;
-mod mend;
 pub mod model;
+mod names;
 mod open;
 mod outfit;
 mod project;
 #[cfg(feature = "remote")]
 pub mod remote;
 mod repository;
+mod saved;
 mod sessions;
 pub mod state;
 pub mod store;
@@ -70,7 +72,8 @@ mod turn;
 
 // Setting up.
 pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
-pub use load::{Load, LoadMeter, Turnover};
+pub use load::Load;
+pub use local::{LoadMeter, Turnover};
 
 // Sessions, and one session.
 pub use attach_from::AttachFrom;

@@ -1,11 +1,13 @@
 //! Sessions of an engine in this process: what a client does, as messages to the manager and to sessions' actors.
 
 mod attachment;
+mod load;
 mod session;
 mod sessions;
 mod watch;
 
 pub(crate) use attachment::LocalAttachment;
+pub use load::{LoadMeter, Turnover};
 pub(crate) use session::{Caller, LocalSession, Unloaded};
 pub(crate) use sessions::LocalSessions;
 pub(crate) use watch::LocalWatch;

@@ -6,17 +6,15 @@ mod delete;
 mod ended;
 mod entries;
 mod find;
-mod fold;
 mod load;
+mod mending;
 mod model;
 mod names;
 mod reach;
 mod rename;
-mod restore;
 mod room;
 mod roster;
 mod saved;
-mod scribe;
 mod shutdown;
 mod start;
 
@@ -30,21 +28,19 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::SessionActor;
 use crate::error::SessionError;
+use crate::names::numbered_of;
 use crate::outfit::{Base, Outfit};
-use crate::store::SessionStore;
 
 use catalogs::Catalogs;
 use roster::Roster;
 
 pub(crate) use close::CloseSession;
 pub(crate) use delete::DeleteSession;
-pub(crate) use find::{Find, List, Look};
+pub(crate) use find::{Find, List, Look, Seen};
 pub(crate) use load::GetLoad;
 pub(crate) use model::ChangeModel;
-pub(crate) use names::{folder_name, fresh_id};
 pub(crate) use reach::Reach;
 pub(crate) use rename::RenameSession;
-pub(crate) use restore::mend;
 pub(crate) use roster::{GetWatched, Imported, Watched};
 pub(crate) use shutdown::Shutdown;
 pub(crate) use start::Open;
@@ -60,7 +56,7 @@ pub(crate) struct Manager {
     sessions: HashMap<SessionId, Entry>,
     /// The names of the sessions that have an actor or are about to.
     names: HashMap<String, SessionId>,
-    /// The number that was last put behind a folder's name.
+    /// The number that was last put behind a name, as long as a session has that.
     numbered: HashMap<String, u32>,
     /// The engine stops: no actor is started any more.
     stopping: bool,
@@ -79,7 +75,8 @@ struct Entry {
     /// What it is called.
     name: String,
     opened: Timestamp,
-    /// What it works with, for as long as it has an actor: it may be large, and comes again with whoever opens it.
+    /// What it works with, for as long as it has an actor, or is given the next after one that failed: it may be large, and
+    /// comes again with whoever opens it.
     outfit: Option<Arc<Outfit>>,
     /// The snapshot its actors publish; it outlives them.
     shown: watch::Sender<Arc<Snapshot>>,
@@ -89,7 +86,7 @@ struct Entry {
     ends: Vec<oneshot::Sender<()>>,
     /// The number of its last actor.
     incarnation: u64,
-    /// Those of its actors that failed, and when.
+    /// Those of its actors that failed lately, and the last one that did, and when.
     failed: BTreeMap<u64, Instant>,
     /// Someone closed it: it opens again only by being asked for anew.
     closed: bool,
@@ -107,8 +104,6 @@ enum Life {
     Starting {
         /// Those who wait for it, and the actor each has seen.
         waiting: Vec<(u64, oneshot::Sender<Result<Live, SessionError>>)>,
-        /// Closed when nothing of the actor before runs any more.
-        before: Option<mpsc::Receiver<()>>,
     },
     /// It is only in its log.
     Saved,
@@ -132,16 +127,16 @@ pub(crate) struct Incarnation {
     pub(crate) actor: Addr<SessionActor>,
 }
 
-/// Where the logs of sessions are kept.
+/// What every session shares: where logs are kept, and by what limits.
 #[derive(Message)]
-#[rtype(result = "Arc<dyn SessionStore>")]
-pub(crate) struct GetStore;
+#[rtype(result = "Arc<Base>")]
+pub(crate) struct GetBase;
 
-impl Handler<GetStore> for Manager {
-    type Result = MessageResult<GetStore>;
+impl Handler<GetBase> for Manager {
+    type Result = Arc<Base>;
 
-    fn handle(&mut self, _: GetStore, _: &mut Self::Context) -> Self::Result {
-        MessageResult(Arc::clone(&self.base.store))
+    fn handle(&mut self, _: GetBase, _: &mut Self::Context) -> Self::Result {
+        Arc::clone(&self.base)
     }
 }
 
@@ -180,6 +175,8 @@ impl Manager {
     fn free_name(&mut self, name: &str, id: &SessionId) {
         if self.names.get(name) == Some(id) {
             self.names.remove(name);
+            // The next one that is called so needs no number.
+            self.numbered.remove(numbered_of(name));
         }
     }
 }
@@ -192,7 +189,7 @@ impl Actor for Manager {
         if let Ok(mending) = Arc::clone(&self.mending).try_lock_owned() {
             let base = Arc::clone(&self.base);
             actix_rt::spawn(async move {
-                restore::all(&base).await;
+                mending::all(&base).await;
                 drop(mending);
             });
         }

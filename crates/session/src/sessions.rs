@@ -171,7 +171,8 @@ impl Sessions {
         }
     }
 
-    /// The open asks of all sessions, live and saved: the oldest first.
+    /// The open asks of all sessions, live and saved: the oldest first. Of a session of which too much is lost, the first
+    /// of its asks, if the list knows of it.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -180,6 +181,18 @@ impl Sessions {
             Place::Local(sessions) => sessions.inbox().await,
             #[cfg(feature = "remote")]
             Place::Remote(sessions) => sessions.inbox().await,
+        }
+    }
+
+    /// The open asks of the session of this id, live or saved. What is wrong with others does not matter.
+    ///
+    /// # Errors
+    /// [`SessionError`] if there is none, or it can't be read.
+    pub async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.asks(id).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.asks(id).await,
         }
     }
 
@@ -220,10 +233,11 @@ impl Sessions {
         }
     }
 
-    /// Deletes the saved session of this id, name, or unique beginning of an id, with all that was said in it.
+    /// Deletes the saved session of this id, name, or unique beginning of an id, with all that was said in it: any that has no
+    /// actor, whether it was closed or only unloaded.
     ///
     /// # Errors
-    /// [`SessionError::Live`] if it was not closed; [`SessionError::Ambiguous`] if several sessions have the name;
+    /// [`SessionError::Live`] if it has an actor; [`SessionError::Ambiguous`] if several sessions have the name;
     /// [`SessionError`] if there is none, or the store fails.
     pub async fn delete(&self, what: &str) -> Result<(), SessionError> {
         match &self.0 {

@@ -39,7 +39,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`StoreError::Io`] if they can't be read.
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>>;
 
-    /// Deletes a session's log. One that is open fails from then on as unknown.
+    /// Deletes a session's log. One that is open takes nothing from then on (`append`, `keep_draft` and `reserve` fail as
+    /// unknown), and what is read of it is nothing.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] if there is none, [`StoreError::Io`] if it can't be deleted.
@@ -112,7 +113,7 @@ pub trait SessionLog: Send + Sync + 'static {
     /// given again after a restart.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; it is asked again.
+    /// [`StoreError::Unknown`] if the log was deleted; [`StoreError::Io`]: it is asked again.
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>>;
 }
 
@@ -198,6 +199,9 @@ impl dyn SessionLog {
         Ok(facts)
     }
 }
+
+/// Numbers that are set aside at a time for an owner of a session.
+pub(crate) const NUMBERS: u64 = 65_536;
 
 /// Facts that are read at a time, where a whole log is read.
 const PAGE: usize = 16_384;

@@ -64,8 +64,9 @@ pub(crate) async fn run(job: TurnJob) {
     let TurnJob { turn, iteration, first_item, step, standing, used, outfit, toolbox, .. } = job;
     let TurnJob { background, cancel, lane: to_actor, asks, alive, .. } = job;
     let specs = toolbox.specs().cloned().collect();
-    let system = project::system_prompt(&outfit.system, outfit.workspace.root()).await;
     // Who is cut meanwhile learns it at the first gate.
+    let system = cancel.run_until_cancelled(project::system_prompt(&outfit.system, outfit.workspace.root())).await;
+    let system = system.unwrap_or_else(|| Arc::clone(&outfit.system));
     let before = if iteration { cancel.run_until_cancelled(Repository::now(&outfit.workspace)).await } else { None };
     let before = before.flatten();
     let runner = Runner {

@@ -4,11 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::{AsksMode, Delta, Event, Fact, Outcome, PolicyMode, SessionId};
-use holdpoint_session::store::Sqlite;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use holdpoint_common::{Ask, AsksMode, Delta, Event, Fact, Limits, Outcome, PolicyMode, SessionId};
+use holdpoint_session::store::{SavedSession, SessionLog, SessionStore, Sqlite, StoreError};
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::transfer::{export, import};
 use holdpoint_session::{AttachFrom, SessionError};
+use serde_json::json;
 use tempfile::TempDir;
 
 fn on(store: &Path) -> Harness {
@@ -130,7 +133,7 @@ async fn t_u5_what_is_left_of_a_session_can_be_written_out_and_taken_in() {
     let mut text = Vec::new();
     export(&Sqlite::open(folder.path()).unwrap(), &id, &mut text).await.unwrap();
     let other = TempDir::new().unwrap();
-    let taken = import(&Sqlite::open(other.path()).unwrap(), &mut text.as_slice()).await.unwrap();
+    let taken = import(&Sqlite::open(other.path()).unwrap(), &Limits::default(), &mut text.as_slice()).await.unwrap();
 
     let harness = on(other.path());
     harness.model.then(reply().text("three"));
@@ -138,4 +141,73 @@ async fn t_u5_what_is_left_of_a_session_can_be_written_out_and_taken_in() {
     let prompted = session.prompt("third").await.unwrap();
     assert!(prompted.prompt.0 > 2, "{prompted:?}");
     assert_eq!(session.settled().await.unwrap().last_line.as_deref(), Some("three"));
+}
+
+/// What two sessions ask, which are only saved.
+async fn two_that_ask(store: &Path) -> [Ask; 2] {
+    let harness = on(store);
+    let ask = async |n: u8| {
+        harness.model.then(reply().call("probe", json!({ "n": n })));
+        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        events.asked().await
+    };
+    [ask(0).await, ask(1).await]
+}
+
+/// A session whose facts are lost hides no other one: of its asks, the list knows the first.
+#[tokio::test]
+async fn t_u5_the_asks_of_others_are_in_the_inbox_beside_a_session_without_any_fact() {
+    let folder = TempDir::new().unwrap();
+    let asks = two_that_ask(folder.path()).await;
+    change(folder.path(), &asks[0].id.session, "DELETE FROM facts WHERE session = ?1");
+
+    let harness = on(folder.path());
+    let inbox = harness.sessions().inbox().await.unwrap();
+    assert_eq!(inbox.into_iter().map(|ask| ask.ask).collect::<Vec<_>>(), asks);
+}
+
+/// A store of which one session can't be read.
+struct Unreadable(Sqlite, SessionId);
+
+impl SessionStore for Unreadable {
+    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.0.create(session)
+    }
+
+    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        if *session == self.1 {
+            return ready(Err(StoreError::Io { message: "the disk does not answer".to_owned() })).boxed();
+        }
+        self.0.open(session)
+    }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        self.0.list()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.0.delete(session)
+    }
+}
+
+/// Whoever wants to know what one session asks is not told what is wrong with another.
+#[tokio::test]
+async fn t_u5_the_asks_of_a_session_are_its_own_affair() {
+    let folder = TempDir::new().unwrap();
+    let [unreadable, ask] = two_that_ask(folder.path()).await;
+    let store = Unreadable(Sqlite::open(folder.path()).unwrap(), unreadable.id.session.clone());
+    let harness = Harness::with(|engine| engine.store(store));
+    let sessions = harness.sessions();
+    assert!(matches!(sessions.inbox().await, Err(SessionError::Store(StoreError::Io { .. }))));
+    let asks = sessions.asks(&ask.id.session).await.unwrap();
+    let saved = (asks[0].live, asks[0].name == sessions.look(ask.id.session.as_str()).await.unwrap().settings.name);
+    assert_eq!((asks.len(), &asks[0].ask, saved), (1, &ask, (false, true)));
+    assert!(matches!(sessions.asks(&unreadable.id.session).await, Err(SessionError::Store(_))));
+    let nobody = "nobody".parse().unwrap();
+    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::Unknown { what: "nobody".to_owned() }));
+    // Called so, it is still not the one of this id.
+    sessions.rename(&ask.id.session, "nobody").await.unwrap();
+    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::Unknown { what: "nobody".to_owned() }));
 }

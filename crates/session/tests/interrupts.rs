@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Barrier, Mutex};
 
-use holdpoint_common::{Fact, FileMark, Outcome, PolicyMode, SessionStatus, StopHow, ToolStatus};
-use holdpoint_session::Interruption;
-use holdpoint_session::model::Message;
+use futures_util::{StreamExt, stream};
+use holdpoint_common::{Fact, FileMark, Outcome, PolicyMode, SessionStatus, StopHow, ToolStatus, Who};
+use holdpoint_session::model::{Catalog, Message, Model, ModelEvent, ModelRequest, ModelStream};
 use holdpoint_session::testing::{Harness, reply, soon};
+use holdpoint_session::{Engine, Interruption, OpenSession};
 use holdpoint_tools::ToolOutcome;
 use holdpoint_tools::testing::Census;
 use serde_json::json;
@@ -297,4 +299,41 @@ async fn m_c3_what_an_interrupted_call_had_done_is_known() {
     assert_eq!((result.status, &result.wrote), (ToolStatus::Interrupted, &vec![mark]));
     assert!(result.result.contains("wrote made"), "{}", result.result);
     assert!(session.snapshot().files_modified.contains("made"));
+}
+
+/// Says "done"; keeps every thread for blocking work of the runtime that it is asked on, if it is given what to wait for.
+struct Hoarder(Mutex<Option<Receiver<()>>>);
+
+impl Model for Hoarder {
+    fn name(&self) -> &'static str {
+        "hoarder/one"
+    }
+
+    fn stream(&self, _: &ModelRequest) -> ModelStream {
+        if let Some(released) = self.0.lock().unwrap().take() {
+            let released = Arc::new(Mutex::new(released));
+            // As many as a runtime has.
+            for _ in 0..512 {
+                let released = Arc::clone(&released);
+                tokio::task::spawn_blocking(move || released.lock().unwrap().recv());
+            }
+        }
+        stream::iter([Ok(ModelEvent::Text("done".to_owned()))]).boxed()
+    }
+}
+
+/// What a project says may lie on a disk that does not answer.
+#[tokio::test]
+async fn m_c1_while_the_words_of_the_project_do_not_come() {
+    let (release, released) = mpsc::channel::<()>();
+    let model = Hoarder(Mutex::new(Some(released)));
+    let engine = Engine::builder(Catalog::default().with(Arc::new(model))).start().unwrap();
+    let folder = tempfile::TempDir::new().unwrap();
+    let session = engine.sessions(Who::named("test")).open(OpenSession::in_folder(folder.path())).await.unwrap();
+    session.prompt("first").await.unwrap();
+    soon("the first turn", session.settled()).await.unwrap();
+    session.prompt("second").await.unwrap();
+    let end = soon("the receipt", session.interrupt_and_wait()).await.unwrap().unwrap();
+    assert_eq!(end.outcome, Outcome::Interrupted);
+    drop(release);
 }

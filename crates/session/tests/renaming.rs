@@ -161,3 +161,20 @@ async fn t_u16_a_folder_whose_path_is_not_utf_8_is_refused() {
     let refused = harness.sessions().open(OpenSession::in_folder(folder)).await.err().unwrap();
     assert!(matches!(&refused, SessionError::Workspace { message, .. } if message.contains("UTF-8")), "{refused}");
 }
+
+/// As long as a session has a folder's name, no number behind it is given twice; when none has, that is forgotten.
+#[tokio::test]
+async fn numbers_behind_a_name_begin_anew_when_nobody_has_it() {
+    let harness = Harness::start();
+    let name = async || harness.open().await.snapshot().settings.name.clone();
+    let close = async |name: &str| harness.sessions().get(name).await.unwrap().close().await.unwrap();
+    let folder = name().await;
+    for number in 2..5 {
+        let numbered = name().await;
+        assert_eq!(numbered, format!("{folder}-{number}"));
+        close(&numbered).await;
+    }
+    close(&folder).await;
+    assert_eq!(name().await, folder);
+    assert_eq!(name().await, format!("{folder}-2"));
+}

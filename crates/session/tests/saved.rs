@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{AskCloseCause, CutCause, Event, Fact, Hold, Limits, Outcome, PolicyMode, RestoreCause, Usage};
+use holdpoint_common::{
+    AskCloseCause, CutCause, Delta, Event, Fact, Hold, Limits, Outcome, PolicyMode, RestoreCause, Usage,
+};
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
-use holdpoint_session::testing::{Harness, ScriptedModel, reply};
-use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
+use holdpoint_session::testing::{Harness, ScriptedModel, reply, soon};
+use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -231,4 +233,106 @@ async fn m_c4_a_turn_that_a_crash_has_cut_has_used_something() {
     };
     assert_eq!(told.until("the turn's end", of_turn).await, snapshot.usage);
     drop(opened.attach(AttachFrom::now()).await);
+}
+
+/// A folder that lies behind a link by now is the workspace all the same: what is read in it is read unasked.
+#[tokio::test]
+async fn m_d4_a_session_is_opened_again_where_its_folder_is() {
+    let (folder, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let work = place.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    std::fs::write(work.join("file"), "inside").unwrap();
+    let id = {
+        let harness = narrow(&folder);
+        let open = OpenSession::in_folder(&work).model(ScriptedModel::NAME);
+        harness.sessions().open(open).await.unwrap().id().clone()
+    };
+    let moved = place.path().join("moved");
+    std::fs::rename(&work, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &work).unwrap();
+    let harness = narrow(&folder);
+    harness.model.then(reply().call("read_file", json!({ "path": "file" })));
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let asked_or_read = |event: &Event| match event.fact() {
+        Some(Fact::AskRaised { ask }) => Some(Err(ask.clone())),
+        Some(Fact::ToolFinished(result)) => Some(Ok(result.to_text())),
+        _ => None,
+    };
+    let read = events.until("the file", asked_or_read).await.unwrap();
+    assert!(read.contains("inside"), "{read}");
+    // One that is gone keeps nobody from reading what was said.
+    session.close().await.unwrap();
+    std::fs::remove_file(&work).unwrap();
+    harness.sessions().get(id.as_str()).await.unwrap();
+}
+
+/// The limits are the engine's, whether an actor ends what a crash has cut, or whoever finds it in the log.
+#[tokio::test]
+async fn m_c4_what_a_cut_turn_has_used_is_bounded_as_its_engine_says() {
+    let folder = TempDir::new().unwrap();
+    let narrow = |folder: &TempDir| {
+        let store = Sqlite::open(folder.path()).unwrap();
+        let limits = Limits { max_history_tokens: 4_000, ..Limits::default() };
+        Harness::with(|engine| engine.store(store).limits(limits))
+    };
+    let harness = narrow(&folder);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    for _ in 0..4 {
+        session.prompt("x".repeat(6_000)).await.unwrap();
+        events.turn_finished().await;
+    }
+    let live = harness.model.then_live();
+    session.prompt("and now?").await.unwrap();
+    live.text("I begin.");
+    let text = |event: &Event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(());
+    events.until_new("the text", text).await;
+    // As a SIGKILL leaves it.
+    let copy = TempDir::new().unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    let again = narrow(&copy);
+    // What was cut is ended before anything is shown.
+    again.sessions().list().await.unwrap();
+    let last = facts(&copy, &session).await.pop().unwrap();
+    let Some(Fact::TurnFinished { usage, .. }) = last.fact() else { panic!("{last:?}") };
+    assert_eq!(usage.input, 4_000, "{usage:?}");
+}
+
+/// As of a daemon's session, by whatever handle.
+#[tokio::test]
+async fn a_session_has_settled_that_is_closed_and_not_one_that_is_deleted() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    session.close().await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    harness.sessions().delete(session.id().as_str()).await.unwrap();
+    let unknown = SessionError::Unknown { what: session.id().to_string() };
+    assert_eq!(session.settled().await.err(), Some(unknown));
+    drop(harness);
+    assert_eq!(session.settled().await.err(), Some(SessionError::Stopped));
+}
+
+/// Whoever waits has a handle of what the session was before it was closed.
+#[tokio::test]
+async fn a_session_that_was_closed_and_opened_again_has_settled_when_it_has_now() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.close().await.unwrap();
+    let live = harness.model.then_live();
+    let again = harness.sessions().get(session.id().as_str()).await.unwrap();
+    let mut events = harness.watch(&again).await;
+    again.prompt("go").await.unwrap();
+    events.step_started().await;
+    let settled = tokio::spawn(async move { session.settled().await });
+    live.text("Done.");
+    drop(live);
+    let snapshot = soon("the turn's end", settled).await.unwrap().unwrap();
+    assert_eq!(snapshot.last_turn.as_ref().map(|turn| turn.outcome), Some(Outcome::Done));
 }

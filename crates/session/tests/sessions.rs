@@ -524,3 +524,38 @@ async fn m_b8_a_session_that_fails_while_it_closes_is_closed() {
     assert_eq!(closed.last_turn.as_ref().unwrap().outcome, Outcome::Interrupted);
     assert!(list.iter().find(|line| line.id == *next.id()).unwrap().live);
 }
+
+/// What the tools of an actor that failed have left is waited for by its session alone, which has its place meanwhile.
+#[tokio::test]
+async fn invariant_8_a_session_that_waits_to_be_rebuilt_holds_up_no_other() {
+    let harness = Harness::limited(Limits { max_sessions: 2, grace_ms: 60_000, ..Limits::default() });
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    harness.probe.does(move |_, context| {
+        context.output("begun");
+        // Whatever it is told.
+        let _ = released.lock().unwrap().recv();
+        Ok(ToolOutcome::default())
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("begun").await;
+    let mut turnover = harness.engine.load_meter().turnover().await.unwrap();
+    let failing = session.clone();
+    let failed = tokio::spawn(async move { failing.panic_now().await });
+    assert!(soon("the manager to know", turnover.next()).await);
+
+    let sessions = harness.sessions();
+    let other = soon("another session", sessions.open(harness.session())).await.unwrap();
+    other.hold().await.unwrap();
+    let full = soon("the limit", sessions.open(harness.session())).await.err().unwrap();
+    assert_eq!(full, SessionError::TooManySessions { most: 2 });
+    assert!(!failed.is_finished(), "it waits");
+    drop(release);
+    soon("the next actor", failed).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Panicked);
+    assert_eq!(sessions.list().await.unwrap().iter().filter(|session| session.live).count(), 2);
+}

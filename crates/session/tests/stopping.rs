@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::limits::STOP_WITHIN;
 use holdpoint_common::{
-    Answer, AskCloseCause, AskOrigin, CutCause, Event, Fact, HoldShown, JobEnd, Outcome, PauseKind, PauseResponse,
-    PolicyMode, SessionStatus, ToolStatus,
+    Answer, AskCloseCause, AskOrigin, CutCause, Event, Fact, HoldShown, JobEnd, Limits, Outcome, PauseKind,
+    PauseResponse, PolicyMode, SessionStatus, ToolStatus,
 };
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply};
-use holdpoint_session::{AttachFrom, SessionHandle};
+use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 use tempfile::TempDir;
@@ -171,4 +171,39 @@ async fn m_b8_a_tool_that_does_not_come_back_does_not_hold_up_the_stop() {
     let Some(Fact::TurnFinished { cause, receipt, .. }) = saved.last().unwrap().fact() else { panic!("{saved:?}") };
     assert_eq!(*cause, Some(CutCause::Shutdown));
     assert_eq!(receipt.as_ref().unwrap().tools.len(), 1, "it is named in the receipt");
+}
+
+/// Until the engine has stopped, a session's actor writes its log: nobody else does, and nobody takes it away.
+#[tokio::test]
+async fn invariant_2_what_is_being_stopped_is_neither_written_nor_deleted_by_others() {
+    let folder = TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let limits = Limits { grace_ms: 60_000, ..Limits::default() };
+    let harness = Harness::with(|engine| engine.store(store).limits(limits));
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    harness.probe.does(move |_, context| {
+        context.output("begun");
+        // Whatever it is told.
+        let _ = released.lock().unwrap().recv();
+        Ok(ToolOutcome::default())
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let (session, sessions) = (harness.open().await, harness.sessions());
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("begun").await;
+    let stopping = std::thread::spawn(move || stop(harness));
+    let cut = |event: &Event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(());
+    events.until("the cut", cut).await;
+    let refused = [
+        sessions.rename(session.id(), "another").await,
+        sessions.close(session.id()).await,
+        sessions.delete(session.id().as_str()).await,
+    ];
+    assert_eq!(refused, [const { Err(SessionError::Stopped) }; 3]);
+    drop(release);
+    stopping.join().unwrap();
+    let saved = facts(folder.path(), &session).await;
+    assert!(matches!(saved.last().unwrap().fact(), Some(Fact::TurnFinished { .. })), "{saved:?}");
 }

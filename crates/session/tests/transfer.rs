@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Answer, CutCause, Event, Fact, Outcome, PolicyMode, SessionId};
+use holdpoint_common::{Answer, CutCause, Event, Fact, Limits, Outcome, PolicyMode, SessionId};
 use holdpoint_session::store::{Memory, SessionStore, Sqlite, StoreError};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_session::transfer::{ExportError, ImportError, export, import};
@@ -53,14 +53,14 @@ async fn a_session_comes_back_from_its_text_as_it_was() {
     assert_eq!(first, format!(r#"{{"format":"holdpoint-session","version":1,"id":"{id}"}}"#));
 
     let elsewhere = Memory::default();
-    assert_eq!(import(&elsewhere, &mut &written[..]).await.unwrap(), id);
+    assert_eq!(import(&elsewhere, &Limits::default(), &mut &written[..]).await.unwrap(), id);
     assert_eq!(facts(&elsewhere, &id).await, facts(&store, &id).await);
     assert_eq!(text(&elsewhere, &id).await, written);
     let listed = |saved: Vec<holdpoint_session::store::SavedSession>| saved[0].summary.clone();
     assert_eq!(listed(elsewhere.list().await.unwrap()), listed(store.list().await.unwrap()));
 
     // Where its id is taken it gets another, in every place that names it.
-    let other = import(&store, &mut &written[..]).await.unwrap();
+    let other = import(&store, &Limits::default(), &mut &written[..]).await.unwrap();
     assert_ne!(other, id);
     let renamed = String::from_utf8(text(&store, &other).await).unwrap();
     assert!(!renamed.contains(id.as_str()), "{renamed}");
@@ -87,7 +87,7 @@ async fn what_was_open_when_it_was_written_out_is_ended_as_after_a_restart() {
         session.prompt("go").await.unwrap();
         text(&store, session.id()).await
     };
-    let id = import(&*store, &mut &written[..]).await.unwrap();
+    let id = import(&*store, &Limits::default(), &mut &written[..]).await.unwrap();
     let facts = facts(&*store, &id).await;
     let Some(Fact::TurnFinished { cause, .. }) = facts.last().unwrap().fact() else { panic!("{facts:?}") };
     assert_eq!(*cause, Some(CutCause::Restart));
@@ -99,7 +99,7 @@ async fn what_was_open_when_it_was_written_out_is_ended_as_after_a_restart() {
 /// Takes a text in that is none, and says what was said of it.
 async fn refused(text: &[u8], how: &str) -> (u64, String) {
     let store = Memory::default();
-    let error = match import(&store, &mut &*text).await {
+    let error = match import(&store, &Limits::default(), &mut &*text).await {
         Err(error) => error,
         Ok(_) => panic!("{how}: it was taken for whole"),
     };
@@ -229,7 +229,7 @@ async fn an_imported_session_asks_and_its_name_stays_on_its_line() {
         whole.replace(r#""asks":"wait""#, r#""asks":"approve""#).replace(r#""name":""#, r#""name":"evil\n\u001b[2J"#);
     let facts: Vec<serde_json::Value> = serde_json::from_str(&whole).unwrap();
     let store = Memory::default();
-    assert_eq!(import(&store, &mut &written(id.as_str(), &facts)[..]).await.unwrap(), id);
+    assert_eq!(import(&store, &Limits::default(), &mut &written(id.as_str(), &facts)[..]).await.unwrap(), id);
     let taken = self::facts(&store, &id).await;
     let Some(Fact::SessionOpened { settings }) = taken[0].fact() else { panic!("{taken:?}") };
     assert_eq!((settings.policy, settings.asks), (PolicyMode::Ask, holdpoint_common::AsksMode::Wait));
@@ -243,7 +243,9 @@ async fn an_imported_session_asks_and_its_name_stays_on_its_line() {
 #[tokio::test]
 async fn a_line_that_never_ends_is_refused() {
     let mut text = std::io::BufReader::new(std::io::repeat(b' '));
-    let Err(ImportError::Line { line, what }) = import(&Memory::default(), &mut text).await else { panic!("taken") };
+    let Err(ImportError::Line { line, what }) = import(&Memory::default(), &Limits::default(), &mut text).await else {
+        panic!("taken")
+    };
     assert_eq!((line, what.contains("bytes")), (1, true), "{what}");
 }
 
@@ -255,7 +257,7 @@ async fn texts_that_come_at_once_each_get_an_id() {
     let store = Sqlite::open(folder.path()).unwrap();
     let imports = (0..8).map(|_| {
         let (store, text) = (store.clone(), text.clone());
-        tokio::spawn(async move { import(&store, &mut &text[..]).await.unwrap() })
+        tokio::spawn(async move { import(&store, &Limits::default(), &mut &text[..]).await.unwrap() })
     });
     let ids: std::collections::BTreeSet<_> =
         futures_util::future::join_all(imports).await.into_iter().map(Result::unwrap).collect();

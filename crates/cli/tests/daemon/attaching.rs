@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
 use holdpoint_common::api::ClientEnd;
-use holdpoint_common::{Delta, Event, Fact, ItemId, ItemKind, Kept, SessionStatus, Snapshot};
+use holdpoint_common::{Delta, Event, Fact, ItemId, ItemKind, Kept, Outcome, SessionStatus, Snapshot};
 use holdpoint_session::store::Sqlite;
 use serde_json::json;
 
@@ -191,6 +191,21 @@ fn m_b4_closing_a_session_ends_its_streams_with_the_reason() {
     let end: ClientEnd = stream.until(|frame| frame.kind == "end").read();
     assert_eq!(end, ClientEnd::Ended);
     assert!(stream.next().is_none());
+}
+
+/// A handle of a daemon's session is told the same as one of an engine in its process.
+#[tokio::test]
+async fn a_session_has_settled_that_is_closed_and_not_one_that_is_deleted() {
+    let house = House::new();
+    house.start();
+    let sessions = house.sessions();
+    let session = sessions.open(house.session()).await.unwrap();
+    session.prompt("shell: true").await.unwrap();
+    session.settled().await.unwrap();
+    sessions.close(session.id()).await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    sessions.delete(session.id().as_str()).await.unwrap();
+    assert_eq!(session.settled().await.unwrap_err().code(), "unknownSession");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::LocalSession;
 use crate::actor::{Attach, Attached, ClientQueue, Older};
 use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
-use crate::mend::Mend;
+use crate::make_whole::OpenItems;
 use crate::store::{Page, SessionLog};
 
 /// Facts read from the log at a time.
@@ -29,8 +29,8 @@ pub(crate) struct LocalAttachment {
     page: VecDeque<Arc<Event>>,
     /// What the output buffer had.
     past: VecDeque<Arc<Event>>,
-    /// What mends items that the client left in the middle of.
-    mend: Mend,
+    /// What the client left in the middle of.
+    items: OpenItems,
     live: ClientQueue,
 }
 
@@ -42,20 +42,20 @@ impl LocalSession {
             Err(SessionError::Gone { .. }) => self.send(attach).await?,
             attached => attached?,
         };
-        let mend = if from.limit.is_some() { Mend::after(0) } else { Mend::after(from.after) };
-        Ok(LocalAttachment::new(attached?, mend))
+        let items = if from.limit.is_some() { OpenItems::after(0) } else { OpenItems::after(from.after) };
+        Ok(LocalAttachment::new(attached?, items))
     }
 }
 
 impl LocalAttachment {
-    fn new(attached: Attached, mut mend: Mend) -> Self {
+    fn new(attached: Attached, mut items: OpenItems) -> Self {
         let Attached { snapshot, log, older, mut summaries, mut past, live } = attached;
         if older.is_none() {
             summaries.append(&mut past);
             past = std::mem::take(&mut summaries);
-            mend.mend(&mut past);
+            items.make_whole(&mut past);
         }
-        Self { snapshot, log, older, summaries, page: VecDeque::new(), past: past.into(), mend, live }
+        Self { snapshot, log, older, summaries, page: VecDeque::new(), past: past.into(), items, live }
     }
 
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
@@ -113,11 +113,11 @@ impl LocalAttachment {
             page.sort_by_key(|event| event.seq);
             // Saved meanwhile.
             page.dedup_by_key(|event| event.seq);
-            self.mend.mend(&mut page);
+            self.items.make_whole(&mut page);
             self.page = page.into();
             if self.older.is_none() {
                 let mut past = std::mem::take(&mut self.past).into();
-                self.mend.mend(&mut past);
+                self.items.make_whole(&mut past);
                 self.past = past.into();
             }
         }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::actor::{self, Interrupted, SessionActor};
 use crate::error::SessionError;
-use crate::manager::{ChangeModel, CloseSession, Incarnation, Live, Manager, Reach, RenameSession};
+use crate::manager::{ChangeModel, CloseSession, Incarnation, Live, Look, Manager, Reach, RenameSession, Seen};
 
 /// A client, and the way it takes.
 #[derive(Clone)]
@@ -111,6 +111,28 @@ impl LocalSession {
         self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
     }
 
+    /// Waits until what it publishes is so.
+    pub(crate) async fn settled(&self, is_so: impl Fn(&Snapshot) -> bool) -> Result<Arc<Snapshot>, SessionError> {
+        loop {
+            let mut shown = self.shown();
+            let settled = shown.wait_for(|snapshot| is_so(snapshot)).await.ok().map(|snapshot| Arc::clone(&snapshot));
+            if let (Some(snapshot), Ok(_)) = (settled, shown.has_changed()) {
+                return Ok(snapshot);
+            }
+            // Nobody publishes that any more: it was closed or deleted, or its engine has stopped.
+            let look = Look { what: self.id.to_string() };
+            let Seen { snapshot, .. } = self.caller.manager.send(look).await.map_err(|_| SessionError::Stopped)??;
+            if snapshot.settings.id != self.id {
+                return Err(SessionError::Unknown { what: self.id.to_string() });
+            }
+            if is_so(&snapshot) {
+                return Ok(snapshot);
+            }
+            // It was opened again, and is at work.
+            self.reach(0).await?;
+        }
+    }
+
     #[cfg(feature = "test-support")]
     pub(crate) async fn panic_now(&self) {
         // The reply never comes; that is how it is seen.
@@ -138,14 +160,20 @@ impl LocalSession {
             if sent && let Ok(reply) = actor.send(message()).await {
                 return Ok(reply);
             }
-            let reach = Reach { id: self.id.clone(), seen: number, supplies: self.opens() };
             // That it is closed, for one: so this ends.
-            let live = self.caller.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
-            *self.way() = Way { actor: live.actor, shown: live.shown };
-            if sent && live.seen_failed {
+            let seen_failed = self.reach(number).await?;
+            if sent && seen_failed {
                 return Err(SessionError::Gone { session: self.id.clone() });
             }
         }
+    }
+
+    /// Goes to the actor that it has now, and says whether the one that was seen has failed.
+    async fn reach(&self, seen: u64) -> Result<bool, SessionError> {
+        let reach = Reach { id: self.id.clone(), seen, supplies: self.opens() };
+        let live = self.caller.manager.send(reach).await.map_err(|_| SessionError::Stopped)??;
+        *self.way() = Way { actor: live.actor, shown: live.shown };
+        Ok(live.seen_failed)
     }
 
     /// What it is opened with, if it has to be.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::api::InboxAsk;
-use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::{Ask, SessionId, SessionSummary, Snapshot, Supplies, Who};
 
 use super::{Caller, LocalSession, Unloaded};
 use crate::error::SessionError;
 use crate::manager::{
-    CloseSession, DeleteSession, Find, GetStore, Imported, List, Look, Manager, Open, Reach, RenameSession,
+    CloseSession, DeleteSession, Find, GetBase, Imported, List, Look, Manager, Open, Reach, RenameSession, Seen,
 };
 use crate::open::OpenSession;
-use crate::store::SessionStore;
+use crate::outfit::Base;
 use crate::transfer::{self, ExportError, ImportError};
 
 /// All sessions of an engine in this process, for one client.
@@ -34,13 +34,7 @@ impl LocalSessions {
     }
 
     pub(crate) async fn open(&self, open: OpenSession) -> Result<LocalSession, SessionError> {
-        let path = open.workspace.display().to_string();
-        let unusable = |message: String| SessionError::Workspace { path: path.clone(), message };
-        let workspace = open.workspace.canonicalize().map_err(|error| unusable(error.to_string()))?;
-        if !workspace.is_dir() {
-            return Err(unusable("it is not a folder".to_owned()));
-        }
-        let open = Open { open: OpenSession { workspace, ..open }, supplies: Arc::clone(&self.0.supplies) };
+        let open = Open { open, supplies: Arc::clone(&self.0.supplies) };
         let live = self.0.manager.send(open).await.map_err(|_| SessionError::Stopped)??;
         Ok(LocalSession::new(self.0.clone(), Unloaded::Opens, live))
     }
@@ -56,44 +50,67 @@ impl LocalSessions {
     }
 
     pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
+        Ok(self.seen(what).await?.snapshot)
+    }
+
+    async fn seen(&self, what: &str) -> Result<Seen, SessionError> {
         self.0.manager.send(Look { what: what.to_owned() }).await.map_err(|_| SessionError::Stopped)?
     }
 
     pub(crate) async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
         let id = self.look(what).await?.settings.id.clone();
-        transfer::export(&*self.store().await?, &id, out).await
+        transfer::export(&*self.base().await?.store, &id, out).await
     }
 
     pub(crate) async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
-        let id = transfer::import(&*self.store().await?, text).await?;
+        let base = self.base().await?;
+        let id = transfer::import(&*base.store, &base.limits, text).await?;
         // Who watches is told of it.
         self.0.manager.send(Imported).await.map_err(|_| SessionError::Stopped)?;
         Ok(id)
     }
 
-    async fn store(&self) -> Result<Arc<dyn SessionStore>, SessionError> {
-        self.0.manager.send(GetStore).await.map_err(|_| SessionError::Stopped)
+    async fn base(&self) -> Result<Arc<Base>, SessionError> {
+        self.0.manager.send(GetBase).await.map_err(|_| SessionError::Stopped)
     }
 
     pub(crate) async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
         let mut inbox = Vec::new();
-        for session in self.list().await?.into_iter().filter(|session| session.waits_for.is_some()) {
-            let snapshot = match self.look(session.id.as_str()).await {
-                Ok(snapshot) if snapshot.settings.id == session.id => snapshot,
+        for session in self.list().await? {
+            let Some(first) = session.waits_for else { continue };
+            match self.asks(&session.id).await {
+                Ok(asks) => inbox.extend(asks),
                 // Deleted meanwhile.
-                Ok(_) | Err(SessionError::Unknown { .. }) => continue,
+                Err(SessionError::Unknown { .. }) => {}
+                // Those of all others are to be seen.
+                Err(error @ SessionError::Damaged { .. }) => {
+                    tracing::warn!(session = %session.id, %error, "of what it asks, only the first is known");
+                    let SessionSummary { id, name, workspace, live, .. } = session;
+                    inbox.push(InboxAsk { session: id, name, workspace, live, ask: first });
+                }
                 Err(error) => return Err(error),
-            };
-            inbox.extend(snapshot.asks.iter().map(|ask| InboxAsk {
-                session: session.id.clone(),
-                name: session.name.clone(),
-                workspace: session.workspace.clone(),
-                live: session.live,
-                ask: ask.clone(),
-            }));
+            }
         }
         inbox.sort_by(|left, right| (left.ask.since, &left.ask.id).cmp(&(right.ask.since, &right.ask.id)));
         Ok(inbox)
+    }
+
+    pub(crate) async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
+        let Seen { snapshot, live } = self.seen(id.as_str()).await?;
+        let settings = &snapshot.settings;
+        // There is none of this id, and another one is called so.
+        if settings.id != *id {
+            return Err(SessionError::Unknown { what: id.to_string() });
+        }
+        let (name, workspace) = (&settings.name, &settings.workspace);
+        let ask = |ask: &Ask| InboxAsk {
+            session: id.clone(),
+            name: name.clone(),
+            workspace: workspace.clone(),
+            live,
+            ask: ask.clone(),
+        };
+        Ok(snapshot.asks.iter().map(ask).collect())
     }
 
     pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {

@@ -34,7 +34,7 @@ impl Handler<CloseSession> for Manager {
         let actor = match &mut entry.life {
             // Looked at above.
             Life::Saved => return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) }),
-            Life::Starting { waiting, .. } => {
+            Life::Starting { waiting } => {
                 let (started, live) = oneshot::channel();
                 waiting.push((0, started));
                 entry.closed = false;

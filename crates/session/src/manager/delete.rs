@@ -45,6 +45,10 @@ impl Handler<Forget> for Manager {
     type Result = Result<(), SessionError>;
 
     fn handle(&mut self, Forget(id): Forget, _: &mut Self::Context) -> Self::Result {
+        // What had an actor writes its log until the engine has stopped.
+        if self.stopping {
+            return Err(SessionError::Stopped);
+        }
         match self.sessions.get(&id).map(|entry| &entry.life) {
             Some(Life::Live { .. } | Life::Starting { .. }) => return Err(SessionError::Live { session: id }),
             Some(Life::Saved) | None => {}

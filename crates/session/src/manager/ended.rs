@@ -1,5 +1,6 @@
 //! What becomes of a session whose actor has ended: it is only saved, or rebuilt if that failed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,8 @@ use holdpoint_common::SessionId;
 use holdpoint_common::limits::LEAVE_AFTER;
 use tokio::sync::{mpsc, oneshot};
 
-use super::room::Room;
 use super::{Life, Manager, start};
+use crate::outfit::Base;
 
 /// So many actors of a session that fail within so long are each followed by the next at once, later ones after a wait:
 /// one that can't live takes no more of the machine than that.
@@ -36,14 +37,16 @@ impl Handler<ActorEnded> for Manager {
             Life::Starting { .. } | Life::Saved => None,
         };
         if panicked {
-            entry.failed.insert(entry.incarnation, Instant::now());
-            let wait = wait(entry.failed.values(), Instant::now());
-            entry.life = Life::Starting { waiting: Vec::new(), before };
+            let now = Instant::now();
+            forget(&mut entry.failed, now);
+            entry.failed.insert(entry.incarnation, now);
+            let wait = wait(entry.failed.values(), now);
+            entry.life = Life::Starting { waiting: Vec::new() };
             // If it was being closed, that has not come to pass, and who waits for it is told so by this.
             entry.closed = false;
             entry.ends.clear();
             tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
-            rebuild(id, ctx.address(), Arc::clone(&self.room), wait);
+            rebuild(id, ctx.address(), Arc::clone(&self.base), before, wait);
             return;
         }
         tell_ended(before, std::mem::take(&mut entry.ends), self.base.limits.grace() + LEAVE_AFTER);
@@ -58,6 +61,12 @@ impl Handler<ActorEnded> for Manager {
     }
 }
 
+/// Forgets those that failed long before another one does. The newest is always known; who has waited for an answer of one
+/// before has come back since, and was told.
+fn forget(failed: &mut BTreeMap<u64, Instant>, now: Instant) {
+    failed.retain(|_, at| now.saturating_duration_since(*at) < LATELY);
+}
+
 /// How long before the next actor is started, after those that failed then: not at all, but for one whose actors fail
 /// as soon as they are there.
 fn wait<'a>(failed: impl Iterator<Item = &'a Instant>, now: Instant) -> Duration {
@@ -65,13 +74,15 @@ fn wait<'a>(failed: impl Iterator<Item = &'a Instant>, now: Instant) -> Duration
     if lately > AT_ONCE { WAIT } else { Duration::ZERO }
 }
 
-/// Gives a session whose actor has failed the next one.
-fn rebuild(id: SessionId, manager: Addr<Manager>, room: Arc<Room>, wait: Duration) {
+/// Gives a session whose actor has failed the next one, when nothing of that one runs any more: beside the new one nothing
+/// may. Nobody else waits for it: it is given nothing but what it has.
+fn rebuild(id: SessionId, manager: Addr<Manager>, base: Arc<Base>, before: Option<mpsc::Receiver<()>>, wait: Duration) {
     actix_rt::spawn(async move {
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        if let Err(error) = start::resume(&manager, &room, id.clone(), 0, None).await {
+        all_ended(before, base.limits.grace() + 2 * LEAVE_AFTER).await;
+        if let Err(error) = start::rebuild(&manager, &base, id.clone()).await {
             tracing::error!(session = %id, %error, "the session could not be rebuilt");
         }
     });
@@ -80,15 +91,19 @@ fn rebuild(id: SessionId, manager: Addr<Manager>, room: Arc<Room>, wait: Duratio
 /// Tells those who wait for an actor's end of it, once nothing of the session runs any more.
 fn tell_ended(alive: Option<mpsc::Receiver<()>>, ends: Vec<oneshot::Sender<()>>, patience: Duration) {
     actix_rt::spawn(async move {
-        // What its background jobs have started is ending; what can't be ended is left.
-        if let Some(mut alive) = alive {
-            let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
-        }
+        // What its background jobs have started is ending.
+        all_ended(alive, patience).await;
         ends.into_iter().for_each(|ended| {
             // Who waited may be gone.
             let _ = ended.send(());
         });
     });
+}
+
+/// Waits until nothing of a session runs any more. What can't be ended is left.
+async fn all_ended(alive: Option<mpsc::Receiver<()>>, patience: Duration) {
+    let Some(mut alive) = alive else { return };
+    let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
 }
 
 #[cfg(test)]
@@ -102,5 +117,13 @@ mod tests {
         assert_eq!(wait(failed.iter(), now), Duration::ZERO);
         assert_eq!(wait([now; AT_ONCE + 1].iter(), now), WAIT);
         assert_eq!(wait([now; AT_ONCE + 1].iter(), now + LATELY), Duration::ZERO, "it lives for a while in between");
+    }
+
+    #[test]
+    fn what_failed_long_ago_is_forgotten() {
+        let now = Instant::now();
+        let mut failed = BTreeMap::from([(1, now), (2, now + LATELY / 2)]);
+        forget(&mut failed, now + LATELY);
+        assert_eq!(failed.into_keys().collect::<Vec<_>>(), [2]);
     }
 }

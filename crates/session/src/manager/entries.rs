@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::{RestoreCause, SessionId, Snapshot};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Entry, Life, Live, Manager};
 use crate::actor::SessionActor;
 use crate::error::SessionError;
-use crate::outfit::{Base, Outfit};
+use crate::outfit::Outfit;
 use crate::state::Refused;
 
 /// Enters a fresh session.
@@ -30,71 +30,67 @@ impl Handler<Enter> for Manager {
     }
 }
 
-/// Marks a session as starting.
+/// Marks a session that has no actor as starting.
 #[derive(Message)]
 #[rtype(result = "Result<Begun, SessionError>")]
 pub(super) struct Begin {
     pub(super) id: SessionId,
     pub(super) seen: u64,
-    /// Who asks brings along what it has.
-    pub(super) supplied: bool,
 }
 
 pub(super) enum Begun {
     /// Someone else has started it meanwhile.
     Live(Live),
-    /// It is ours to start, once nothing of the actor before runs any more.
-    Resume {
-        base: Arc<Base>,
-        cause: RestoreCause,
-        /// What it had when its actor failed.
-        outfit: Option<Arc<Outfit>>,
-        before: Option<mpsc::Receiver<()>>,
-    },
+    /// Someone else is starting it.
+    Starting(oneshot::Receiver<Result<Live, SessionError>>),
+    /// It is ours to start.
+    Ours(RestoreCause),
 }
 
 impl Handler<Begin> for Manager {
     type Result = Result<Begun, SessionError>;
 
-    fn handle(&mut self, Begin { id, seen, supplied }: Begin, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Begin { id, seen }: Begin, _: &mut Self::Context) -> Self::Result {
         let Some(entry) = self.sessions.get_mut(&id) else {
             // Forgotten while others were before it.
             return Err(SessionError::NotLive { session: id });
         };
-        let failed = entry.failed.contains_key(&entry.incarnation);
-        let cause = if failed { RestoreCause::Panic } else { RestoreCause::Unloaded };
-        if let Life::Live { actor, .. } = &entry.life {
-            return Ok(Begun::Live(entry.live(id, actor.clone(), seen)));
+        match &mut entry.life {
+            Life::Live { actor, .. } => {
+                let actor = actor.clone();
+                return Ok(Begun::Live(entry.live(id, actor, seen)));
+            }
+            // Somebody else was faster, and its actor has failed since.
+            Life::Starting { waiting } => {
+                let (started, live) = oneshot::channel();
+                waiting.push((seen, started));
+                return Ok(Begun::Starting(live));
+            }
+            Life::Saved => {}
         }
         if entry.closed || self.stopping {
             return Err(if self.stopping { SessionError::Stopped } else { SessionError::Refused(Refused::Closed) });
         }
-        if entry.outfit.is_none() && !supplied {
-            return Err(SessionError::NotLive { session: id });
-        }
-        if let Life::Saved = entry.life {
-            entry.life = Life::Starting { waiting: Vec::new(), before: None };
-            self.names.entry(entry.name.clone()).or_insert(id);
-        }
-        let before = match &mut entry.life {
-            Life::Starting { before, .. } => before.take(),
-            Life::Live { .. } | Life::Saved => None,
-        };
-        Ok(Begun::Resume { base: Arc::clone(&self.base), cause, outfit: entry.outfit.clone(), before })
+        entry.life = Life::Starting { waiting: Vec::new() };
+        self.names.entry(entry.name.clone()).or_insert(id);
+        let failed = entry.failed.contains_key(&entry.incarnation);
+        Ok(Begun::Ours(if failed { RestoreCause::Panic } else { RestoreCause::Unloaded }))
     }
 }
 
-/// Where a session's actor is to be started that works with this.
+/// Where a session's actor is to be started, and what it works with.
 #[derive(Message)]
 #[rtype(result = "Result<Place, SessionError>")]
 pub(super) struct GetPlace {
     pub(super) id: SessionId,
-    pub(super) outfit: Arc<Outfit>,
+    /// Nothing: what the session still has of an actor that failed.
+    pub(super) outfit: Option<Arc<Outfit>>,
 }
 
 pub(super) struct Place {
     pub(super) arbiter: actix_rt::ArbiterHandle,
     pub(super) shown: watch::Sender<Arc<Snapshot>>,
+    pub(super) outfit: Arc<Outfit>,
 }
 
 impl Handler<GetPlace> for Manager {
@@ -107,8 +103,9 @@ impl Handler<GetPlace> for Manager {
         self.next_arbiter = (self.next_arbiter + 1) % self.arbiters.len().max(1);
         let arbiter = self.arbiters.get(self.next_arbiter).ok_or(SessionError::Stopped)?.handle();
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
-        entry.outfit = Some(outfit);
-        Ok(Place { arbiter, shown: entry.shown.clone() })
+        let outfit = outfit.or_else(|| entry.outfit.clone()).ok_or(SessionError::NotLive { session: id })?;
+        entry.outfit = Some(Arc::clone(&outfit));
+        Ok(Place { arbiter, shown: entry.shown.clone(), outfit })
     }
 }
 
@@ -126,12 +123,16 @@ impl Handler<Started> for Manager {
     type Result = Result<Live, SessionError>;
 
     fn handle(&mut self, Started { id, seen, actor, alive }: Started, _: &mut Self::Context) -> Self::Result {
+        // Nobody would end it.
+        if self.stopping {
+            return Err(SessionError::Stopped);
+        }
         let entry = self.sessions.get_mut(&id).ok_or(SessionError::Stopped)?;
         self.roster.changed();
         self.incarnations += 1;
         entry.incarnation = self.incarnations;
         let live = Life::Live { actor: actor.clone(), alive };
-        if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, live) {
+        if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, live) {
             for (seen, waits) in waiting {
                 // Who waited may be gone.
                 let _ = waits.send(Ok(entry.live(id.clone(), actor.clone(), seen)));
@@ -156,7 +157,7 @@ impl Handler<Failed> for Manager {
         entry.outfit = None;
         // Who waits for its actor's end learns by this that there is none.
         entry.ends.clear();
-        if let Life::Starting { waiting, .. } = std::mem::replace(&mut entry.life, Life::Saved) {
+        if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, Life::Saved) {
             for (_, waits) in waiting {
                 let _ = waits.send(Err(error.clone()));
             }

@@ -8,8 +8,9 @@ use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp}
 
 use super::entries::Keep;
 use super::room::stopped;
-use super::{Life, Live, Manager, Reach, fold, start};
+use super::{Life, Live, Manager, Reach, start};
 use crate::error::SessionError;
+use crate::saved;
 use crate::store::{SavedSession, SessionStore};
 
 /// The session of this id, name, or unique beginning of an id, with an actor.
@@ -23,9 +24,16 @@ pub(crate) struct Find {
 
 /// The session of this id, name, or unique beginning of an id, as it is: without giving it an actor.
 #[derive(Message)]
-#[rtype(result = "Result<Arc<Snapshot>, SessionError>")]
+#[rtype(result = "Result<Seen, SessionError>")]
 pub(crate) struct Look {
     pub(crate) what: String,
+}
+
+/// A session that was looked at.
+pub(crate) struct Seen {
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// It has an actor, or is about to.
+    pub(crate) live: bool,
 }
 
 /// Every session.
@@ -60,7 +68,7 @@ impl Handler<Find> for Manager {
 }
 
 impl Handler<Look> for Manager {
-    type Result = ResponseFuture<Result<Arc<Snapshot>, SessionError>>;
+    type Result = ResponseFuture<Result<Seen, SessionError>>;
 
     fn handle(&mut self, Look { what }: Look, _: &mut Self::Context) -> Self::Result {
         let known = self.known(&what);
@@ -69,7 +77,10 @@ impl Handler<Look> for Manager {
             Known::Named(id, _) => vec![id],
             Known::Beginning(ids) => ids.iter().collect(),
         };
-        let shown = |id: &SessionId| Some((id.clone(), self.sessions.get(id)?.shown.subscribe()));
+        let shown = |id: &SessionId| {
+            let entry = self.sessions.get(id)?;
+            Some((id.clone(), (entry.shown.subscribe(), !matches!(entry.life, Life::Saved))))
+        };
         let shown: BTreeMap<_, _> = ids.into_iter().filter_map(shown).collect();
         let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
         Box::pin(async move {
@@ -77,14 +88,14 @@ impl Handler<Look> for Manager {
                 drop(mending.lock().await);
             }
             let id = choose(&what, known, &*base.store).await?;
-            if let Some(shown) = shown.get(&id) {
-                return Ok(shown.borrow().clone());
+            if let Some((shown, live)) = shown.get(&id) {
+                return Ok(Seen { snapshot: shown.borrow().clone(), live: *live });
             }
-            let state = fold::fold(&id, &*base.store.open(&id).await?).await?;
+            let state = saved::fold(&id, &*base.store.open(&id).await?).await?;
             let mut snapshot = state.snapshot(state.last(), 0, true);
             // Nothing runs without an actor: that they ended was not written down by who was killed.
             snapshot.jobs.clear();
-            Ok(Arc::new(snapshot))
+            Ok(Seen { snapshot: Arc::new(snapshot), live: false })
         })
     }
 }

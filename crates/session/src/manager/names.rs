@@ -1,36 +1,13 @@
 //! What sessions are called: fresh ones, and those that come back.
 
-use std::path::Path;
-
 use actix::prelude::*;
-use holdpoint_common::{MAX_SESSION_NAME, NameError, SessionId, check_name};
+use holdpoint_common::{NameError, SessionId, check_name};
 
 use super::Manager;
 use crate::error::SessionError;
+use crate::names::numbered_of;
 use crate::state::Refused;
 use crate::store::SessionStore;
-
-/// Characters of a fresh session id: 50 bits.
-const ID_CHARACTERS: usize = 10;
-
-/// Bytes that the number behind a name may take, and its hyphen.
-const NUMBER: usize = 11;
-
-pub(crate) fn fresh_id() -> SessionId {
-    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let text: String = (0..ID_CHARACTERS).map(|_| char::from(ALPHABET[fastrand::usize(..ALPHABET.len())])).collect();
-    // The alphabet is a part of what an id may have.
-    text.parse().unwrap_or_else(|_| unreachable!("{text} is a session id"))
-}
-
-/// The folder's name, if a session can be called that and still has room for a number.
-pub(crate) fn folder_name(folder: &Path) -> Option<String> {
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-    let fits = |name: &String| name.len() + 8 <= MAX_SESSION_NAME && check_name(name).is_ok();
-    let undotted = |name: &String| name.replace('.', "-");
-    let named = name.as_ref().map(undotted).filter(fits);
-    name.filter(fits).or(named)
-}
 
 /// Refuses a name that is the id of a session, live or saved.
 pub(super) async fn check_free(name: &str, store: &dyn SessionStore) -> Result<(), SessionError> {
@@ -59,7 +36,7 @@ impl Handler<NameFor> for Manager {
             Some(name) if self.names.contains_key(&name) => return Err(SessionError::NameTaken { name }),
             Some(name) => name,
             None if !self.names.contains_key(&folder) => folder,
-            None => self.numbered(folder),
+            None => self.numbered(&folder),
         };
         Ok(name)
     }
@@ -67,9 +44,9 @@ impl Handler<NameFor> for Manager {
 
 impl Manager {
     /// This name, with the next number behind it that makes one which no live session has.
-    fn numbered(&mut self, mut name: String) -> String {
-        name.truncate(name.floor_char_boundary(MAX_SESSION_NAME - NUMBER));
-        let last = self.numbered.entry(name.clone()).or_insert(1);
+    fn numbered(&mut self, name: &str) -> String {
+        let name = numbered_of(name);
+        let last = self.numbered.entry(name.to_owned()).or_insert(1);
         loop {
             *last += 1;
             let numbered = format!("{name}-{last}");
@@ -95,7 +72,7 @@ impl Handler<TakeName> for Manager {
 
     fn handle(&mut self, TakeName { id, name }: TakeName, _: &mut Self::Context) -> String {
         let is_taken = self.names.get(&name).is_some_and(|holder| *holder != id);
-        let name = if is_taken { self.numbered(name) } else { name };
+        let name = if is_taken { self.numbered(&name) } else { name };
         self.names.insert(name.clone(), id.clone());
         self.has_name(&id, &name);
         name

@@ -6,8 +6,9 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Supplies};
 use tokio::sync::oneshot;
 
-use super::{Life, Live, Manager, fold, start};
+use super::{Life, Live, Manager, start};
 use crate::error::SessionError;
+use crate::saved;
 use crate::state::Refused;
 
 /// The session of this id, with an actor; unless it was closed.
@@ -41,7 +42,7 @@ impl Manager {
         let touched = self.touch();
         let Some(entry) = self.sessions.get_mut(&id) else {
             let base = Arc::clone(&self.base);
-            return Box::pin(async move { Err(fold::unknown(&base, id).await) });
+            return Box::pin(async move { Err(saved::unknown(&*base.store, id).await) });
         };
         if entry.closed {
             return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
@@ -64,17 +65,21 @@ impl Manager {
                     manager.send(Reach { id, seen, supplies }).await.unwrap_or(Err(SessionError::Stopped))
                 })
             }
-            Life::Starting { waiting, .. } => {
+            Life::Starting { waiting } => {
                 let (started, live) = oneshot::channel();
                 waiting.push((seen, started));
                 Box::pin(async move { live.await.unwrap_or(Err(SessionError::Stopped)) })
             }
+            Life::Saved if self.stopping => Box::pin(async move { Err(SessionError::Stopped) }),
             Life::Saved => {
-                let (manager, room) = (ctx.address(), Arc::clone(&self.room));
+                let Some(supplies) = supplies else {
+                    return Box::pin(async move { Err(SessionError::NotLive { session: id }) });
+                };
+                let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
                 // As long as it is in somebody's hands, it is not forgotten.
                 let held = entry.shown.subscribe();
                 Box::pin(async move {
-                    let resumed = start::resume(&manager, &room, id, seen, supplies).await;
+                    let resumed = start::resume(&manager, &base, &room, id, seen, &supplies).await;
                     drop(held);
                     resumed
                 })

@@ -59,9 +59,13 @@ impl Handler<GetRoom> for Manager {
 
     fn handle(&mut self, _: GetRoom, _: &mut Self::Context) -> Places {
         let most = self.base.limits.max_sessions;
-        // A session that is starting is the one that room is made for.
-        let live = self.sessions.values().filter(|entry| matches!(entry.life, Life::Live { .. })).count();
-        if live < most {
+        // A session that is starting is the one that room is made for; but one that is rebuilt, which has its place still.
+        let takes_place = |entry: &&Entry| match entry.life {
+            Life::Live { .. } => true,
+            Life::Starting { .. } => entry.outfit.is_some(),
+            Life::Saved => false,
+        };
+        if self.sessions.values().filter(takes_place).count() < most {
             return Places::Free;
         }
         let ending = self.sessions.iter().find(|(_, entry)| match &entry.life {

@@ -7,10 +7,10 @@ use holdpoint_common::{EndedProcesses, Outcome, SessionId, Snapshot, Who};
 use tokio::sync::OwnedMutexGuard;
 
 use super::room::{Room, stopped};
-use super::scribe::Scribe;
 use super::{CloseSession, Life, Manager};
 use crate::error::SessionError;
 use crate::outfit::Base;
+use crate::saved::Scribe;
 use crate::state::{Input, Phase, Refused, Report};
 
 /// A session that has no actor, as far as is known.
@@ -45,7 +45,7 @@ impl Saved {
             let close = CloseSession { id: self.id, by };
             return self.manager.send(close).await.map_err(stopped)?;
         };
-        let mut scribe = Scribe::of(&*self.base.store, &self.id).await?;
+        let mut scribe = Scribe::of(&*self.base.store, &self.base.limits, &self.id).await?;
         scribe.take(Input::Close { by })?;
         if let Phase::Interrupting(turn, _) = scribe.state().phase() {
             // It has no runner, whose end there would be to wait for.
@@ -58,12 +58,12 @@ impl Saved {
 
     /// Calls it something else.
     pub(super) async fn rename(&self, name: String, by: Who) -> Result<(), SessionError> {
-        let mut scribe = Scribe::of(&*self.base.store, &self.id).await?;
+        let mut scribe = Scribe::of(&*self.base.store, &self.base.limits, &self.id).await?;
         scribe.take(Input::Rename { name, by })?;
         self.save(scribe).await
     }
 
-    async fn save(&self, scribe: Scribe) -> Result<(), SessionError> {
+    async fn save(&self, scribe: Scribe<'_>) -> Result<(), SessionError> {
         let (state, _) = scribe.save().await?;
         let closed = matches!(state.phase(), Phase::Closed);
         let snapshot = Arc::new(state.snapshot(state.last(), 0, true));
@@ -80,6 +80,10 @@ impl Handler<HasActor> for Manager {
     type Result = Result<bool, SessionError>;
 
     fn handle(&mut self, HasActor(id): HasActor, _: &mut Self::Context) -> Self::Result {
+        // What had one writes its log until the engine has stopped.
+        if self.stopping {
+            return Err(SessionError::Stopped);
+        }
         match self.sessions.get(&id) {
             // The log lacks its end.
             Some(entry) if entry.closed && !entry.shown.borrow().saved => Err(SessionError::Refused(Refused::Closed)),

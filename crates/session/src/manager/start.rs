@@ -1,7 +1,9 @@
 //! Starting a session's actor: fresh, or rebuilt from its log.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use actix::dev::channel;
@@ -15,17 +17,18 @@ use tracing::Instrument;
 use super::catalogs::CatalogFor;
 use super::ended::ActorEnded;
 use super::entries::{Begin, Begun, Enter, Failed, GetPlace, Keep, Place, Started};
-use super::fold::{Found, damaged, find};
-use super::names::{NameFor, TakeName, check_free, folder_name, fresh_id};
+use super::names::{NameFor, TakeName, check_free};
 use super::room::{Room, make_room, stopped};
 use super::{Entry, Life, Live, Manager, Reach};
-use crate::actor::{NUMBERS, Parts, Restored, SessionActor, now};
+use crate::actor::{Parts, Restored, SessionActor, now};
 use crate::error::SessionError;
 use crate::model::Unusable;
+use crate::names::{folder_name, fresh_id};
 use crate::open::OpenSession;
 use crate::outfit::{Base, Outfit};
+use crate::saved::{Found, damaged, for_owner};
 use crate::state::{Phase, State};
-use crate::store::SessionLog;
+use crate::store::{NUMBERS, SessionLog};
 
 /// Messages that wait in a session's mailbox before senders wait.
 const MAILBOX: usize = 16;
@@ -55,6 +58,7 @@ async fn open(
     open: OpenSession,
     supplies: &Supplies,
 ) -> Result<Live, SessionError> {
+    let open = OpenSession { workspace: folder(base, open.workspace).await?, ..open };
     let catalog = manager.send(CatalogFor(supplies.models.clone())).await.map_err(stopped)?;
     let model = catalog.get(&open.model.clone().unwrap_or_else(|| catalog.default_name().name))?;
     let Some(workspace) = open.workspace.to_str().map(str::to_owned) else {
@@ -91,6 +95,17 @@ async fn open(
     begin(manager, opened, outfit, log, Origin { state, numbers, restored: None }).await
 }
 
+/// The folder that a session works in: absolute, links resolved. Looked at on a thread that may wait: disks may not answer.
+async fn folder(base: &Base, path: PathBuf) -> Result<PathBuf, SessionError> {
+    let shown = path.display().to_string();
+    let look = move || match path.canonicalize()? {
+        folder if folder.is_dir() => Ok(folder),
+        _ => Err(io::Error::other("it is not a folder")),
+    };
+    let looked = base.runtime.spawn_blocking(look).await.map_err(|_| SessionError::Stopped)?;
+    looked.map_err(|error| SessionError::Workspace { path: shown, message: error.to_string() })
+}
+
 /// Opens a session that is only in the store: of an earlier process, or closed since.
 pub(super) async fn load(
     manager: &Addr<Manager>,
@@ -99,9 +114,7 @@ pub(super) async fn load(
     id: SessionId,
     supplies: Arc<Supplies>,
 ) -> Result<Live, SessionError> {
-    // Before it is this one's turn: it may take long, and nobody else is to wait for it.
-    let log = base.store.open(&id).await?;
-    let mut found = find(&id, &*log).await?;
+    let (found, workspace) = look(base, &id).await?;
     let one_at_a_time = room.lock().await;
     // Somebody else may have been faster.
     if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
@@ -109,13 +122,8 @@ pub(super) async fn load(
         return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped)?;
     }
     make_room(manager).await?;
-    let log = base.store.open(&id).await?;
-    if !log.page(found.state.last() + 1..u64::MAX, 1).await?.facts.is_empty() {
-        // It was opened and closed meanwhile.
-        found = find(&id, &*log).await?;
-    }
-    let Found { state, draft, numbers } = found;
-    let outfit = equip(manager, base, &state, &supplies).await?;
+    let (log, Found { state, draft, numbers }) = as_it_is_now(base, &id, found).await?;
+    let outfit = equip(manager, base, &state, workspace, &supplies).await?;
     let cause = if matches!(state.phase(), Phase::Closed) { RestoreCause::Unloaded } else { RestoreCause::Restart };
     let opened = state.opened();
     begin(manager, opened, outfit, log, Origin { state, numbers, restored: Some(Restored { cause, draft }) }).await
@@ -138,18 +146,14 @@ async fn begin(
         outfit: None,
         shown,
         touched: 0,
-        life: Life::Starting { waiting: Vec::new(), before: None },
+        life: Life::Starting { waiting: Vec::new() },
         ends: Vec::new(),
         incarnation: 0,
         failed: BTreeMap::new(),
         closed: false,
     };
     manager.send(Enter(id.clone(), Box::new(entry))).await.map_err(stopped)?;
-    let started = start(manager, 0, outfit, log, origin).await;
-    if let Err(error) = &started {
-        manager.send(Failed(id, error.clone())).await.map_err(stopped)?;
-    }
-    started
+    or_failed(manager, id, start(manager, 0, Some(outfit), log, origin).await).await
 }
 
 /// What a session works with that is opened again.
@@ -157,6 +161,7 @@ async fn equip(
     manager: &Addr<Manager>,
     base: &Base,
     state: &State,
+    workspace: PathBuf,
     supplies: &Supplies,
 ) -> Result<Arc<Outfit>, SessionError> {
     let settings = state.settings();
@@ -165,47 +170,76 @@ async fn equip(
         // It can be read all the same, and says why it does not go on.
         Arc::new(Unusable { name: settings.model.clone(), error })
     });
-    Ok(Arc::new(base.outfit(model, settings, settings.workspace.clone().into(), supplies)?))
+    Ok(Arc::new(base.outfit(model, settings, workspace, supplies)?))
 }
 
-/// Gives a session that has no actor one again: rebuilt from its log, with what it had, if its actor has failed; else
-/// with these supplies.
+/// Gives a session that has no actor one again, with these supplies.
 pub(super) async fn resume(
     manager: &Addr<Manager>,
+    base: &Arc<Base>,
     room: &Room,
     id: SessionId,
     seen: u64,
-    supplies: Option<Arc<Supplies>>,
+    supplies: &Supplies,
 ) -> Result<Live, SessionError> {
-    let _one_at_a_time = room.lock().await;
-    let begin = Begin { id: id.clone(), seen, supplied: supplies.is_some() };
-    let (base, cause, outfit, before) = match manager.send(begin).await.map_err(stopped)?? {
+    let (found, workspace) = look(base, &id).await?;
+    let one_at_a_time = room.lock().await;
+    let cause = match manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)?? {
         Begun::Live(live) => return Ok(live),
-        Begun::Resume { base, cause, outfit, before } => (base, cause, outfit, before),
-    };
-    if let Some(mut alive) = before {
-        // Nothing of the actor before may run beside the new one; what can't be ended is left.
-        let patience = base.limits.grace() + 2 * holdpoint_common::limits::LEAVE_AFTER;
-        let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
-    }
-    let resumed = async {
-        // One that is rebuilt has its place still.
-        if outfit.is_none() {
-            make_room(manager).await?;
+        Begun::Starting(live) => {
+            drop(one_at_a_time);
+            return live.await.unwrap_or(Err(SessionError::Stopped));
         }
-        let log = base.store.open(&id).await?;
-        let Found { state, draft, numbers } = find(&id, &*log).await?;
-        let outfit = match outfit {
-            Some(outfit) => outfit,
-            None => equip(manager, &base, &state, &supplies.unwrap_or_default()).await?,
-        };
+        Begun::Ours(cause) => cause,
+    };
+    let resumed = async {
+        make_room(manager).await?;
+        let (log, Found { state, draft, numbers }) = as_it_is_now(base, &id, found).await?;
+        let outfit = Some(equip(manager, base, &state, workspace, supplies).await?);
         start(manager, seen, outfit, log, Origin { state, numbers, restored: Some(Restored { cause, draft }) }).await
     };
-    let resumed = resumed.await;
-    if let Err(error) = &resumed {
+    or_failed(manager, id.clone(), resumed.await).await
+}
+
+/// Gives a session whose actor has failed the next one: rebuilt from its log, in its place, with what it had.
+pub(super) async fn rebuild(manager: &Addr<Manager>, base: &Base, id: SessionId) -> Result<Live, SessionError> {
+    let rebuilt = async {
+        let log = base.store.open(&id).await?;
+        let Found { state, draft, numbers } = for_owner(&id, &*log).await?;
+        let restored = Some(Restored { cause: RestoreCause::Panic, draft });
+        start(manager, 0, None, log, Origin { state, numbers, restored }).await
+    };
+    or_failed(manager, id.clone(), rebuilt.await).await
+}
+
+/// What came of starting a session's actor. If there is none, the manager is told.
+async fn or_failed(
+    manager: &Addr<Manager>,
+    id: SessionId,
+    started: Result<Live, SessionError>,
+) -> Result<Live, SessionError> {
+    if let Err(error) = &started {
         manager.send(Failed(id, error.clone())).await.map_err(stopped)?;
     }
-    resumed
+    started
+}
+
+/// What there is of a saved session, and where it works. Looked at before it is this one's turn to start an actor: it may
+/// take long, and nobody else is to wait for it.
+async fn look(base: &Base, id: &SessionId) -> Result<(Found, PathBuf), SessionError> {
+    let found = for_owner(id, &*base.store.open(id).await?).await?;
+    let known = PathBuf::from(&found.state.settings().workspace);
+    // Where the folder is gone, what was said can be read all the same.
+    let workspace = folder(base, known.clone()).await.unwrap_or(known);
+    Ok((found, workspace))
+}
+
+/// The log of a session, and what it comes to: what was found, unless somebody has written on since.
+async fn as_it_is_now(base: &Base, id: &SessionId, found: Found) -> Result<(Arc<dyn SessionLog>, Found), SessionError> {
+    let log = base.store.open(id).await?;
+    let has_more = !log.page(found.state.last() + 1..u64::MAX, 1).await?.facts.is_empty();
+    let found = if has_more { for_owner(id, &*log).await? } else { found };
+    Ok((log, found))
 }
 
 /// What an actor begins with.
@@ -215,18 +249,18 @@ struct Origin {
     restored: Option<Restored>,
 }
 
-/// Starts the actor on an arbiter, and watches it.
+/// Starts the actor on an arbiter, and watches it. Without an outfit, with what it has still.
 async fn start(
     manager: &Addr<Manager>,
     seen: u64,
-    outfit: Arc<Outfit>,
+    outfit: Option<Arc<Outfit>>,
     log: Arc<dyn SessionLog>,
     origin: Origin,
 ) -> Result<Live, SessionError> {
     let Origin { mut state, mut numbers, restored } = origin;
     let id = state.id().clone();
-    let place = GetPlace { id: id.clone(), outfit: Arc::clone(&outfit) };
-    let Place { arbiter, shown } = manager.send(place).await.map_err(stopped)??;
+    let place = GetPlace { id: id.clone(), outfit };
+    let Place { arbiter, shown, outfit } = manager.send(place).await.map_err(stopped)??;
     let (alive, runs) = mpsc::channel(1);
     take_name(manager, &id, &mut state, &mut numbers, &*log, &shown).await?;
     let parts = Parts { state, numbers, log, shown, outfit, restored, alive };

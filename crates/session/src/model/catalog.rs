@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_common::{Config, ModelName, ModelSettings, ModelSupplies, Proxies};
 
@@ -21,9 +21,15 @@ pub struct Catalog {
     providers: BTreeMap<Provider, Reach>,
     settings: BTreeMap<String, ModelSettings>,
     proxies: Proxies,
-    /// Models by their full name: those of an embedder, and those that were made so far. Held for a look-up only.
-    models: Mutex<BTreeMap<String, Arc<dyn Model>>>,
+    /// Models that are there from the beginning, by their full name: `rehearsal`, and those of an embedder.
+    models: BTreeMap<String, Arc<dyn Model>>,
+    /// Those that were made, the last used last. Held for a look-up only.
+    made: Mutex<Vec<(String, Arc<dyn Model>)>>,
 }
+
+/// Models that are kept to be used again, connections and all. Of one more, the longest unused is forgotten here; who works
+/// with it has it still.
+const KEPT: usize = 16;
 
 impl Default for Catalog {
     /// `rehearsal` alone.
@@ -76,16 +82,16 @@ impl Catalog {
             let configured = providers.remove(Provider::name(provider)).unwrap_or_default();
             (provider, Reach::find(provider, configured, env))
         };
-        let catalog = Self {
+        let rehearsal: Arc<dyn Model> = Arc::new(Rehearsal);
+        Self {
             configured: model.and_then(reach::set),
             own: None,
             providers: Provider::ALL.into_iter().map(reached).collect(),
             settings: models,
             proxies,
-            models: Mutex::default(),
-        };
-        catalog.keep("rehearsal".into(), Arc::new(Rehearsal));
-        catalog
+            models: BTreeMap::from([("rehearsal".to_owned(), rehearsal)]),
+            made: Mutex::default(),
+        }
     }
 
     /// Adds a model of the embedder's own, found by its [`name`](Model::name). It goes before any other of that
@@ -94,7 +100,7 @@ impl Catalog {
     pub fn with(mut self, model: Arc<dyn Model>) -> Self {
         let name = model.name().to_owned();
         self.own.get_or_insert_with(|| name.clone());
-        self.keep(name, model);
+        self.models.insert(name, model);
         self
     }
 
@@ -104,8 +110,8 @@ impl Catalog {
     /// [`ModelError::Setup`] if there is no such provider, or its key is missing.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
         let name = name.trim();
-        if let Some(model) = self.lock().get(name) {
-            return Ok(Arc::clone(model));
+        if let Some(model) = self.known(name) {
+            return Ok(model);
         }
         let asked: ModelName = name.parse().map_err(|error: holdpoint_common::ConfigError| ModelError::Setup {
             message: error.to_string(),
@@ -120,8 +126,8 @@ impl Catalog {
         let provider: Provider = asked.provider.parse()?;
         let name = asked.name.as_deref().unwrap_or(provider.default_model());
         let full = format!("{provider}/{name}");
-        if let Some(model) = self.lock().get(&full) {
-            return Ok(Arc::clone(model));
+        if let Some(model) = self.known(&full) {
+            return Ok(model);
         }
         let settings = self.settings.get(&full).cloned().unwrap_or_default();
         let model = provider.model(name, &self.access(provider)?, &settings)?;
@@ -189,14 +195,31 @@ impl Catalog {
         })
     }
 
-    /// Keeps a model under `name`.
+    /// The model of that full name, if there is one already.
+    fn known(&self, name: &str) -> Option<Arc<dyn Model>> {
+        if let Some(model) = self.models.get(name) {
+            return Some(Arc::clone(model));
+        }
+        let mut made = self.made();
+        let place = made.iter().position(|(known, _)| known == name)?;
+        // The last used is the last.
+        made[place..].rotate_left(1);
+        made.last().map(|(_, model)| Arc::clone(model))
+    }
+
+    /// Keeps a model that was made under `name`.
     fn keep(&self, name: String, model: Arc<dyn Model>) -> Arc<dyn Model> {
-        self.lock().insert(name, Arc::clone(&model));
+        let mut made = self.made();
+        made.retain(|(known, _)| *known != name);
+        if made.len() == KEPT {
+            made.remove(0);
+        }
+        made.push((name, Arc::clone(&model)));
         model
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<dyn Model>>> {
-        self.models.lock().unwrap_or_else(PoisonError::into_inner)
+    fn made(&self) -> MutexGuard<'_, Vec<(String, Arc<dyn Model>)>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -207,7 +230,8 @@ fn full_default(provider: Provider) -> String {
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let models: Vec<_> = self.lock().keys().cloned().collect();
+        let made: Vec<_> = self.made().iter().map(|(name, _)| name.clone()).collect();
+        let models: Vec<_> = self.models.keys().cloned().chain(made).collect();
         f.debug_struct("Catalog").field("configured", &self.configured).field("models", &models).finish_non_exhaustive()
     }
 }
@@ -255,6 +279,19 @@ mod tests {
         assert_eq!(model.name(), "openai/gpt-5");
         assert!(Arc::ptr_eq(&model, &catalog.get("openai/gpt-5").unwrap()));
         assert!(!format!("{catalog:?}").contains(KEY));
+    }
+
+    /// A client may ask for as many names as it likes.
+    #[test]
+    fn as_many_models_are_kept_as_are_of_use() {
+        let catalog = catalog("", &[("OLLAMA_HOST", "localhost")]);
+        let used = catalog.get("ollama/used").unwrap();
+        for n in 0..3 * KEPT {
+            catalog.get(&format!("ollama/{n}")).unwrap();
+            assert!(Arc::ptr_eq(&used, &catalog.get("ollama/used").unwrap()), "{n}");
+        }
+        let kept = format!("{catalog:?}").matches("ollama/").count();
+        assert_eq!(kept, KEPT);
     }
 
     #[test]

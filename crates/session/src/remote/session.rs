@@ -133,6 +133,28 @@ impl RemoteSession {
         self.connection.post(&self.path("close"), &()).await
     }
 
+    /// Waits until what it publishes is so.
+    pub(crate) async fn settled(&self, is_so: impl Fn(&Snapshot) -> bool) -> Result<Arc<Snapshot>, SessionError> {
+        let so = || Some(self.shown.borrow().clone()).filter(|snapshot| is_so(snapshot));
+        // Looked at first: one that is closed is not attached to.
+        self.refresh().await?;
+        loop {
+            if let Some(snapshot) = so() {
+                return Ok(snapshot);
+            }
+            let mut events = match self.attach(AttachFrom::now()).await {
+                Ok(events) => events,
+                Err(error) => {
+                    // It was closed meanwhile.
+                    self.refresh().await?;
+                    return so().ok_or(error);
+                }
+            };
+            // With each event comes what it has changed.
+            while so().is_none() && events.next().await.is_some() {}
+        }
+    }
+
     /// Asks for a stream of it.
     pub(super) async fn stream(&self, path: &str) -> Result<Response, SessionError> {
         let path = self.path(path);

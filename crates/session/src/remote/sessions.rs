@@ -93,6 +93,10 @@ impl RemoteSessions {
         Ok(self.0.get::<Inbox>("/v1/asks").await?.asks)
     }
 
+    pub(crate) async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
+        Ok(self.0.get::<Inbox>(&format!("/v1/sessions/{id}/asks")).await?.asks)
+    }
+
     pub(crate) async fn rename(&self, id: &SessionId, name: String) -> Result<(), SessionError> {
         self.0.post(&format!("/v1/sessions/{id}/rename"), &RenameRequest { name }).await
     }

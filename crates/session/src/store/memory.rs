@@ -18,8 +18,8 @@ pub struct Memory {
     logs: Mutex<HashMap<SessionId, Arc<MemoryLog>>>,
 }
 
-#[derive(Default)]
 struct MemoryLog {
+    session: SessionId,
     // Shared between one session's actor and those who read its past; never between two sessions.
     kept: Mutex<KeptFacts>,
 }
@@ -49,7 +49,10 @@ impl SessionStore for Memory {
     fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let made = match lock(&self.logs).entry(session.clone()) {
             Entry::Occupied(_) => Err(StoreError::Taken { session: session.clone() }),
-            Entry::Vacant(place) => Ok(Arc::clone(place.insert(Arc::default())) as Arc<dyn SessionLog>),
+            Entry::Vacant(place) => {
+                let log = Arc::new(MemoryLog { session: session.clone(), kept: Mutex::default() });
+                Ok(Arc::clone(place.insert(log)) as Arc<dyn SessionLog>)
+            }
         };
         ready(made).boxed()
     }
@@ -71,7 +74,16 @@ impl SessionStore for Memory {
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
         let log = lock(&self.logs).remove(session);
         let unknown = || StoreError::Unknown { session: session.clone() };
-        ready(log.map(|log| lock(&log.kept).deleted = true).ok_or_else(unknown)).boxed()
+        let forget = |log: Arc<MemoryLog>| *lock(&log.kept) = KeptFacts { deleted: true, ..KeptFacts::default() };
+        ready(log.map(forget).ok_or_else(unknown)).boxed()
+    }
+}
+
+impl MemoryLog {
+    /// What is kept, to add to it; unless that was deleted.
+    fn to_write(&self) -> Result<MutexGuard<'_, KeptFacts>, StoreError> {
+        let kept = lock(&self.kept);
+        if kept.deleted { Err(StoreError::Unknown { session: self.session.clone() }) } else { Ok(kept) }
     }
 }
 
@@ -82,13 +94,13 @@ impl SessionLog for MemoryLog {
         facts: Vec<Arc<Event>>,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let mut kept = lock(&self.kept);
+        let mut kept = match self.to_write() {
+            Ok(kept) => kept,
+            Err(error) => return ready(Err(error)).boxed(),
+        };
         let last = kept.facts.last().map_or(0, |event| end_of(event));
         if last != after {
             return ready(Err(StoreError::Conflict { after, last })).boxed();
-        }
-        if kept.deleted {
-            return ready(Err(StoreError::Unknown { session: summary.id })).boxed();
         }
         if let Some(end) = end_of_draft(&facts) {
             kept.draft.retain(|piece| piece.seq > end);
@@ -115,12 +127,7 @@ impl SessionLog for MemoryLog {
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        let mut kept = lock(&self.kept);
-        if let Some(session) = kept.summary.as_ref().filter(|_| kept.deleted).map(|summary| summary.id.clone()) {
-            return ready(Err(StoreError::Unknown { session })).boxed();
-        }
-        kept.draft.extend(pieces);
-        ready(Ok(())).boxed()
+        ready(self.to_write().map(|mut kept| kept.draft.extend(pieces))).boxed()
     }
 
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
@@ -128,10 +135,12 @@ impl SessionLog for MemoryLog {
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
-        let mut kept = lock(&self.kept);
-        let last = kept.facts.last().map_or(0, |event| end_of(event));
-        let start = kept.reserved.max(last) + 1;
-        kept.reserved = start + count - 1;
-        ready(Ok(start..start + count)).boxed()
+        let reserved = self.to_write().map(|mut kept| {
+            let last = kept.facts.last().map_or(0, |event| end_of(event));
+            let start = kept.reserved.max(last) + 1;
+            kept.reserved = start + count - 1;
+            start..start + count
+        });
+        ready(reserved).boxed()
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AsksMode, Body, Delta, Event, Fact, Hold, PolicyMode, PolicyRules, SessionId, SessionSettings, SessionStatus,
-    check_name,
+    AsksMode, Body, Delta, Event, Fact, Hold, Limits, PolicyMode, PolicyRules, SessionId, SessionSettings,
+    SessionStatus, check_name,
 };
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -14,7 +14,8 @@ use thiserror::Error;
 use super::possible::impossible;
 use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::error::SessionError;
-use crate::manager::{folder_name, fresh_id, mend};
+use crate::names::{folder_name, fresh_id};
+use crate::saved::mend;
 use crate::state::State;
 use crate::store::{SessionLog, SessionStore, StoreError, end_of};
 
@@ -45,11 +46,15 @@ pub enum ImportError {
 }
 
 /// Takes a session in, under its own id if no other has it, else under a fresh one. Returns the id. What was open when
-/// it was written out is ended as after a restart. Whatever it was allowed where it was written out, here it asks.
+/// it was written out is ended as after a restart, by these limits. Whatever it was allowed where it was written out, here it asks.
 ///
 /// # Errors
 /// [`ImportError`]: with the number of the line, if the text is not as it was written; or if the store fails.
-pub async fn import(store: &dyn SessionStore, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
+pub async fn import(
+    store: &dyn SessionStore,
+    limits: &Limits,
+    text: &mut (dyn BufRead + Send),
+) -> Result<SessionId, ImportError> {
     let Parsed { id: own, mut facts } = parse(text)?;
     let (id, log) = create(store, &own).await?;
     facts.iter_mut().for_each(|event| take_in(Arc::make_mut(event), &id));
@@ -59,7 +64,7 @@ pub async fn import(store: &dyn SessionStore, text: &mut (dyn BufRead + Send)) -
         let _ = store.delete(&id).await;
     }
     if taken? {
-        mend(store, &id).await.map_err(ImportError::Mend)?;
+        mend(store, limits, &id).await.map_err(ImportError::Mend)?;
     }
     Ok(id)
 }

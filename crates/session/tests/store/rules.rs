@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdpoint_common::{AssistantMessage, Body, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnId, Usage};
-use holdpoint_session::store::{Memory, SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{Memory, Page, SessionStore, Sqlite, StoreError};
 use tempfile::TempDir;
 
 use super::{event, id, opened, prompt, summary};
@@ -211,5 +211,36 @@ async fn a_draft_lasts_until_its_answer_or_the_end_of_its_turn_is_a_fact() {
         assert_eq!(other.draft().await.unwrap(), [piece(9, "other")]);
         store.delete(&two).await.unwrap();
         assert!(matches!(other.keep_draft(vec![piece(12, "late")]).await, Err(StoreError::Unknown { .. })));
+    }
+}
+
+/// Whoever still has its log open writes nothing that comes back, and reads nothing of what was said.
+#[tokio::test]
+async fn what_is_deleted_is_neither_written_nor_read_by_whoever_has_it_open() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let (one, two) = (id("one"), id("two"));
+        let log = store.create(&one).await.unwrap();
+        log.append(0, vec![opened(&one, 1), prompt(2, "x")], summary(&one, "")).await.unwrap();
+        log.keep_draft(vec![piece(3, "half")]).await.unwrap();
+        // One of which nothing was saved yet.
+        let empty = store.create(&two).await.unwrap();
+        for (session, log) in [(&one, &log), (&two, &empty)] {
+            store.delete(session).await.unwrap();
+            let unknown = StoreError::Unknown { session: session.clone() };
+            for last in [0, 2, 9] {
+                let late = log.append(last, vec![prompt(10, "late")], summary(session, "late")).await;
+                assert_eq!(late, Err(unknown.clone()), "after {last}");
+            }
+            assert_eq!(log.keep_draft(vec![piece(11, "late")]).await, Err(unknown.clone()));
+            assert_eq!(log.reserve(1).await, Err(unknown.clone()));
+            assert_eq!(log.page(0..99, 9).await.unwrap(), Page::default());
+            assert_eq!(log.newest(0..99, 1).await.unwrap(), 0);
+            assert_eq!(log.draft().await.unwrap(), []);
+            assert!(log.saved().await.unwrap().is_none());
+        }
+        // Made again under the same id, it is another one.
+        store.create(&one).await.unwrap();
+        assert_eq!(store.open(&one).await.unwrap().read(0..99).await.unwrap(), []);
     }
 }

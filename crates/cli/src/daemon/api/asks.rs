@@ -1,8 +1,7 @@
 //! Asks: the inbox, one session's, and their answers.
 
-use holdpoint_common::api::{Answered, Inbox, InboxAsk};
+use holdpoint_common::api::{Answered, Inbox};
 use holdpoint_common::{Answer, AskId};
-use holdpoint_session::SessionError;
 
 use super::body::Body;
 use super::caller::Caller;
@@ -17,12 +16,7 @@ pub(super) async fn inbox(caller: Caller) -> Result<Reply<Inbox>, Fault> {
 
 /// `GET sessions/{id}/asks`
 pub(super) async fn of_session(caller: Caller, Id(id): Id) -> Result<Reply<Inbox>, Fault> {
-    let asks = caller.sessions().inbox().await?;
-    let asks: Vec<InboxAsk> = asks.into_iter().filter(|ask| ask.session == id).collect();
-    if asks.is_empty() && caller.sessions().look(id.as_str()).await?.settings.id != id {
-        return Err(SessionError::Unknown { what: id.to_string() }.into());
-    }
-    Ok(Reply(Inbox { asks }))
+    Ok(Reply(Inbox { asks: caller.sessions().asks(&id).await? }))
 }
 
 /// `POST asks/{ask}/answer`

@@ -5,23 +5,21 @@ use std::sync::Arc;
 
 use holdpoint_common::{Event, SessionId};
 
-use crate::actor::NUMBERS;
 use crate::error::SessionError;
-use crate::outfit::Base;
 use crate::state::{Phase, Refused, State};
-use crate::store::{Pages, SavedSession, SessionLog};
+use crate::store::{NUMBERS, Pages, SavedSession, SessionLog, SessionStore};
 
 /// What a log comes to.
-pub(super) struct Found {
-    pub(super) state: State,
+pub(crate) struct Found {
+    pub(crate) state: State,
     /// What was saved of an answer that never ended.
-    pub(super) draft: Vec<Arc<Event>>,
+    pub(crate) draft: Vec<Arc<Event>>,
     /// Numbers for what happens from now on.
-    pub(super) numbers: Range<u64>,
+    pub(crate) numbers: Range<u64>,
 }
 
 /// Reads what a log comes to, for an owner that goes on with it.
-pub(super) async fn find(id: &SessionId, log: &dyn SessionLog) -> Result<Found, SessionError> {
+pub(crate) async fn for_owner(id: &SessionId, log: &dyn SessionLog) -> Result<Found, SessionError> {
     // Behind whatever the owner before has still under way: read sooner, the log would end before it.
     let numbers = log.reserve(NUMBERS).await?;
     let state = fold(id, log).await?;
@@ -33,7 +31,7 @@ pub(super) async fn find(id: &SessionId, log: &dyn SessionLog) -> Result<Found, 
 }
 
 /// The state that a log's facts come to. Without facts there is no session: it was deleted, or its opening never saved.
-pub(super) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<State, SessionError> {
+pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<State, SessionError> {
     let mut state: Option<State> = None;
     // At least one can be read.
     let mut has_facts = false;
@@ -70,9 +68,9 @@ async fn begin(id: &SessionId, log: &dyn SessionLog, facts: &[Arc<Event>]) -> Re
     Ok(state)
 }
 
-/// Why there is no actor of a session that the manager does not know: it was closed, it is only saved, or it never was.
-pub(super) async fn unknown(base: &Base, id: SessionId) -> SessionError {
-    let folded = match base.store.open(&id).await {
+/// Why there is no actor of a session that is at most saved: it was closed, it is only saved, or it never was.
+pub(crate) async fn unknown(store: &dyn SessionStore, id: SessionId) -> SessionError {
+    let folded = match store.open(&id).await {
         Ok(log) => fold(&id, &*log).await,
         Err(error) => return error.into(),
     };
@@ -84,6 +82,6 @@ pub(super) async fn unknown(base: &Base, id: SessionId) -> SessionError {
 }
 
 /// Too much of it is lost.
-pub(super) fn damaged(id: &SessionId, message: String) -> SessionError {
+pub(crate) fn damaged(id: &SessionId, message: String) -> SessionError {
     SessionError::Damaged { session: id.clone(), message }
 }

@@ -2,20 +2,22 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use holdpoint_common::{Body, Event, Limits, SessionId};
 
-use super::fold::{Found, find};
-use crate::actor::now;
+use super::fold::{Found, for_owner};
 use crate::error::SessionError;
 use crate::state::{Input, Moment, Refused, State, decide};
 use crate::store::{SessionLog, SessionStore};
 
 /// A log that is written on, by whoever has it alone.
-pub(super) struct Scribe {
+pub(crate) struct Scribe<'a> {
     log: Arc<dyn SessionLog>,
+    /// Those of the engine: by others, the same log would come to something else.
+    limits: &'a Limits,
     /// What was saved of an answer that never ended.
-    pub(super) draft: Vec<Arc<Event>>,
+    pub(crate) draft: Vec<Arc<Event>>,
     state: State,
     numbers: Range<u64>,
     /// The last fact of the log.
@@ -23,22 +25,22 @@ pub(super) struct Scribe {
     facts: Vec<Arc<Event>>,
 }
 
-impl Scribe {
+impl<'a> Scribe<'a> {
     /// Reads what the log of this session comes to.
-    pub(super) async fn of(store: &dyn SessionStore, id: &SessionId) -> Result<Self, SessionError> {
+    pub(crate) async fn of(store: &dyn SessionStore, limits: &'a Limits, id: &SessionId) -> Result<Self, SessionError> {
         let log = store.open(id).await?;
-        let Found { state, draft, numbers } = find(id, &*log).await?;
-        Ok(Self { log, draft, last: state.last(), state, numbers, facts: Vec::new() })
+        let Found { state, draft, numbers } = for_owner(id, &*log).await?;
+        Ok(Self { log, limits, draft, last: state.last(), state, numbers, facts: Vec::new() })
     }
 
     /// What it comes to by now.
-    pub(super) fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         &self.state
     }
 
     /// Takes an input in. Of its effects there is nobody to carry them out.
-    pub(super) fn take(&mut self, input: Input) -> Result<(), Refused> {
-        let moment = Moment { now: now(), next: self.numbers.start, limits: &Limits::default() };
+    pub(crate) fn take(&mut self, input: Input) -> Result<(), Refused> {
+        let moment = Moment { now: SystemTime::now().into(), next: self.numbers.start, limits: self.limits };
         for fact in decide(&self.state, moment, input)?.facts {
             let (turn, step) = self.state.place(&fact);
             // Far more are set aside than a decision takes.
@@ -51,7 +53,7 @@ impl Scribe {
     }
 
     /// Saves what has come of it; what the session is then, and how many facts that took.
-    pub(super) async fn save(self) -> Result<(State, usize), SessionError> {
+    pub(crate) async fn save(self) -> Result<(State, usize), SessionError> {
         let Self { log, state, last, facts, .. } = self;
         let count = facts.len();
         if count > 0 {

@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
-use holdpoint_common::{Hold, RestoreCause, SessionId, SessionStatus};
+use holdpoint_common::{Hold, SessionStatus};
 
-use super::scribe::Scribe;
-use crate::error::SessionError;
 use crate::outfit::Base;
-use crate::state::Input;
-use crate::store::{SavedSession, SessionStore};
+use crate::saved::mend;
+use crate::store::SavedSession;
 
 /// Sessions that are mended at once: they are read side by side, and written together.
 const AT_ONCE: usize = 16;
@@ -26,20 +24,10 @@ pub(super) async fn all(base: &Arc<Base>) {
     let cut = |saved: &SavedSession| saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off;
     let mended = saved.into_iter().filter(cut).map(|SavedSession { summary, .. }| async move {
         let id = summary.id;
-        match mend(&*base.store, &id).await {
+        match mend(&*base.store, &base.limits, &id).await {
             Ok(facts) => tracing::info!(session = %id, facts, "what was cut is ended"),
             Err(error) => tracing::error!(session = %id, %error, "the session can't be mended"),
         }
     });
     stream::iter(mended).for_each_concurrent(AT_ONCE, |mended| mended).await;
-}
-
-/// Mends one, and says how many facts that took.
-pub(crate) async fn mend(store: &dyn SessionStore, id: &SessionId) -> Result<usize, SessionError> {
-    let mut scribe = Scribe::of(store, id).await?;
-    let draft = std::mem::take(&mut scribe.draft);
-    // Never refused.
-    scribe.take(Input::Restored { cause: RestoreCause::Restart, draft })?;
-    let (_, facts) = scribe.save().await?;
-    Ok(facts)
 }

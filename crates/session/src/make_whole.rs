@@ -1,4 +1,4 @@
-//! Mending items for a client that comes back in the middle of them.
+//! Items made whole for a client that comes back in the middle of them.
 //!
 //! The client has folded what came up to its number. If the item has finished since, and pieces between are gone from
 //! the output buffer, the finishing fact alone would follow on a torso. So the client is told what the item had come to,
@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, Kept};
 
-/// Mends what is replayed to one client. Fed in the order of the numbers.
-pub(crate) struct Mend {
+/// The items that one client left in the middle of. Fed with what it is given, in the order of the numbers.
+pub(crate) struct OpenItems {
     /// The last number that was fed.
     last: u64,
     /// The step in which the client left is over: no item of it is open.
     over: bool,
 }
 
-impl Mend {
+impl OpenItems {
     /// For a client that has everything up to `after`.
     pub(crate) fn after(after: u64) -> Self {
         Self { last: after, over: after == 0 }
@@ -26,13 +26,13 @@ impl Mend {
 
     /// Adds to `events`, which are all there are up to the last of them, what finished items had come to of which no
     /// piece is among them.
-    pub(crate) fn mend(&mut self, events: &mut Vec<Arc<Event>>) {
+    pub(crate) fn make_whole(&mut self, events: &mut Vec<Arc<Event>>) {
         if self.over {
             return;
         }
         let pieces: BTreeSet<ItemId> = events.iter().filter_map(|event| piece_of(event)).collect();
         let mut free: Vec<Range<u64>> = Vec::new();
-        let mut mended = Vec::new();
+        let mut whole = Vec::new();
         for event in events.iter() {
             if self.last.saturating_add(1) < event.seq {
                 free.push(self.last + 1..event.seq);
@@ -46,7 +46,7 @@ impl Mend {
                 gap.end -= 1;
                 let body = Body::Delta(Delta::ItemSoFar { item, kind, so_far });
                 let Event { at, turn, step, .. } = **event;
-                mended.push(Arc::new(Event { seq: gap.end, at, turn, step, body }));
+                whole.push(Arc::new(Event { seq: gap.end, at, turn, step, body }));
                 free.pop_if(|gap| gap.is_empty());
             }
             self.over = matches!(
@@ -60,7 +60,7 @@ impl Mend {
                 break;
             }
         }
-        events.append(&mut mended);
+        events.append(&mut whole);
         events.sort_by_key(|event| event.seq);
     }
 }
@@ -110,10 +110,10 @@ mod tests {
         let blocks = vec![block(3, "known"), block(4, "cut")];
         let body = Body::Fact(Fact::AssistantMessage(AssistantMessage { blocks, ..AssistantMessage::default() }));
         let mut events = vec![Arc::new(Event { seq: 12, at: Timestamp(0), turn: None, step: None, body })];
-        Mend::after(10).mend(&mut events);
+        OpenItems::after(10).make_whole(&mut events);
         let so_far = Kept { head: "cut".to_owned(), ..Kept::default() };
-        let mended = Delta::ItemSoFar { item: ItemId(4), kind: ItemKind::Text, so_far };
+        let whole = Delta::ItemSoFar { item: ItemId(4), kind: ItemKind::Text, so_far };
         assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [11, 12]);
-        assert_eq!(events[0].delta(), Some(&mended));
+        assert_eq!(events[0].delta(), Some(&whole));
     }
 }
