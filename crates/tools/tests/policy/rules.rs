@@ -468,6 +468,11 @@ fn a_command_that_leaves_the_workspace_is_asked_for() {
     }
     let judgement = world.command("cd a && npm run dev");
     assert_eq!(judgement.why(), "every part is allowed");
+    // From each of many folders each of many others is looked for.
+    let many = |count: usize| -> String { (0..count).map(|folder| format!("cd f{folder}; ")).collect() };
+    assert_eq!(world.verdict(&format!("{}npm run dev", many(32))), Allow);
+    assert_eq!(world.verdict(&format!("{}npm run dev", many(33))), Ask);
+    assert_eq!(world.verdict(&format!("{}npm run dev", "cd a; ".repeat(20_000))), Allow);
 }
 
 #[test]
