@@ -586,6 +586,32 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
     Written { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..Written::default() }.policy(None).unwrap();
 }
 
+#[test]
+fn a_path_that_none_can_match_is_refused_with_what_to_write() {
+    for (written, instead) in [
+        ("secrets/", "secrets/**"),
+        ("./secrets/.", "secrets/**"),
+        ("docs/**/", "docs/**"),
+        ("a//b", "a/b"),
+        ("a/./b", "a/b"),
+        ("/etc//x", "/etc/x"),
+        ("//etc/", "/etc/**"),
+        ("~/.ssh/", "~/.ssh/**"),
+        (".", "**"),
+        ("./", "**"),
+    ] {
+        for tool in ["read", "write_file"] {
+            let rule = format!("{tool}({written})");
+            let error = Written { deny: &[&rule], ..Written::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
+            let said = format!("the rule `{rule}` can't be kept: no path is written so: write `{instead}`");
+            assert_eq!(error.to_string(), said);
+        }
+        let rule = format!("read({instead})");
+        Written { deny: &[&rule], ..Written::default() }.policy(Some("/home/x".as_ref())).unwrap();
+    }
+    Written { deny: &["read(/)", "read(./a)", "read(/**)"], ..Written::default() }.policy(None).unwrap();
+}
+
 fn place(world: &World, tool: &str, path: &str, writes: bool) -> Verdict {
     let place = Place::resolve(path, &world.root).unwrap();
     let act = if writes { Act::Write(place) } else { Act::Read(place) };
