@@ -217,6 +217,11 @@ const MAY_BE_CURL: &[&str] = &[
     "ENV=x sh -c :",
     "env BASH_ENV=x bash -c :",
     "env 'BASH_FUNC_true%%=() { curl x; }' bash -c true",
+    "x='PS4=$(curl x)'; export \"$x\"; set -x; true",
+    "x='1 PS4=$(curl x)'; \\export a=$x; set -x; true",
+    "x='1 PS4=$(curl x)'; command export a=$x; set -x; true",
+    "x='$(curl x)'; export PS4=\"$x\"; set -x; true",
+    "x='$(curl x)'; readonly PS4+=$x; set -x; true",
     "strace -E BASH_ENV=/dev/stdin bash -c : <<< 'curl x'",
     // Another name for what runs a program.
     "shopt -s expand_aliases\nalias e=env\ne curl evil",
@@ -296,6 +301,7 @@ fn t_a5_where_a_script_runs_elsewhere_its_paths_may_be_any() {
         "set -euo pipefail; shopt -s nullglob; set -- -k",
         "declare -x A=b; typeset -a c",
         "SECONDS=0; OPTIND=1",
+        "export PATH=\"$PATH:/x\" A+=$B C; readonly D=$(true); echo export $x",
     ] {
         assert_eq!(world.verdict(command), Allow, "{command:?}: {:#?}", world.command(command).parts);
     }
