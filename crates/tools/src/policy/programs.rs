@@ -50,14 +50,15 @@ const WITH_G: [&str; 15] = [
 /// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone.
 static RUNNERS: Names = Names::new(
     "
-    ansible ant apt apt-get at awk bazel brew bsdtar bun bundle bunx busctl c++ cargo cc clang clang++ cmake composer
-    conda cpan crontab dbus-send dc deno direnv docker dotnet dpkg duckdb ed elixir emacs erl ex expect fzf g++ gawk
-    gcc gem gh ghci git gnuplot go gradle helm hg iex ip ipython irb java jj julia jupyter just kubectl ld less lua
-    lualatex m4 make mamba man mariadb mawk meson more mosh mvn mysql nano nawk nc ncat netcat ninja nix nix-shell
-    nmap node nodejs nox npm npx nvim octave open openssl original-awk osascript pandoc pdflatex perl php pip pip3
-    pipx pnpm podman poetry pre-commit pry psql pypy pytest python python3 R rake rpm Rscript rsync ruby runghc rustc
-    rustup sage scp screen sed sftp socat sqlite3 ssh-copy-id svn swift systemctl tar tclsh tcpdump terraform tmux
-    tox ts ts-node tsx uv uvx vagrant vi view vim wish xdg-open xelatex yarn zip
+    ansible ant apt apt-get asdf at awk bazel brew bsdtar bun bundle bunx busctl c++ cabal cargo cc ccache clang clang++
+    cmake composer conda cpan crontab ctest dart dbus-send dc deno direnv docker dotnet dpkg duckdb ed elixir emacs erl
+    ex expect fzf g++ gawk gcc gem gh ghci git gnuplot go gradle groovy hatch helm hg iex ip ipython irb java jj julia
+    jupyter just kubectl latex latexmk ld less lftp lua lualatex m4 make mamba man mariadb mawk meson mise mix more mosh
+    mvn mysql nano nawk nc ncat netcat ninja nix nix-shell nmap node nodejs nox npm npx nvim octave open openssl
+    original-awk osascript pandoc pdflatex pdm perl php pip pip3 pipx pnpm podman poetry pre-commit prename pry psql
+    pypy pytest python python3 R rake rclone rename restic rpm Rscript rsync ruby runghc rustc rustup sage scala sccache
+    scp screen sed sftp socat sqlite3 ssh-copy-id stack svn swift systemctl tar tclsh tcpdump terraform tex tmux tox ts
+    ts-node tsx uv uvx vagrant vi view vim wish xcrun xdg-open xelatex yarn zig zip
 ",
 );
 
@@ -65,13 +66,17 @@ static RUNNERS: Names = Names::new(
 const COMPILERS: [&str; 4] = ["-gcc", "-g++", "-clang", "-clang++"];
 
 /// Options by which programs run others that run none without them.
-const RUNNING_OPTIONS: [(&str, &[&str]); 9] = [
+const RUNNING_OPTIONS: [(&str, &[&str]); 13] = [
+    ("ack", &["--pager"]),
+    ("ag", &["--pager"]),
     ("bat", &["--pager"]),
     ("batcat", &["--pager"]),
+    ("diff3", &["--diff-program"]),
     ("fd", &["--exec", "--exec-batch", "-x", "-X"]),
     ("fdfind", &["--exec", "--exec-batch", "-x", "-X"]),
     ("install", &["--strip-program"]),
     ("rg", &["--pre", "--hostname-bin"]),
+    ("sdiff", &["--diff-program"]),
     ("sort", &["--compress-program"]),
     ("split", &["--filter"]),
     ("wget", &["--config", "--execute", "--use-askpass", "-e"]),

@@ -542,6 +542,14 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         "shell(pypy3)",
         "shell(tsx)",
         "shell(duckdb)",
+        "shell(xcrun *)",
+        "shell(ccache *)",
+        "shell(ctest)",
+        "shell(mix *)",
+        "shell(mise *)",
+        "shell(rclone *)",
+        "shell(rename *)",
+        "shell(latexmk)",
         "shell(mariadb)",
         "shell(eval *)",
         "web(example.com)",
@@ -578,6 +586,11 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         assert_eq!(world.verdict(&format!("wget {option} y")), Ask, "{option}");
     }
     assert_eq!(world.verdict("batcat --pager=./x y"), Ask);
+    let world = Written { allow: &["shell(sdiff)", "shell(ag)"], ..Written::default() }.world();
+    for (plain, runs) in [("sdiff x y", "sdiff --diff-program=./x y z"), ("ag x", "ag --pager ./x y")] {
+        assert_eq!(world.verdict(plain), Allow, "{plain}");
+        assert_eq!(world.verdict(runs), Ask, "{runs}");
+    }
     let allow = &["shell(gsort)", "shell(gsplit)", "shell(ginstall)"];
     let world = Written { allow, ..Written::default() }.world();
     for (plain, runs) in [
