@@ -96,6 +96,8 @@ impl Tool for Glob {
             if pattern.matches(&path) {
                 match walk.modified(&path) {
                     Ok(modified) => newest.keep((Reverse(modified), path)),
+                    // It is gone again, as a draft is in a moment.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(_) => walk.could_not_read(),
                 }
             }

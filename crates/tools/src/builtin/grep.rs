@@ -154,6 +154,8 @@ impl Tool for Grep {
                     return;
                 }
                 match walk.open(&path).map(|file| search.search(&file)) {
+                    // It is gone again, as a draft is in a moment.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Ok(Searched { end: End::Unreadable, .. }) | Err(_) => walk.could_not_read(),
                     Ok(searched) => passed.take(searched, |hits| found.keep(shown, hits)),
                 }

@@ -393,14 +393,14 @@ fn m_e7_an_absolute_pattern_is_one_below_the_folder() {
 }
 
 #[test]
-fn our_own_drafts_are_not_there() {
+fn what_is_called_like_a_draft_of_ours_is_there() {
     let bench = with(&[
         (".holdpoint-0123456789abcdef", "needle\n"),
         (".holdpoint-0123", "needle\n"),
         (".holdpoint/config", "needle\n"),
     ]);
-    assert_eq!(list(&bench, json!({})), ".holdpoint/\n.holdpoint-0123\n");
-    assert_eq!(glob(&bench, json!({"pattern": "*"})).lines().count(), 2);
+    assert_eq!(list(&bench, json!({})), ".holdpoint/\n.holdpoint-0123\n.holdpoint-0123456789abcdef\n");
+    assert_eq!(glob(&bench, json!({"pattern": "*"})).lines().count(), 3);
     let found = grep(&bench, json!({"pattern": "needle", "output": "files"}));
-    assert_eq!(found, ".holdpoint/config\n.holdpoint-0123\n");
+    assert_eq!(found, ".holdpoint/config\n.holdpoint-0123\n.holdpoint-0123456789abcdef\n");
 }
