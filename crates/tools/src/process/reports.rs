@@ -55,7 +55,8 @@ impl Reports {
     fn wait(&mut self) {
         let Some(asked) = self.asked.as_ref().filter(|_| self.from.buffer().is_empty()) else { return };
         let mut fds = [PollFd::new(self.from.get_ref(), PollFlags::IN), PollFd::new(asked, PollFlags::IN)];
-        let _ = poll(&mut fds, None);
+        // Woken by a signal, it knows nothing yet.
+        while poll(&mut fds, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
         if !fds[1].revents().is_empty() {
             self.asked = None;
             if self.supervisor.is_some() && self.from.get_ref().set_read_timeout(Some(start::AGAIN)).is_ok() {
