@@ -22,6 +22,7 @@ mod tree;
 mod watch;
 mod wire;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ use std::time::{Duration, Instant};
 use holdpoint_common::EndedProcesses;
 use holdpoint_common::limits::LEAVE_AFTER;
 use rustix::event::Timespec;
+use rustix::process::Pid;
 
 pub use exit::Exit;
 pub use program::{Process, Read};
@@ -41,6 +43,9 @@ pub const SUPERVISOR_NAME: &str = "holdpoint-supervisor";
 
 /// What a program leaves behind has so long to end by itself: the `tee` of `> >(tee log)`.
 const SETTLE: Duration = Duration::from_millis(50);
+
+/// How long after the kill it is told that something can't be ended.
+const GIVE_UP: Duration = Duration::from_millis(700);
 
 /// Serves as a supervisor and never returns, if this process was started as one; else returns at once.
 ///
@@ -221,4 +226,24 @@ impl All {
 fn timespec(duration: Duration) -> Timespec {
     let whole = Duration::from_millis(u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
     Timespec { tv_sec: i64::try_from(whole.as_secs()).unwrap_or(i64::MAX), tv_nsec: whole.subsec_nanos().into() }
+/// What was ended of those that were sent TERM and KILL, if these live.
+fn counted(told: &HashSet<Pid>, killed: &HashSet<Pid>, left: Vec<Pid>) -> EndedProcesses {
+    let count = |gone: usize| u32::try_from(gone).unwrap_or(u32::MAX);
+    EndedProcesses {
+        terminated: count(told.iter().filter(|pid| !killed.contains(pid) && !left.contains(pid)).count()),
+        killed: count(killed.iter().filter(|pid| !left.contains(pid)).count()),
+        left: left.into_iter().map(id).collect(),
+    }
+}
+
+/// A process by its number, if it can be that of one.
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
+}
+
+/// The number of a process.
+fn id(pid: Pid) -> u32 {
+    pid.as_raw_pid().unsigned_abs()
+}
+
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use holdpoint_common::EndedProcesses;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::start;
 use super::wire::Report;
+use super::{GIVE_UP, start};
 
 /// How long after the grace it may take to say what it has ended: a little more than until it gives up itself.
-const SAYS_WITHIN: Duration = Duration::from_millis(850);
+const SAYS_WITHIN: Duration = GIVE_UP.saturating_add(Duration::from_millis(150));
 
 /// The reports of one supervisor.
 pub(super) struct Reports {
