@@ -167,8 +167,12 @@ impl Processes {
     /// then is told in `left`.
     #[must_use]
     pub fn finish(&self) -> EndedProcesses {
+        self.finish_by(Instant::now() + self.0.grace + LEAVE_AFTER)
+    }
+
+    /// The same, until then at most.
+    pub(crate) fn finish_by(&self, by: Instant) -> EndedProcesses {
         self.end();
-        let by = Instant::now() + self.0.grace + LEAVE_AFTER;
         let running = self.0.all().running.clone();
         for one in running {
             one.wait_gone(by);
@@ -222,10 +226,6 @@ impl All {
     }
 }
 
-/// Rounded up to a millisecond, so that a wait never ends just before its time.
-fn timespec(duration: Duration) -> Timespec {
-    let whole = Duration::from_millis(u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
-    Timespec { tv_sec: i64::try_from(whole.as_secs()).unwrap_or(i64::MAX), tv_nsec: whole.subsec_nanos().into() }
 /// What was ended of those that were sent TERM and KILL, if these live.
 fn counted(told: &HashSet<Pid>, killed: &HashSet<Pid>, left: Vec<Pid>) -> EndedProcesses {
     let count = |gone: usize| u32::try_from(gone).unwrap_or(u32::MAX);
@@ -246,4 +246,8 @@ fn id(pid: Pid) -> u32 {
     pid.as_raw_pid().unsigned_abs()
 }
 
+/// Rounded up to a millisecond, so that a wait never ends just before its time.
+fn timespec(duration: Duration) -> Timespec {
+    let whole = Duration::from_millis(u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX));
+    Timespec { tv_sec: i64::try_from(whole.as_secs()).unwrap_or(i64::MAX), tv_nsec: whole.subsec_nanos().into() }
 }

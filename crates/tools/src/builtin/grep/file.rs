@@ -38,7 +38,7 @@ pub(super) struct FileSearch<'a> {
 /// What was found in a file.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
-    /// Matching lines, at most as many as are shown.
+    /// Matching lines: all if they are counted; else no more than are shown.
     pub(super) count: u64,
     /// They and those around them, if lines are shown: no more than one call does.
     pub(super) lines: Vec<Line>,
@@ -76,7 +76,7 @@ pub(super) enum End {
 }
 
 impl<'a> FileSearch<'a> {
-    /// `around`: so many lines around each match. At most `limit` matches of a file are looked for.
+    /// `around`: so many lines around each match. Where lines are shown, at most `limit` matches of a file are looked for.
     pub(super) fn new(
         context: &'a ToolContext,
         matcher: &'a RegexMatcher,
