@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::asking::failing;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
@@ -22,7 +23,6 @@ use crate::files::mark::{is_same, mark_of};
 use crate::files::old_file::OldFile;
 use crate::input::{parse, schema_of};
 use crate::place::{Judged, Place, Spot};
-use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 use replacement::{Found, Replacement};
@@ -118,20 +118,12 @@ impl Tool for EditFile {
         let place = self.judged.judge(&input.path, workspace.root())?;
         self.shown.take();
         let acts = vec![Act::Read(place.clone()), Act::Write(place.clone())];
-        let judge = |acts| workspace.policy().judge(NAME, acts, workspace.root()).verdict;
-        let details = match judge(&acts) {
+        let details = match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
             // Nobody is going to see it.
             Verdict::Allow | Verdict::Deny => None,
-            Verdict::Ask => Some(match self.show(&place, &edits, workspace) {
-                Ok(diff) => diff,
-                // An error tells the model what is in the file, and so it may only if that is free to be read.
-                Err(error) if judge(&acts[..1]) == Verdict::Allow => return Err(error),
-                Err(error) => {
-                    let details = format!("{}\n\nAs it is, this will fail: {error}\n", shown::line(place.shown()));
-                    self.shown.replace(Some(Err(error)));
-                    details
-                }
-            }),
+            Verdict::Ask => Some(self.show(&place, &edits, workspace).or_else(|error| {
+                failing(error, NAME, &place, workspace, |error| drop(self.shown.replace(Some(Err(error)))))
+            })?),
         };
         // What is protected is asked about every time.
         let always = (!place.is_protected()).then(|| format!("edit {}", place.path().display()));

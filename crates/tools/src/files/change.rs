@@ -5,10 +5,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::files::mark::hash_of;
-use crate::shown::{self, Hunk, TooMuch};
-
-/// Lines around a change that are shown with it.
-const CONTEXT: usize = 3;
+use crate::shown::{self, CONTEXT, Hunk, TooMuch};
 
 /// Bytes of both texts up to which all of them are looked at to show what changes.
 const SMALL: usize = 512 * 1024;

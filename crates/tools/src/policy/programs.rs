@@ -21,17 +21,7 @@ impl Names {
     }
 }
 
-/// Programs that run what follows, and nothing else: looked through.
-static WRAPPERS: Names = Names::new(
-    "
-    ash bash builtin busybox capsh chroot chrt command csh dash dbus-run-session doas elvish env eval exec fakeroot
-    find fish flock hyperfine ionice ksh linux32 linux64 mksh newgrp nice nodemon nohup nu parallel pee pkexec pwsh
-    rbash runuser script setsid sg sh ssh stdbuf strace su sudo taskset tcsh time timeout toybox trap unbuffer watch
-    watchexec xargs xonsh zsh
-",
-);
-
-/// Those of them whose options are many: whatever follows may be what they run.
+/// Programs that run what follows, and whose options are many: whatever follows may be what they run.
 static GUESSED: Names = Names::new(
     "
     bwrap caffeinate catchsegv cgexec choom chpst chronic coresched cpulimit dumb-init eatmydata entr faketime
@@ -100,10 +90,6 @@ const MOVING: [&str; 3] = ["cd", "pushd", "popd"];
 /// The last part of a program's path.
 pub(super) fn name_of(program: &str) -> &str {
     program.rsplit_once('/').map_or(program, |(_, name)| name)
-}
-
-pub(super) fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.contains(without_g(name)) || is_guessed(name)
 }
 
 /// Whether whatever follows may be what it runs. Linkers run what they are given: `/lib/ld-linux.so.2`.

@@ -23,6 +23,11 @@ pub(super) struct Wrapper {
     pub(super) guesses: usize,
 }
 
+/// Whether a program of this name runs others.
+pub(super) fn is_wrapper(name: &str) -> bool {
+    look_through(&[Word::Literal(name.to_owned())]).is_some()
+}
+
 /// What a call of `words` would run in its turn, if its program is one that runs others.
 pub(super) fn look_through(words: &[Word]) -> Option<Wrapper> {
     let (program, rest) = words.split_first()?;

@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
-use memchr::memchr;
 
 use super::{MAX_BYTES, Output};
 use crate::context::ToolContext;
+use crate::files::form::{PROBE, is_binary};
 
 /// Bytes of one line that are shown.
 const MAX_LINE: usize = 500;
@@ -19,9 +19,6 @@ const BEFORE: usize = 100;
 
 /// Bytes that are held of one file: one line and those around it have to fit.
 const MAX_HELD: usize = 4 * 1024 * 1024;
-
-/// Bytes at a file's beginning in which a zero byte says that it is no text.
-const PROBE: usize = 8 * 1024;
 
 /// What begins a file of UTF-16, which is searched as text in spite of its zero bytes.
 const UTF_16: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
@@ -139,7 +136,7 @@ impl Read for Text<'_> {
             let new = &into[..read];
             self.is_probed = self.passed == 0 && UTF_16.iter().any(|mark| new.starts_with(mark));
             let probe = &new[..read.min(PROBE - self.passed)];
-            self.is_binary |= !self.is_probed && memchr(0, probe).is_some();
+            self.is_binary |= !self.is_probed && is_binary(probe);
             self.passed += probe.len();
             self.is_probed |= self.passed == PROBE;
         }
