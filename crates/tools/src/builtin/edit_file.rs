@@ -233,8 +233,11 @@ fn change(
     }
 }
 
+/// A part of a text, and what takes its place.
+type Part<'a> = (Range<usize>, Cow<'a, str>);
+
 /// What is replaced in `text` by what.
-fn parts<'a>(text: &str, edit: &Replacement<'a>) -> Result<Vec<(Range<usize>, Cow<'a, str>)>, String> {
+fn parts<'a>(text: &str, edit: &Replacement<'a>) -> Result<Vec<Part<'a>>, String> {
     let found = edit.find(text, MAX_PLACES + 1).map_err(|why| why.to_string())?;
     match found.len() {
         0 => Err(format!("old_string does not stand in it{}", miss::hint(text, edit.old))),
