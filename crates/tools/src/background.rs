@@ -98,8 +98,8 @@ impl Background {
     /// Starts a job for the call of `context`, which it goes by. It ends after `timeout`, if there is one.
     ///
     /// # Errors
-    /// What the system says if it can't be started; an error too if [`MAX_JOBS`] run already, and once the turn or
-    /// the session is over.
+    /// What the system says if it can't be started; an error too if [`MAX_JOBS`] run already, if this call has started
+    /// one before, and once the turn or the session is over.
     pub fn start(
         &self,
         context: &ToolContext,
@@ -178,7 +178,8 @@ impl Background {
         }
     }
 
-    /// Stops a job and waits until it is gone: at most the grace and one second. `None` if there is no such job.
+    /// Stops a job and waits until it is gone: at most the grace and two seconds. `None` if there is no such
+    /// job.
     pub fn stop(&self, id: CallId) -> Option<JobEnd> {
         let by = {
             let mut jobs = self.jobs();
@@ -205,16 +206,17 @@ impl Background {
         self.jobs().all.values().any(|job| job.is_cut_with(turn))
     }
 
-    /// Waits until the jobs of a turn that was cut are gone: at most the grace and one second. What had to be ended
-    /// for it; what still lives is told in `left`.
+    /// Waits until the jobs of a turn that was cut are gone: at most the longest of their graces and two seconds. What had
+    /// to be ended for it; what still lives is told in `left`.
     #[must_use]
     pub fn finish(&self, turn: TurnId) -> EndedProcesses {
         let of_turn: Vec<_> =
             self.jobs().all.values().filter(|job| job.is_cut_with(turn)).map(|job| job.processes.clone()).collect();
         let mut ended = EndedProcesses::default();
-        of_turn.iter().for_each(|processes| ended.add(processes.finish()));
-        if !of_turn.is_empty() {
-            self.wait_over(Instant::now() + LEAVE_AFTER, |_, job| job.turn == turn);
+        if let Some(grace) = of_turn.iter().map(Processes::grace).max() {
+            let by = Instant::now() + grace + LEAVE_AFTER;
+            of_turn.iter().for_each(|processes| ended.add(processes.finish_by(by)));
+            self.wait_over(by + LEAVE_AFTER, |_, job| job.turn == turn);
         }
         ended
     }

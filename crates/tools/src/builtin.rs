@@ -1,6 +1,7 @@
-//! The built-in tools, a file each.
+//! The built-in tools, a file each; `asking` is what two of them share.
 
 mod ask_user;
+mod asking;
 mod edit_file;
 mod glob;
 mod grep;

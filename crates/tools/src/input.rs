@@ -21,6 +21,11 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
+/// The folder that is meant: that of the workspace if none is given.
+pub(crate) fn or_workspace(path: Option<&String>) -> &str {
+    path.map_or(".", String::as_str)
+}
+
 /// Reads an input.
 ///
 /// # Errors

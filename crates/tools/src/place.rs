@@ -13,7 +13,6 @@ use rustix::io::Errno;
 
 pub(crate) use open::{Spot, open};
 use protected::is_protected;
-pub(crate) use replace::is_draft;
 
 use crate::error::ToolError;
 

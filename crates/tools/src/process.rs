@@ -10,6 +10,7 @@ mod abandoned;
 mod exit;
 mod group;
 pub(crate) mod lossy;
+mod program;
 mod reports;
 mod running;
 mod start;
@@ -21,28 +22,30 @@ mod tree;
 mod watch;
 mod wire;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
 use holdpoint_common::limits::LEAVE_AFTER;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
+use rustix::process::Pid;
 
 pub use exit::Exit;
+pub use program::{Process, Read};
 use running::Running;
 
 /// What a supervisor is called by in `argv[0]`; [`supervise_if_asked`] decides by it.
 pub const SUPERVISOR_NAME: &str = "holdpoint-supervisor";
 
-/// How long output is still read after the program itself has ended and something else holds the pipe.
-const LINGER: Duration = Duration::from_millis(1_500);
-
 /// What a program leaves behind has so long to end by itself: the `tee` of `> >(tee log)`.
 const SETTLE: Duration = Duration::from_millis(50);
+
+/// How long after the kill it is told that something can't be ended.
+const GIVE_UP: Duration = Duration::from_millis(700);
 
 /// Serves as a supervisor and never returns, if this process was started as one; else returns at once.
 ///
@@ -146,9 +149,7 @@ impl Processes {
         let started = start::start(&self.0.supervisor, &spec, self.0.grace, &running)
             .and_then(|started| watch::watch(started, self.0.grace, Arc::clone(&running)));
         match started {
-            Ok((output, over)) => {
-                Ok(Process { running, grace: self.0.grace, output, over, drained_by: None, left: None })
-            }
+            Ok((output, over)) => Ok(Process::new(running, self.0.grace, output, over)),
             Err(error) => {
                 running.set_gone();
                 Err(if running.is_ending() { start::over() } else { error })
@@ -166,8 +167,12 @@ impl Processes {
     /// then is told in `left`.
     #[must_use]
     pub fn finish(&self) -> EndedProcesses {
+        self.finish_by(Instant::now() + self.0.grace + LEAVE_AFTER)
+    }
+
+    /// The same, until then at most.
+    pub(crate) fn finish_by(&self, by: Instant) -> EndedProcesses {
         self.end();
-        let by = Instant::now() + self.0.grace + LEAVE_AFTER;
         let running = self.0.all().running.clone();
         for one in running {
             one.wait_gone(by);
@@ -221,145 +226,24 @@ impl All {
     }
 }
 
-/// What reading brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Read {
-    /// So many bytes.
-    Bytes(usize),
-    /// There is no more.
-    Ended,
-    /// The deadline passed.
-    TimedOut,
-}
-
-/// A program that was started. Dropping it ends nothing: its [`Processes`] do.
-#[derive(Debug)]
-pub struct Process {
-    running: Arc<Running>,
-    grace: Duration,
-    output: io::PipeReader,
-    /// A byte when the program has ended, the end when its whole tree has.
-    over: std::os::unix::net::UnixStream,
-    /// The program has ended: what comes until then is its output, too.
-    drained_by: Option<Instant>,
-    /// No more comes: so many bytes that are in the pipe are still to be read.
-    left: Option<usize>,
-}
-
-impl Process {
-    /// The program's process id.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.running.leader()
-    }
-
-    /// The time between TERM and KILL.
-    pub(crate) fn grace(&self) -> Duration {
-        self.grace
-    }
-
-    /// Reads output, waiting for some until the deadline, if there is one.
-    ///
-    /// What comes later than 1.5 s after the program has ended is not read, even if something that can't be ended
-    /// holds the pipe. What came before is, however late.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn read_by(&mut self, buffer: &mut [u8], deadline: Option<Instant>) -> io::Result<Read> {
-        loop {
-            if let Some(left) = self.left {
-                return self.read_left(buffer, left);
-            }
-            let now = Instant::now();
-            if self.drained_by.is_some_and(|by| now >= by) {
-                self.end_of_output()?;
-                continue;
-            }
-            // Before reading: somebody who floods the pipe must not keep its time from running out.
-            if deadline.is_some_and(|deadline| now >= deadline) {
-                return Ok(Read::TimedOut);
-            }
-            let until = earlier(deadline, self.drained_by);
-            let timeout = until.map(|until| timespec(until.saturating_duration_since(now)));
-            let (output, over) = (self.output.as_fd(), self.over.as_fd());
-            let mut fds =
-                [PollFd::from_borrowed_fd(output, PollFlags::IN), PollFd::from_borrowed_fd(over, PollFlags::IN)];
-            match poll(&mut fds, timeout.as_ref()) {
-                Ok(_) => {}
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            }
-            let (readable, news) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
-            // First of all: somebody who floods the pipe must not keep it from us that the program has ended.
-            if news {
-                self.drained_by.get_or_insert_with(|| Instant::now() + LINGER);
-                if io::Read::read(&mut self.over, &mut [0])? == 0 {
-                    self.end_of_output()?;
-                    continue;
-                }
-            }
-            if readable {
-                return Ok(match io::Read::read(&mut self.output, buffer)? {
-                    0 => Read::Ended,
-                    bytes => Read::Bytes(bytes),
-                });
-            }
-        }
-    }
-
-    /// What is in the pipe now is all there is.
-    fn end_of_output(&mut self) -> io::Result<()> {
-        let left = rustix::io::ioctl_fionread(&self.output)?;
-        self.left = Some(usize::try_from(left).unwrap_or(usize::MAX));
-        Ok(())
-    }
-
-    /// Reads of what is all there is.
-    fn read_left(&mut self, buffer: &mut [u8], left: usize) -> io::Result<Read> {
-        let most = buffer.len().min(left);
-        let bytes = io::Read::read(&mut self.output, &mut buffer[..most])?;
-        self.left = Some(left - bytes);
-        Ok(if bytes == 0 { Read::Ended } else { Read::Bytes(bytes) })
-    }
-
-    /// Waits until the program has ended; `None` if it has not by the deadline.
-    #[must_use]
-    pub fn wait_by(&self, deadline: Option<Instant>) -> Option<Exit> {
-        self.running.wait_exit(deadline)
-    }
-
-    /// Begins to end the program and all it has started. Returns at once.
-    pub fn end(&self) {
-        self.running.end();
-    }
-
-    /// Ends the program if it still runs, waits until all it has started is gone (at most the grace and one
-    /// second more), and says how it ended and what else had to be ended.
-    #[must_use]
-    pub fn finish(self) -> (Exit, EndedProcesses) {
-        if self.running.wait_exit(Some(Instant::now())).is_none() {
-            self.running.end();
-        }
-        let ended = self.running.wait_ended(Instant::now() + self.grace + LEAVE_AFTER);
-        let exit = self.running.wait_exit(Some(Instant::now())).unwrap_or(Exit::Unknown);
-        (exit, ended)
+/// What was ended of those that were sent TERM and KILL, if these live.
+fn counted(told: &HashSet<Pid>, killed: &HashSet<Pid>, left: Vec<Pid>) -> EndedProcesses {
+    let count = |gone: usize| u32::try_from(gone).unwrap_or(u32::MAX);
+    EndedProcesses {
+        terminated: count(told.iter().filter(|pid| !killed.contains(pid) && !left.contains(pid)).count()),
+        killed: count(killed.iter().filter(|pid| !left.contains(pid)).count()),
+        left: left.into_iter().map(id).collect(),
     }
 }
 
-impl io::Read for Process {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.read_by(buffer, None)? {
-            Read::Bytes(bytes) => Ok(bytes),
-            Read::Ended | Read::TimedOut => Ok(0),
-        }
-    }
+/// A process by its number, if it can be that of one.
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
 }
 
-fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
+/// The number of a process.
+fn id(pid: Pid) -> u32 {
+    pid.as_raw_pid().unsigned_abs()
 }
 
 /// Rounded up to a millisecond, so that a wait never ends just before its time.

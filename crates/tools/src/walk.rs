@@ -20,7 +20,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, OFlags, statat};
 use rustix::io::Errno;
 
 use crate::context::ToolContext;
-use crate::place::{Place, is_draft, open};
+use crate::place::{Place, open};
 use crate::policy::Exceptions;
 use ignores::Ignores;
 
@@ -147,9 +147,6 @@ impl<'a> Walk<'a> {
                 FileType::Symlink => Kind::Link,
                 _ => Kind::Other,
             };
-            if kind == Kind::File && is_draft(name) {
-                continue;
-            }
             entries.push(Entry { name: name.to_owned(), kind, ignored: false });
         }
         Ok(entries)

@@ -3,6 +3,7 @@
 mod miss;
 mod replacement;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::asking::failing;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
@@ -21,7 +23,6 @@ use crate::files::mark::{is_same, mark_of};
 use crate::files::old_file::OldFile;
 use crate::input::{parse, schema_of};
 use crate::place::{Judged, Place, Spot};
-use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 use replacement::{Found, Replacement};
@@ -37,13 +38,14 @@ const MAX_PLACES: usize = 10;
 /// Each old string has to stand in the text in exactly one place, unless all of its places are meant; the edits are
 /// made one after the other, and all of them or none. A string without carriage returns fits lines that end in carriage
 /// return and line feed, too, and every line keeps its end; byte order mark and permissions stay. Files that are not
-/// UTF-8, or larger than 64 MiB, are refused.
+/// UTF-8, or larger than 64 MiB, are refused; so is an edit that would make one larger, or replace more than 250,000
+/// places at once.
 ///
 /// If the file has changed since a call of the session has last read or written it, nothing is done. Nor if it has
 /// since the diff was shown to the user: what was shown is what is done. Other calls of the session are not held
 /// against it, as long as the same lines become the same. An edit that does not fit, or whose diff would be longer than 4
 /// MiB, is told at once, and not asked about, if the file may be read unasked; else the user is told, and it is not
-/// made whatever the user says. Where edits are allowed unasked nothing is shown, and they may be of any size.
+/// made whatever the user says. Where edits are allowed unasked nothing is shown, and the diff may be of any size.
 #[derive(Debug, Default)]
 pub struct EditFile {
     judged: Judged,
@@ -116,20 +118,12 @@ impl Tool for EditFile {
         let place = self.judged.judge(&input.path, workspace.root())?;
         self.shown.take();
         let acts = vec![Act::Read(place.clone()), Act::Write(place.clone())];
-        let judge = |acts| workspace.policy().judge(NAME, acts, workspace.root()).verdict;
-        let details = match judge(&acts) {
+        let details = match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
             // Nobody is going to see it.
             Verdict::Allow | Verdict::Deny => None,
-            Verdict::Ask => Some(match self.show(&place, &edits, workspace) {
-                Ok(diff) => diff,
-                // An error tells the model what is in the file, and so it may only if that is free to be read.
-                Err(error) if judge(&acts[..1]) == Verdict::Allow => return Err(error),
-                Err(error) => {
-                    let details = format!("{}\n\nAs it is, this will fail: {error}\n", shown::line(place.shown()));
-                    self.shown.replace(Some(Err(error)));
-                    details
-                }
-            }),
+            Verdict::Ask => Some(self.show(&place, &edits, workspace).or_else(|error| {
+                failing(error, NAME, &place, workspace, |error| drop(self.shown.replace(Some(Err(error)))))
+            })?),
         };
         // What is protected is asked about every time.
         let always = (!place.is_protected()).then(|| format!("edit {}", place.path().display()));
@@ -239,14 +233,17 @@ fn change(
     }
 }
 
+/// A part of a text, and what takes its place.
+type Part<'a> = (Range<usize>, Cow<'a, str>);
+
 /// What is replaced in `text` by what.
-fn parts(text: &str, edit: &Replacement<'_>) -> Result<Vec<(Range<usize>, String)>, String> {
-    let found = edit.find(text, MAX_PLACES + 1);
+fn parts<'a>(text: &str, edit: &Replacement<'a>) -> Result<Vec<Part<'a>>, String> {
+    let found = edit.find(text, MAX_PLACES + 1).map_err(|why| why.to_string())?;
     match found.len() {
         0 => Err(format!("old_string does not stand in it{}", miss::hint(text, edit.old))),
         count if count > 1 && !edit.all => {
             let times = if count > MAX_PLACES { format!("more than {MAX_PLACES}") } else { count.to_string() };
-            let line = |found: &Found| 1 + memchr_iter(b'\n', &text.as_bytes()[..found.whole.start]).count();
+            let line = |found: &Found<'_>| 1 + memchr_iter(b'\n', &text.as_bytes()[..found.whole.start]).count();
             let lines: Vec<_> = found.iter().take(MAX_PLACES).map(|found| line(found).to_string()).collect();
             Err(format!(
                 "old_string stands in it {times} times, on lines {}: add the lines around the one that is meant, or \

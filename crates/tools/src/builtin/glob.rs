@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::input::{parse, schema_of};
+use crate::input::{or_workspace, parse, schema_of};
 use crate::place::Judged;
 use crate::shown::{self, prose_line};
 use crate::tool::{Intent, Tool, ToolOutcome};
@@ -77,7 +77,7 @@ impl Tool for Glob {
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
         Pattern::new(&input.pattern)?;
-        let place = self.judged.judge(input.path(), workspace.root())?;
+        let place = self.judged.judge(or_workspace(input.path.as_ref()), workspace.root())?;
         let path = place.path().to_string_lossy().into_owned();
         Ok(Intent {
             details: Some(format!("{}\n\nfor {}", shown::line(&path), shown::line(&input.pattern))),
@@ -88,7 +88,7 @@ impl Tool for Glob {
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input: Input = parse(&input)?;
-        let place = self.judged.resolve(input.path(), context.root())?;
+        let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
         let pattern = Pattern::below(&input.pattern, &place)?;
         let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
         let walk = Walk::through(&place, context).map_err(failed)?;
@@ -96,6 +96,8 @@ impl Tool for Glob {
             if pattern.matches(&path) {
                 match walk.modified(&path) {
                     Ok(modified) => newest.keep((Reverse(modified), path)),
+                    // It is gone again, as a draft is in a moment.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(_) => walk.could_not_read(),
                 }
             }
@@ -124,12 +126,6 @@ impl Tool for Glob {
             let _ = writeln!(output, "[{}]", notes.join("; "));
         }
         Ok(ToolOutcome::text(output))
-    }
-}
-
-impl Input {
-    fn path(&self) -> &str {
-        self.path.as_deref().unwrap_or(".")
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::input::{parse, schema_of};
+use crate::input::{or_workspace, parse, schema_of};
 use crate::place::{Judged, Place, Spot};
 use crate::shown::{self, prose_line};
 use crate::tool::{Intent, Tool, ToolOutcome};
@@ -123,7 +123,7 @@ impl Tool for Grep {
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
         input.matcher()?;
-        let place = self.judged.judge(input.path(), workspace.root())?;
+        let place = self.judged.judge(or_workspace(input.path.as_ref()), workspace.root())?;
         let path = place.path().to_string_lossy().into_owned();
         Ok(Intent {
             details: Some(format!("{}\n\nfor {}", shown::line(&path), shown::line(&input.pattern))),
@@ -139,7 +139,7 @@ impl Tool for Grep {
             return Err(ToolError::input("limit is at least 1"));
         }
         let limit = input.limit.unwrap_or(LIMIT).min(MAX_LIMIT);
-        let place = self.judged.resolve(input.path(), context.root())?;
+        let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
         let glob = input.glob.as_deref().map(|glob| Pattern::below(glob, &place)).transpose()?;
         let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
         let search = || FileSearch::new(context, &matcher, input.output, input.context.min(MAX_CONTEXT), limit);
@@ -154,6 +154,8 @@ impl Tool for Grep {
                     return;
                 }
                 match walk.open(&path).map(|file| search.search(&file)) {
+                    // It is gone again, as a draft is in a moment.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Ok(Searched { end: End::Unreadable, .. }) | Err(_) => walk.could_not_read(),
                     Ok(searched) => passed.take(searched, |hits| found.keep(shown, hits)),
                 }
@@ -185,10 +187,6 @@ fn file_at(place: &Place) -> io::Result<std::fs::File> {
 }
 
 impl Input {
-    fn path(&self) -> &str {
-        self.path.as_deref().unwrap_or(".")
-    }
-
     fn matcher(&self) -> Result<RegexMatcher, ToolError> {
         let mut builder = RegexMatcherBuilder::new();
         builder.case_insensitive(self.case_insensitive).line_terminator(Some(b'\n')).multi_line(true);

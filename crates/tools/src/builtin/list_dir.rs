@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::input::{parse, schema_of};
+use crate::input::{or_workspace, parse, schema_of};
 use crate::place::Judged;
 use crate::shown::{self, prose_line};
 use crate::tool::{Intent, Tool, ToolOutcome};
@@ -75,7 +75,7 @@ impl Tool for ListDir {
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
-        let place = self.judged.judge(input.path(), workspace.root())?;
+        let place = self.judged.judge(or_workspace(input.path.as_ref()), workspace.root())?;
         let path = place.path().to_string_lossy().into_owned();
         Ok(Intent {
             details: Some(shown::line(&path).into_owned()),
@@ -90,7 +90,7 @@ impl Tool for ListDir {
             return Err(ToolError::input("depth is at least 1"));
         }
         let depth = input.depth.unwrap_or(1).min(MAX_DEPTH);
-        let place = self.judged.resolve(input.path(), context.root())?;
+        let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
         let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
         let walk = Walk::through(&place, context).map_err(failed)?.with_ignored();
         let (branches, is_cut) = grow(&walk, depth).ok_or(ToolError::Interrupted)?;
@@ -108,12 +108,6 @@ impl Tool for ListDir {
             let _ = writeln!(output, "[{}]", notes.join("; "));
         }
         Ok(ToolOutcome::text(output))
-    }
-}
-
-impl Input {
-    fn path(&self) -> &str {
-        self.path.as_deref().unwrap_or(".")
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::files::form::{BYTE_ORDER_MARK, is_binary};
 use crate::files::mark::{Hashing, mark};
 use crate::input::{parse, schema_of};
 use crate::place::{Judged, Place, Spot};
@@ -26,14 +27,8 @@ const MAX_LINES: usize = 2_000;
 /// Bytes of a file that is read at all: to count its lines, all of it is.
 const MAX_FILE: u64 = 256 * 1024 * 1024;
 
-/// Bytes in which a zero byte says that a file is no text.
-const PROBE: usize = 8 * 1024;
-
 /// Bytes that are read at once.
 const CHUNK: usize = 128 * 1024;
-
-/// What some editors put first in a text file. No part of its text.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The tool `read_file`: shows lines of a text file, numbered from 1.
 ///
@@ -126,14 +121,14 @@ fn read(place: &Place, first: usize, limit: usize, context: &ToolContext) -> Res
     }
     let mut content = BufReader::with_capacity(CHUNK, Hashing::new(file.take(MAX_FILE)));
     let probe = content.fill_buf().map_err(failed)?;
-    if probe[..probe.len().min(PROBE)].contains(&0) {
+    if is_binary(probe) {
         return refused(match metadata.len() {
             // So files say that are made as they are read.
             0 => "a binary file".to_owned(),
             bytes => format!("a binary file of {bytes} bytes"),
         });
     }
-    if probe.starts_with(BYTE_ORDER_MARK) {
+    if probe.starts_with(BYTE_ORDER_MARK.as_bytes()) {
         content.consume(BYTE_ORDER_MARK.len());
     }
     let output = Page::new(context).of(&mut content, first, limit).map_err(failed)?.ok_or(ToolError::Interrupted)?;

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::asking::failing;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
@@ -81,18 +82,14 @@ impl Tool for WriteFile {
         let place = self.judged.judge(&input.path, workspace.root())?;
         self.shown.take();
         let acts = vec![Act::Write(place.clone())];
-        let judge = |acts: &[Act]| workspace.policy().judge(NAME, acts, workspace.root()).verdict;
-        let (message, details) = match judge(&acts) {
+        let (message, details) = match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
             // Nobody is going to see it.
             Verdict::Allow | Verdict::Deny => ("Write this file?", None),
             Verdict::Ask => match self.show(&place, &input.content) {
                 Ok((message, details)) => (message, Some(details)),
-                // An error tells the model what is there, and so it may only if that is free to be read.
-                Err(error) if judge(&[Act::Read(place.clone())]) == Verdict::Allow => return Err(error),
                 Err(error) => {
-                    let details = format!("{}\n\nAs it is, this will fail: {error}\n", shown::line(place.shown()));
-                    self.shown.replace(Some(Err(error)));
-                    ("Write this file?", Some(details))
+                    let keep = |error| drop(self.shown.replace(Some(Err(error))));
+                    ("Write this file?", Some(failing(error, NAME, &place, workspace, keep)?))
                 }
             },
         };

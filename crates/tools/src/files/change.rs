@@ -5,10 +5,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::files::mark::hash_of;
-use crate::shown::{self, Hunk, TooMuch};
-
-/// Lines around a change that are shown with it.
-const CONTEXT: usize = 3;
+use crate::shown::{self, CONTEXT, Hunk, TooMuch};
 
 /// Bytes of both texts up to which all of them are looked at to show what changes.
 const SMALL: usize = 512 * 1024;
@@ -59,13 +56,15 @@ impl Change {
     }
 
     /// Replaces parts of the new text, given in their order, none within another.
-    pub(crate) fn replace(&mut self, parts: &[(Range<usize>, String)]) {
+    pub(crate) fn replace(&mut self, parts: &[(Range<usize>, impl AsRef<str>)]) {
         let before = self.after();
-        let grown: usize = parts.iter().map(|(_, by)| by.len()).sum();
-        let mut text = String::with_capacity(before.len() + grown);
+        let taken: usize = parts.iter().map(|(part, _)| part.len()).sum();
+        let given: usize = parts.iter().map(|(_, by)| by.as_ref().len()).sum();
+        let mut text = String::with_capacity(before.len() - taken + given);
         let mut at = 0;
         let mut replaced = Vec::with_capacity(parts.len());
         for (part, by) in parts {
+            let by = by.as_ref();
             text.push_str(&before[at..part.start]);
             replaced.push(Span { old: part.clone(), new: text.len()..text.len() + by.len() });
             text.push_str(by);

@@ -1,11 +1,19 @@
-//! The form of a text, which stays when its words are written anew: byte order mark and line ends.
+//! The form of a text, which stays when its words are written anew: byte order mark and line ends. And what is no text.
 
 use std::borrow::Cow;
 
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
 /// What some editors put first in a text file. No part of its text, and nobody sees it.
-const BYTE_ORDER_MARK: char = '\u{feff}';
+pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// Bytes at a file's beginning in which a zero byte says that it is no text.
+pub(crate) const PROBE: usize = 8 * 1024;
+
+/// Whether a file that begins so is no text.
+pub(crate) fn is_binary(beginning: &[u8]) -> bool {
+    memchr(0, &beginning[..beginning.len().min(PROBE)]).is_some()
+}
 
 /// The form of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,7 +38,7 @@ impl Form {
             false => text.into(),
         };
         if self.has_mark && !given.starts_with(BYTE_ORDER_MARK) {
-            given.to_mut().insert(0, BYTE_ORDER_MARK);
+            given.to_mut().insert_str(0, BYTE_ORDER_MARK);
         }
         given
     }

@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Folders and files whose name, anywhere in a path, makes it protected: they start programs or configure
 /// what does, or hold what lets people in. Lower case, and all begin with a dot.
-const PROTECTED: [&str; 73] = [
+const PROTECTED: [&str; 82] = [
     // Version control and its hooks, ourselves and other agents.
     ".git",
     ".gitconfig",
@@ -67,6 +67,13 @@ const PROTECTED: [&str; 73] = [
     ".pdbrc",
     ".ghci",
     ".rprofile",
+    ".irbrc",
+    ".pryrc",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".mvn",
+    ".bundle",
     // Editors and debuggers.
     ".vscode",
     ".idea",
@@ -75,6 +82,8 @@ const PROTECTED: [&str; 73] = [
     ".vimrc",
     ".gvimrc",
     ".nvim.lua",
+    ".nvimrc",
+    ".helix",
     ".exrc",
     ".emacs",
     ".emacs.d",
@@ -166,6 +175,10 @@ mod tests {
             ".gıt",
             ".Cargo",
             ".RPROFILE",
+            ".npmrc",
+            ".Yarnrc.yml",
+            ".mvn",
+            ".helix",
             ".nvim.lua",
             "AIDER~1.YML",
         ] {

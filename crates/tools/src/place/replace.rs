@@ -1,10 +1,8 @@
 //! Replacing a file at once: whoever reads it finds the old text or the new, and never a part.
 
-use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid, accessat, fchown, openat, statat, unlinkat};
@@ -15,12 +13,6 @@ use super::open::Spot;
 
 /// How the names of drafts begin; 16 hexadecimal digits follow.
 const DRAFT: &str = ".holdpoint-";
-
-/// Whether a name is that of a draft: a file that is being written, and is gone in a moment.
-pub(crate) fn is_draft(name: &OsStr) -> bool {
-    let digits = name.as_bytes().strip_prefix(DRAFT.as_bytes());
-    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
-}
 
 /// A new file beside the one it is to replace; removed unless it does.
 struct Draft<'a> {

@@ -18,12 +18,24 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
     match program {
         "bind" | "compgen" | "complete" | "enable" | "fc" | "let" => !words.is_empty(),
         "hash" => has_option('p') || words.contains(&Word::Dynamic),
-        "declare" | "local" | "typeset" => has_option('i') || has_subscript() || names_evaluated(),
+        // With `-n` it is another name for a variable, which may be any of those.
+        "declare" | "local" | "typeset" => has_option('i') || has_option('n') || has_subscript() || names_evaluated(),
+        "set" | "shopt" => changes_reading(words),
         "read" | "unset" => has_subscript() || names_evaluated(),
         // These take names and nothing else.
         "export" | "getopts" | "mapfile" | "readarray" | "readonly" => names_evaluated(),
         _ => evaluates(program, words),
     }
+}
+
+/// Whether `set` or `shopt` may change how what follows is read: with `-k` words behind a program set variables, and with
+/// a history it is put together from earlier lines.
+fn changes_reading(words: &[Word]) -> bool {
+    let mut options = words.iter().take_while(|word| !matches!(word.literal(), Some("--" | "-")));
+    options.any(|word| match word.literal() {
+        Some("keyword" | "history" | "histexpand") | None => true,
+        Some(word) => word.starts_with(['-', '+']) && word.contains(['k', 'H']),
+    })
 }
 
 /// Whether it evaluates some of these words, or sets variables that they name: no rule allows that.

@@ -37,7 +37,7 @@ impl Policy {
     }
 
     fn judge_call(&self, tool: &str, text: String, assignments: &[Assignment], run: &Run, stands: Stands) -> Part {
-        let evaluates = assignments.iter().any(|assignment| variables::is_evaluated(&assignment.name));
+        let evaluates = assignments.iter().any(variables::evaluates);
         let restricts = |rule: &RuleOf| {
             let unknown = if evaluates { rule.restricts_unknown(tool) } else { Match::No };
             restricts(rule, tool, run).max(unknown)

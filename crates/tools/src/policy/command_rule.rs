@@ -4,6 +4,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::matches::Match;
 use super::programs;
+use super::wrapper::is_wrapper;
 use crate::script::Word;
 
 /// The commands that a rule speaks of.
@@ -92,7 +93,7 @@ impl CommandRule {
         }
         let wide = self.open || !self.arguments.iter().all(Glob::is_literal);
         let name = programs::name_of(program);
-        if programs::is_wrapper(name) && wide {
+        if is_wrapper(name) && wide {
             return Err(format!("`{name}` runs other programs; write the whole command, or allow what it would run"));
         }
         if programs::is_runner(name) && wide && !self.names_a_part() {

@@ -1,11 +1,13 @@
 //! Where a command may stand by the time it does something.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use crate::place::Place;
 use crate::script::Word;
 
-/// How many folders are looked at for one command.
+/// How many folders are looked at for one command, and how many different ones it may go to: from each to each.
 const MAX_FOLDERS: usize = 32;
 
 /// Where relative paths of a command may begin.
@@ -22,7 +24,7 @@ pub(super) enum Stands {
 impl Stands {
     /// For a command that goes to `targets` at some time: to any of them, in any order, as often as it likes.
     pub(super) fn of(targets: &[Option<Word>], root: &Path, home: Option<&str>) -> Self {
-        let known: Option<Vec<_>> = targets.iter().map(|word| word.as_ref()?.known(home)).collect();
+        let known: Option<BTreeSet<_>> = targets.iter().map(|word| word.as_ref()?.known(home)).collect();
         match known {
             Some(targets) if targets.is_empty() => Self::Here,
             Some(targets) if stays(&targets, root) => Self::Below,
@@ -31,7 +33,10 @@ impl Stands {
     }
 }
 
-fn stays(targets: &[impl AsRef<str>], root: &Path) -> bool {
+fn stays(targets: &BTreeSet<Cow<'_, str>>, root: &Path) -> bool {
+    if targets.len() > MAX_FOLDERS {
+        return false;
+    }
     let mut folders = vec![root.to_owned()];
     let mut at = 0;
     while let Some(folder) = folders.get(at).cloned() {

@@ -35,6 +35,9 @@ impl PathRule {
         if full.split('/').any(|part| part == "..") {
             return Err("a path has no `..`: write where it leads".to_owned());
         }
+        if let Some(instead) = tidied(pattern) {
+            return Err(format!("no path is written so: write `{instead}`"));
+        }
         let mut globs = GlobSetBuilder::new();
         // `docs/**` is also the folder itself.
         for pattern in [Some(full.as_str()), full.strip_suffix("/**")].into_iter().flatten().filter(|it| !it.is_empty())
@@ -80,4 +83,22 @@ impl PathRule {
             _ => self.globs.is_match(path),
         }
     }
+}
+
+/// What to write for a pattern that no path can match: one with `.` or nothing between slashes, or a slash at its end,
+/// which is meant to be a folder with all that is in it.
+fn tidied(pattern: &str) -> Option<String> {
+    let (start, rest) = match pattern.strip_prefix('/') {
+        Some(rest) => ("/", rest),
+        None => ("", pattern.strip_prefix("./").unwrap_or(pattern)),
+    };
+    let is_none = |part: &str| matches!(part, "" | ".");
+    if pattern == "/" || !rest.split('/').any(is_none) {
+        return None;
+    }
+    let mut parts: Vec<_> = rest.split('/').filter(|part| !is_none(part)).collect();
+    if rest.rsplit('/').next().is_some_and(is_none) && parts.last() != Some(&"**") {
+        parts.push("**");
+    }
+    Some(format!("{start}{}", parts.join("/")))
 }

@@ -82,8 +82,8 @@ const PREFIXES: [Prefix; 26] = [
     Prefix { name: "linux32", ..NONE },
     Prefix { name: "linux64", ..NONE },
     Prefix { name: "pkexec", ..NONE },
-    Prefix { name: "strace", flags: "fFqvyTtrxzCcdihkwDY", values: "oeaEIOPpsSuUX", ..NONE },
-    Prefix { name: "sudo", flags: "AbEHiknPSs", values: "CDghpRrTtUu", long_values: &["user", "group"], ..NONE },
+    Prefix { name: "strace", flags: "fFqvyTtrxzCcdihkwDY", values: "oeaIOPpsSuUX", ..NONE },
+    Prefix { name: "sudo", flags: "AbEHknPSs", values: "CghprTtUu", long_values: &["user", "group"], ..NONE },
     Prefix { name: "toybox", ..NONE },
     Prefix { name: "unbuffer", ..NONE },
 ];

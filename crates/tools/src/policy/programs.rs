@@ -21,17 +21,7 @@ impl Names {
     }
 }
 
-/// Programs that run what follows, and nothing else: looked through.
-static WRAPPERS: Names = Names::new(
-    "
-    ash bash builtin busybox capsh chroot chrt command csh dash dbus-run-session doas elvish env eval exec fakeroot
-    find fish flock hyperfine ionice ksh linux32 linux64 mksh newgrp nice nodemon nohup nu parallel pee pkexec pwsh
-    rbash runuser script setsid sg sh ssh stdbuf strace su sudo taskset tcsh time timeout toybox trap unbuffer watch
-    watchexec xargs xonsh zsh
-",
-);
-
-/// Those of them whose options are many: whatever follows may be what they run.
+/// Programs that run what follows, and whose options are many: whatever follows may be what they run.
 static GUESSED: Names = Names::new(
     "
     bwrap caffeinate catchsegv cgexec choom chpst chronic coresched cpulimit dumb-init eatmydata entr faketime
@@ -50,14 +40,15 @@ const WITH_G: [&str; 15] = [
 /// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone.
 static RUNNERS: Names = Names::new(
     "
-    ansible ant apt apt-get at awk bazel brew bsdtar bun bundle bunx busctl c++ cargo cc clang clang++ cmake composer
-    conda cpan crontab dbus-send dc deno direnv docker dotnet dpkg duckdb ed elixir emacs erl ex expect fzf g++ gawk
-    gcc gem gh ghci git gnuplot go gradle helm hg iex ip ipython irb java jj julia jupyter just kubectl ld less lua
-    lualatex m4 make mamba man mariadb mawk meson more mosh mvn mysql nano nawk nc ncat netcat ninja nix nix-shell
-    nmap node nodejs nox npm npx nvim octave open openssl original-awk osascript pandoc pdflatex perl php pip pip3
-    pipx pnpm podman poetry pre-commit pry psql pypy pytest python python3 R rake rpm Rscript rsync ruby runghc rustc
-    rustup sage scp screen sed sftp socat sqlite3 ssh-copy-id svn swift systemctl tar tclsh tcpdump terraform tmux
-    tox ts ts-node tsx uv uvx vagrant vi view vim wish xdg-open xelatex yarn zip
+    ansible ant apt apt-get asdf at awk bazel brew bsdtar bun bundle bunx busctl c++ cabal cargo cc ccache clang clang++
+    cmake composer conda cpan crontab ctest dart dbus-send dc deno direnv docker dotnet dpkg duckdb ed elixir emacs erl
+    ex expect fzf g++ gawk gcc gem gh ghci git gnuplot go gradle groovy hatch helm hg iex ip ipython irb java jj julia
+    jupyter just kubectl latex latexmk ld less lftp lua lualatex m4 make mamba man mariadb mawk meson mise mix more mosh
+    mvn mysql nano nawk nc ncat netcat ninja nix nix-shell nmap node nodejs nox npm npx nvim octave open openssl
+    original-awk osascript pandoc pdflatex pdm perl php pip pip3 pipx pnpm podman poetry pre-commit prename pry psql
+    pypy pytest python python3 R rake rclone rename restic rpm Rscript rsync ruby runghc rustc rustup sage scala sccache
+    scp screen sed sftp socat sqlite3 ssh-copy-id stack svn swift systemctl tar tclsh tcpdump terraform tex tmux tox ts
+    ts-node tsx uv uvx vagrant vi view vim wish xcrun xdg-open xelatex yarn zig zip
 ",
 );
 
@@ -65,13 +56,17 @@ static RUNNERS: Names = Names::new(
 const COMPILERS: [&str; 4] = ["-gcc", "-g++", "-clang", "-clang++"];
 
 /// Options by which programs run others that run none without them.
-const RUNNING_OPTIONS: [(&str, &[&str]); 9] = [
+const RUNNING_OPTIONS: [(&str, &[&str]); 13] = [
+    ("ack", &["--pager"]),
+    ("ag", &["--pager"]),
     ("bat", &["--pager"]),
     ("batcat", &["--pager"]),
+    ("diff3", &["--diff-program"]),
     ("fd", &["--exec", "--exec-batch", "-x", "-X"]),
     ("fdfind", &["--exec", "--exec-batch", "-x", "-X"]),
     ("install", &["--strip-program"]),
     ("rg", &["--pre", "--hostname-bin"]),
+    ("sdiff", &["--diff-program"]),
     ("sort", &["--compress-program"]),
     ("split", &["--filter"]),
     ("wget", &["--config", "--execute", "--use-askpass", "-e"]),
@@ -95,10 +90,6 @@ const MOVING: [&str; 3] = ["cd", "pushd", "popd"];
 /// The last part of a program's path.
 pub(super) fn name_of(program: &str) -> &str {
     program.rsplit_once('/').map_or(program, |(_, name)| name)
-}
-
-pub(super) fn is_wrapper(name: &str) -> bool {
-    WRAPPERS.contains(without_g(name)) || is_guessed(name)
 }
 
 /// Whether whatever follows may be what it runs. Linkers run what they are given: `/lib/ld-linux.so.2`.

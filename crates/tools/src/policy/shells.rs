@@ -39,12 +39,19 @@ pub(super) fn script(words: &[Word]) -> Option<&str> {
         } else if option.starts_with('-') {
             return None;
         } else {
+            // They change how it is read.
+            if option.contains(['k', 'H']) {
+                return None;
+            }
             has_script |= option.contains('c');
             // Each of these takes a word.
             option.matches(['o', 'O']).count()
         };
         for _ in 0..values {
-            words.next().filter(|value| **value != Word::Dynamic)?;
+            let value = words.next().filter(|value| **value != Word::Dynamic)?;
+            if matches!(value.literal(), Some("keyword" | "history" | "histexpand")) {
+                return None;
+            }
         }
     }
     None

@@ -25,9 +25,21 @@ const LOCALES: [&str; 5] = ["", "C", "POSIX", "C.UTF-8", "en_US.UTF-8"];
 /// Values of `DEBIAN_FRONTEND` that are names: debconf evaluates what it is given.
 const FRONTENDS: [&str; 4] = ["dialog", "noninteractive", "readline", "teletype"];
 
-/// Whether bash evaluates what it holds, or runs the file that it names.
+/// Variables that bash takes for numbers: whatever they are set to, it evaluates.
+const NUMBERS: [&str; 8] = ["BASHPID", "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM", "BASH_SUBSHELL"];
+
+/// Whether bash evaluates what it holds, runs the file that it names, or reads what follows in another way.
 pub(super) fn is_evaluated(name: &str) -> bool {
-    matches!(name, "BASH_ENV" | "ENV" | "PROMPT_COMMAND" | "PS0" | "PS4") || name.starts_with("BASH_FUNC_")
+    let is_run =
+        matches!(name, "BASH_ENV" | "ENV" | "PROMPT_COMMAND" | "PS0" | "PS4") || name.starts_with("BASH_FUNC_");
+    is_run || matches!(name, "BASHOPTS" | "HOME" | "SHELLOPTS") || NUMBERS.contains(&name)
+}
+
+/// The same of what a variable is set to: a number is one.
+pub(super) fn evaluates(assignment: &Assignment) -> bool {
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let name = assignment.name.as_str();
+    is_evaluated(name) && !(NUMBERS.contains(&name) && assignment.value.literal().is_some_and(is_number))
 }
 
 /// Whether it may be set for a program.

@@ -23,6 +23,11 @@ pub(super) struct Wrapper {
     pub(super) guesses: usize,
 }
 
+/// Whether a program of this name runs others.
+pub(super) fn is_wrapper(name: &str) -> bool {
+    look_through(&[Word::Literal(name.to_owned())]).is_some()
+}
+
 /// What a call of `words` would run in its turn, if its program is one that runs others.
 pub(super) fn look_through(words: &[Word]) -> Option<Wrapper> {
     let (program, rest) = words.split_first()?;
@@ -38,8 +43,8 @@ pub(super) fn look_through(words: &[Word]) -> Option<Wrapper> {
     let wrapper = match plain {
         "sh" | "bash" | "dash" | "ash" | "rbash" => posix(shells::script(rest)),
         "eval" => joined(operands(rest)),
-        "trap" => quoted(operands(rest).get(..1).unwrap_or_default()),
-        "alias" => quoted(operands(rest)),
+        "trap" => joined(operands(rest).get(..1).unwrap_or_default()),
+        "alias" => alias(operands(rest)),
         "compgen" | "complete" | "mapfile" | "readarray" => {
             Wrapper { unclear: rest.contains(&Word::Dynamic), scripts: values_of(rest, 'C', &[]), ..Wrapper::default() }
         }
@@ -89,8 +94,14 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
             call.push(Word::Dynamic);
             wrapper.calls = vec![call];
         }
-        "chroot" | "doas" | "fakeroot" | "linux32" | "linux64" | "pkexec" | "sudo" if wrapper.calls.is_empty() => {
+        // It runs in another folder.
+        "chroot" | "pkexec" => wrapper.unclear = true,
+        "doas" | "fakeroot" | "linux32" | "linux64" | "sudo" if wrapper.calls.is_empty() => {
             wrapper.unclear = true; // They start a shell, which reads.
+        }
+        // Another user has another home folder.
+        "doas" | "sudo" if words.iter().filter_map(Word::literal).any(|word| word.contains('~')) => {
+            wrapper.unclear = true;
         }
         // `-S` splits a word into more of its own.
         "env" if wrapper.unclear => {
@@ -129,6 +140,8 @@ fn find(words: &[Word]) -> Wrapper {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if matches!(word.literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir")) {
+            // In the folders of what it finds.
+            wrapper.unclear |= word.literal().is_some_and(|word| word.ends_with("dir"));
             let ends = |word: &&Word| matches!(word.literal(), Some(";" | "+"));
             let found = |word: &Word| match word.literal() {
                 Some(text) if text.contains("{}") => Word::Dynamic,
@@ -165,17 +178,18 @@ fn remote(words: &[Word]) -> Wrapper {
     Wrapper { scripts, ..guessed(words) }
 }
 
-/// Each word is a script, or has one after its `=`.
-fn quoted(words: &[Word]) -> Wrapper {
-    let script = |word: &str| word.split_once('=').map_or(word, |(_, script)| script).to_owned();
-    let scripts: Vec<_> = words.iter().filter_map(Word::literal).map(script).collect();
-    Wrapper { unclear: scripts.len() < words.len(), scripts, ..Wrapper::default() }
+/// What stands after each `=` is a script, to which whatever follows its name is added.
+fn alias(words: &[Word]) -> Wrapper {
+    let script = |word: &str| word.split_once('=').map(|(_, script)| script.to_owned());
+    let names = words.iter().filter(|word| word.literal().is_some_and(|word| !word.contains('='))).count();
+    let scripts = words.iter().filter_map(Word::literal).filter_map(script).collect();
+    Wrapper { unclear: names < words.len(), scripts, ..Wrapper::default() }
 }
 
 /// The values of an option, wherever it may stand: a letter, or one of these long names.
 pub(super) fn values_of(words: &[Word], letter: char, names: &[&str]) -> Vec<String> {
     let mut values = Vec::new();
-    for (at, word) in words.iter().enumerate().take(64) {
+    for (at, word) in words.iter().enumerate() {
         let Some(option) = word.literal().and_then(|word| word.strip_prefix('-')) else { continue };
         let attached = match option.strip_prefix('-') {
             Some(long) => {

@@ -7,7 +7,7 @@ use holdpoint_common::limits::LEAVE_AFTER;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::tree;
+use super::{id, pid, tree};
 
 /// Ends what the supervisor of that id has left: all of its session. To be called before it is reaped, while
 /// nobody else can have its id.
@@ -39,10 +39,6 @@ pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
     ended
 }
 
-fn pid(id: u32) -> Option<Pid> {
-    i32::try_from(id).ok().and_then(Pid::from_raw)
-}
-
 /// Freezes and kills all that are found, and waits for their end.
 fn end_all(find: impl Fn() -> Vec<Pid>) -> EndedProcesses {
     let frozen = tree::freeze(&find);
@@ -55,7 +51,7 @@ fn end_all(find: impl Fn() -> Vec<Pid>) -> EndedProcesses {
         let left = super::timespec(by.saturating_duration_since(Instant::now()));
         let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&left));
     }
-    let left: Vec<u32> = find().into_iter().map(|pid| pid.as_raw_pid().unsigned_abs()).collect();
+    let left: Vec<u32> = find().into_iter().map(id).collect();
     let killed = u32::try_from(frozen.len().saturating_sub(left.len())).unwrap_or(u32::MAX);
     EndedProcesses { terminated: 0, killed, left }
 }

@@ -1,5 +1,6 @@
 //! Without a supervisor: a program in a process group of its own, watched by threads of ours.
 
+use std::collections::HashSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufReader, Read};
@@ -11,7 +12,6 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::EndedProcesses;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
@@ -19,13 +19,10 @@ use super::exit::Exit;
 use super::running::Root;
 use super::started::{Started, in_folder};
 use super::wire::Report;
-use super::{ProcessSpec, SETTLE, timespec};
+use super::{GIVE_UP, ProcessSpec, SETTLE, counted, id, timespec};
 
 /// How often a group is looked at while it ends: the system tells nobody when a group is gone.
 const LOOK: Duration = Duration::from_millis(2);
-
-/// How long after the kill it is told that something can't be ended.
-const GIVE_UP: Duration = Duration::from_millis(700);
 
 pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
@@ -77,24 +74,19 @@ fn wait(mut child: Child, tell: &UnixStream) {
 fn keep(control: UnixStream, exited: UnixStream, group: Pid, grace: Duration) {
     let mut keeper = Keeper { control, exited: Some(exited), group };
     keeper.until_over();
-    let (mut told, mut killed) = (Vec::new(), Vec::new());
+    let (mut told, mut killed) = (HashSet::new(), HashSet::new());
     // What the program left may end by itself; what the owner wants ended may not.
     if keeper.exited.is_some() || !keeper.gone_by(Instant::now() + SETTLE) {
-        told = members(group);
+        told.extend(members(group));
         let _ = kill_process_group(group, Signal::TERM);
         let _ = kill_process_group(group, Signal::CONT);
         if !keeper.gone_by(Instant::now() + grace) {
-            killed = members(group);
+            killed.extend(members(group));
             let _ = kill_process_group(group, Signal::KILL);
             keeper.gone_by(Instant::now() + GIVE_UP);
         }
     }
-    let left = members(group);
-    let gone = |who: &[u32], but: &[u32]| {
-        u32::try_from(who.iter().filter(|pid| !but.contains(pid) && !left.contains(pid)).count()).unwrap_or(u32::MAX)
-    };
-    let ended = EndedProcesses { terminated: gone(&told, &killed), killed: gone(&killed, &[]), left: left.clone() };
-    Report::Ended(ended).tell(&keeper.control);
+    Report::Ended(counted(&told, &killed, members(group))).tell(&keeper.control);
 }
 
 struct Keeper {
@@ -150,9 +142,9 @@ impl Keeper {
 }
 
 /// Who is in the group now; where the system can't be asked, its leader if anyone is.
-fn members(group: Pid) -> Vec<u32> {
+fn members(group: Pid) -> Vec<Pid> {
     if test_kill_process_group(group).is_err() {
         return Vec::new();
     }
-    Root::Group(group.as_raw_pid().unsigned_abs()).living()
+    Root::Group(id(group)).living()
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use holdpoint_common::EndedProcesses;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::start;
 use super::wire::Report;
+use super::{GIVE_UP, start};
 
 /// How long after the grace it may take to say what it has ended: a little more than until it gives up itself.
-const SAYS_WITHIN: Duration = Duration::from_millis(850);
+const SAYS_WITHIN: Duration = GIVE_UP.saturating_add(Duration::from_millis(150));
 
 /// The reports of one supervisor.
 pub(super) struct Reports {
@@ -55,7 +55,8 @@ impl Reports {
     fn wait(&mut self) {
         let Some(asked) = self.asked.as_ref().filter(|_| self.from.buffer().is_empty()) else { return };
         let mut fds = [PollFd::new(self.from.get_ref(), PollFlags::IN), PollFd::new(asked, PollFlags::IN)];
-        let _ = poll(&mut fds, None);
+        // Woken by a signal, it knows nothing yet.
+        while poll(&mut fds, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
         if !fds[1].revents().is_empty() {
             self.asked = None;
             if self.supervisor.is_some() && self.from.get_ref().set_read_timeout(Some(start::AGAIN)).is_ok() {

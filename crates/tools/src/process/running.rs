@@ -6,9 +6,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use holdpoint_common::EndedProcesses;
+use rustix::process::Pid;
 
 use super::exit::Exit;
-use super::wire;
+use super::{id, pid, wire};
 
 /// One started program.
 #[derive(Debug)]
@@ -151,7 +152,10 @@ impl Running {
             (known.ended.clone(), known.root)
         };
         // Looking takes a moment: not while others wait for what is known.
-        ended.unwrap_or_else(|| EndedProcesses { left: root.living(), ..EndedProcesses::default() })
+        ended.unwrap_or_else(|| EndedProcesses {
+            left: root.living().into_iter().map(id).collect(),
+            ..EndedProcesses::default()
+        })
     }
 
     fn wait(&self, by: Option<Instant>, done: impl Fn(&Known) -> bool) -> MutexGuard<'_, Known> {
@@ -169,24 +173,22 @@ impl Running {
 
 impl Root {
     #[cfg(target_os = "linux")]
-    pub(super) fn living(self) -> Vec<u32> {
+    pub(super) fn living(self) -> Vec<Pid> {
         use super::tree;
-        use rustix::process::Pid;
 
-        let pid = |id: u32| i32::try_from(id).ok().and_then(Pid::from_raw);
         let living = match self {
             Self::Nowhere => None,
             Self::Below(supervisor) => pid(supervisor).map(tree::descendants),
             Self::Group(leader) => pid(leader).map(tree::group),
         };
-        living.unwrap_or_default().into_iter().map(|pid| pid.as_raw_pid().unsigned_abs()).collect()
+        living.unwrap_or_default()
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn living(self) -> Vec<u32> {
+    pub(super) fn living(self) -> Vec<Pid> {
         match self {
             Self::Nowhere => Vec::new(),
-            Self::Below(leader) | Self::Group(leader) => vec![leader],
+            Self::Below(leader) | Self::Group(leader) => pid(leader).into_iter().collect(),
         }
     }
 }

@@ -20,7 +20,7 @@ use signal_hook::low_level::pipe;
 use self::ending::Ending;
 use super::exit::Exit;
 use super::wire::{Order, Report};
-use super::{SETTLE, timespec};
+use super::{SETTLE, id, timespec};
 
 /// Serves until nothing is left of the program, then exits.
 pub(super) fn supervise() -> ! {
@@ -66,7 +66,7 @@ fn run() -> io::Result<()> {
     let null = File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
-    Report::Started { pid: leader.as_raw_pid().unsigned_abs() }.tell(&control);
+    Report::Started { pid: id(leader) }.tell(&control);
 
     Supervision { control: Some(control), wake, stop, leader, settled: None, ending: Ending::new(order.grace) }.run()
 }

@@ -7,6 +7,7 @@ impl Reader<'_> {
     pub(super) fn simple(&mut self) -> Result<(), Stop> {
         let start = self.at;
         let (mut assignments, mut words, mut redirected) = (Vec::new(), Vec::new(), false);
+        let mut program = "";
         let mut end;
         loop {
             end = self.at;
@@ -20,7 +21,14 @@ impl Reader<'_> {
                     assignments.push(assignment);
                     continue;
                 }
+                let begin = self.at;
                 words.push(self.word()?);
+                let source = self.source;
+                match words.as_slice() {
+                    [_] => program = &source[begin..self.at],
+                    [.., Word::Dynamic] => self.exported(program, &words, begin),
+                    _ => {}
+                }
                 if words.len() == 1 && assignments.is_empty() && !redirected && self.is_function()? {
                     return self.function_body(start);
                 }
@@ -74,6 +82,24 @@ impl Reader<'_> {
             Some(_) => self.word()?,
         };
         Ok(Some(Assignment { name: name.to_owned(), value }))
+    }
+
+    /// Notes which variable `export` or `readonly` sets by a word that begins at `begin` and is not known. Only where its
+    /// own name is written plainly, what stands behind a name and `=` is one word.
+    fn exported(&mut self, program: &str, words: &[Word], begin: usize) {
+        let sets = |word: &Word| matches!(word.literal(), Some("export" | "readonly"));
+        let sets = match words.first().and_then(Word::literal) {
+            Some("builtin" | "command") => words.iter().any(sets),
+            _ => words.first().is_some_and(sets),
+        };
+        if !sets {
+            return;
+        }
+        let mut word = Reader::new(&self.source[begin..], 0);
+        match word.name().filter(|_| word.eat("=") || word.eat("+=")) {
+            Some(name) if matches!(program, "export" | "readonly") => self.assigned(name),
+            _ => self.unclear_at(begin, "which variable it sets, is known only when it runs"),
+        }
     }
 
     /// The words of an array.

@@ -10,7 +10,7 @@ use super::{Care, line, show};
 use crate::secrets::{self, Secret};
 
 /// Lines around a change that are shown with it.
-const CONTEXT: usize = 3;
+pub(crate) const CONTEXT: usize = 3;
 
 /// How long the shortest way from one text to the other is looked for; then a longer one does.
 const PATIENCE: Duration = Duration::from_millis(200);

@@ -2,7 +2,7 @@
 
 mod drive;
 mod launch;
-mod place;
+mod program;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(super) use launch::LAUNCH_WITHIN;
-pub(super) use place::find_program;
+pub(super) use program::find_program;
 
 use super::error::WebError;
 use super::guard::Guard;

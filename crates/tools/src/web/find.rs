@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use tokio::sync::oneshot;
+
 use super::error::WebError;
 use super::page::look;
 use super::read::shown_text;
@@ -16,14 +18,24 @@ const AROUND: usize = 160;
 /// Characters of a page that are looked through.
 const MOST: usize = 8 * 1024 * 1024;
 
-/// Where the text is in the page as it is now, in words.
+/// Where the text is in the page as it is now, in words. It is looked for on a thread of its own: that takes a while, and
+/// the call may be over before.
 pub(super) async fn find(tab: &Tab, text: &str) -> Result<String, WebError> {
     let page: String = look(&tab.page, shown_text(MOST)).await?;
-    Ok(report(&page, text))
+    let text = text.to_owned();
+    let (tell, told) = oneshot::channel();
+    let search = move || {
+        let report = report(&page, &text, || !tell.is_closed());
+        tell.send(report)
+    };
+    let thread = std::thread::Builder::new().name("page search".to_owned()).spawn(search);
+    thread.map_err(|error| WebError::failed(format!("no thread to look for it: {error}")))?;
+    told.await.map_err(|_| WebError::failed("the page could not be looked through"))
 }
 
-fn report(page: &str, text: &str) -> String {
-    let mut places = places(page, text);
+/// What is found as long as `goes_on`: then nobody wants to know.
+fn report(page: &str, text: &str, goes_on: impl Fn() -> bool) -> String {
+    let mut places = places(page, text, goes_on);
     let matches: Vec<_> = places.by_ref().take(SHOWN).collect();
     let all = matches.len() + places.count();
     let mut said = match all {
@@ -45,10 +57,14 @@ fn report(page: &str, text: &str) -> String {
 }
 
 /// Where a text is in a page, in any case of letters, from where to where.
-fn places<'a>(page: &'a str, text: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
+fn places<'a>(
+    page: &'a str,
+    text: &'a str,
+    goes_on: impl Fn() -> bool + 'a,
+) -> impl Iterator<Item = (usize, usize)> + 'a {
     let mut from = 0;
     std::iter::from_fn(move || {
-        let (start, end) = page[from..].char_indices().find_map(|(at, _)| {
+        let (start, end) = page[from..].char_indices().take_while(|_| goes_on()).find_map(|(at, _)| {
             let start = from + at;
             Some((start, start + begins(&page[start..], text)?))
         })?;
@@ -91,11 +107,24 @@ mod tests {
     #[test]
     fn it_is_found_in_any_case_and_over_lines() {
         let page = "Straße\nÜber den\n  Wolken. über DEN wolken!";
-        assert_eq!(places(page, "über den wolken").count(), 2);
-        assert_eq!(places(page, "STRASSE").count(), 0, "as it is written");
-        assert_eq!(places("aaaa", "aa").count(), 2, "none twice");
+        let (count, report) =
+            (|page, text| places(page, text, || true).count(), |page, text| report(page, text, || true));
+        assert_eq!(count(page, "über den wolken"), 2);
+        assert_eq!(count(page, "STRASSE"), 0, "as it is written");
+        assert_eq!(count("aaaa", "aa"), 2, "none twice");
         assert!(report(page, "wolken").contains("is there 2 times"));
         assert!(report(page, "x").contains("not on the page"));
         assert!(report(&"é ".repeat(1_000), "é").contains("is there 1000 times"));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_looked_for() {
+        let looked_at = std::cell::Cell::new(0);
+        let goes_on = || {
+            looked_at.set(looked_at.get() + 1);
+            looked_at.get() < 10
+        };
+        assert!(report(&"a".repeat(1_000), "b", goes_on).contains("not on the page"));
+        assert!(looked_at.get() < 20, "{} places", looked_at.get());
     }
 }

@@ -16,8 +16,8 @@ use holdpoint_common::Timestamp;
 use super::error::WebError;
 use super::tab::Tab;
 
-/// Pixels of a picture in height: what graphics can hold.
-const TALLEST: f64 = 16_384.0;
+/// Pixels of a picture on each side: what graphics can hold.
+const LONGEST: f64 = 16_384.0;
 
 /// Pictures that are kept, the oldest out first.
 const KEPT: usize = 200;
@@ -27,7 +27,7 @@ pub(super) struct Picture {
     pub(super) path: PathBuf,
     pub(super) width: u32,
     pub(super) height: u32,
-    /// The page is taller than that.
+    /// The page is larger than that.
     pub(super) cut: bool,
 }
 
@@ -38,8 +38,8 @@ pub(super) async fn take(tab: &Tab, full_page: bool, folder: &Path) -> Result<Pi
     let mut capture = CaptureScreenshotParams { format: Some(CaptureScreenshotFormat::Png), ..Default::default() };
     if full_page {
         capture.capture_beyond_viewport = Some(true);
-        let height = whole.height.min(TALLEST);
-        capture.clip = Some(Viewport { x: 0.0, y: 0.0, width: whole.width, height, scale: 1.0 });
+        let (width, height) = (whole.width.min(LONGEST), whole.height.min(LONGEST));
+        capture.clip = Some(Viewport { x: 0.0, y: 0.0, width, height, scale: 1.0 });
     }
     let taken = tab.page.execute(capture).await?.result;
     let png = STANDARD.decode(&taken.data).map_err(|error| WebError::failed(error.to_string()))?;
@@ -48,7 +48,7 @@ pub(super) async fn take(tab: &Tab, full_page: bool, folder: &Path) -> Result<Pi
     // They stand in the head of every PNG.
     let [width, height] =
         [16, 20].map(|at| png.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes));
-    Ok(Picture { path, width, height, cut: full_page && whole.height > TALLEST })
+    Ok(Picture { path, width, height, cut: full_page && whole.width.max(whole.height) > LONGEST })
 }
 
 fn keep(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {

@@ -20,8 +20,11 @@ use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
-/// Bytes of an address, a query or a text that is looked for.
+/// Bytes of an address or a query.
 const LONGEST: usize = 8 * 1024;
+
+/// Bytes of a text that is looked for: at every place of a page, as many of its characters are compared.
+const LONGEST_TEXT: usize = 256;
 
 /// The tool `web`: searches, opens pages, looks through them and takes pictures of them, in a real Chromium or Chrome.
 ///
@@ -43,7 +46,7 @@ struct Input {
     query: Option<String>,
     /// For open_page, find_in_page and screenshot: the whole address, with http:// or https://.
     url: Option<String>,
-    /// For find_in_page: the text to look for, in any case of letters.
+    /// For find_in_page: the text to look for, in any case of letters, at most 256 bytes.
     text: Option<String>,
     /// For screenshot: the whole page, not only what a window of it shows.
     full_page: Option<bool>,
@@ -86,16 +89,16 @@ impl Web {
 
     fn request(input: &Value) -> Result<WebRequest, ToolError> {
         let Input { action, query, url, text, full_page, pause, headless } = parse(input)?;
-        let given = |value: Option<String>, what: &str| match value.filter(|value| !value.trim().is_empty()) {
-            Some(value) if value.len() <= LONGEST => Ok(value),
-            Some(value) => Err(ToolError::input(format!("`{what}` has {} bytes; {LONGEST} are the most", value.len()))),
+        let given = |value: Option<String>, what: &str, most| match value.filter(|value| !value.trim().is_empty()) {
+            Some(value) if value.len() <= most => Ok(value),
+            Some(value) => Err(ToolError::input(format!("`{what}` has {} bytes; {most} are the most", value.len()))),
             None => Err(ToolError::input(format!("`{what}` is missing"))),
         };
-        let url = || address(&given(url, "url")?);
+        let url = || address(&given(url, "url", LONGEST)?);
         let action = match action {
-            Action::Search => WebAction::Search { query: given(query, "query")? },
+            Action::Search => WebAction::Search { query: given(query, "query", LONGEST)? },
             Action::OpenPage => WebAction::OpenPage { url: url()? },
-            Action::FindInPage => WebAction::FindInPage { url: url()?, text: given(text, "text")? },
+            Action::FindInPage => WebAction::FindInPage { url: url()?, text: given(text, "text", LONGEST_TEXT)? },
             Action::Screenshot => WebAction::Screenshot { url: url()?, full_page: full_page.unwrap_or_default() },
         };
         Ok(WebRequest { action, pause: pause.unwrap_or_default(), headless: headless.unwrap_or(true) })

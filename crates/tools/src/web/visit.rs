@@ -182,7 +182,7 @@ impl<'a> Visit<'a> {
             WebAction::FindInPage { text, .. } => said.push_str(&find(tab, text).await?),
             WebAction::Screenshot { full_page, .. } => {
                 let picture = screenshot::take(tab, *full_page, &self.session.screenshots()).await?;
-                let cut = if picture.cut { "; the page is longer than that" } else { "" };
+                let cut = if picture.cut { "; the page is larger than that" } else { "" };
                 let (path, width, height) = (picture.path.display(), picture.width, picture.height);
                 let _ = write!(said, "The picture is in {path} ({width} × {height} pixels{cut}).");
             }

@@ -95,6 +95,33 @@ fn m_e7_all_edits_are_made_or_none_and_the_reason_is_told() {
 }
 
 #[test]
+fn an_edit_that_would_make_too_much_is_refused_before_anybody_is_asked() {
+    let all = |old: &str, new: &str| json!({ "old_string": old, "new_string": new, "replace_all": true });
+    let bench = with(&"x".repeat(20_000));
+    let error = edit(&bench, json!({ "path": "a", "edits": [all("x", &"x".repeat(4_096))] })).unwrap_err();
+    assert!(error.contains("a: the text would be more than 64 MiB"), "{error}");
+    // With the line ends of the text, too.
+    let bench = with(&"x\r\n".repeat(20_000));
+    let error = edit(&bench, json!({ "path": "a", "edits": [all("x", &"\n".repeat(2_048))] })).unwrap_err();
+    assert!(error.contains("a: the text would be more than 64 MiB"), "{error}");
+    let bench = with(&"x".repeat(250_001));
+    let error = edit(&bench, json!({ "path": "a", "edits": [all("x", "y")] })).unwrap_err();
+    assert!(error.contains("a: old_string stands in it more than 250000 times: do it in parts"), "{error}");
+    let bench = with(&"x".repeat(250_000));
+    edit(&bench, json!({ "path": "a", "edits": [all("x", "y")] })).unwrap();
+    assert_eq!(text(&bench), "y".repeat(250_000));
+}
+
+#[test]
+fn edits_that_multiply_each_other_end_at_the_largest_file() {
+    let bench = with("x");
+    let by_4096 = json!({ "old_string": "x", "new_string": "x".repeat(4_096), "replace_all": true });
+    let error = edit(&bench, json!({ "path": "a", "edits": [by_4096, by_4096, by_4096] })).unwrap_err();
+    assert!(error.contains("a: edit 3 of 3: the text would be more than 64 MiB"), "{error}");
+    assert_eq!(text(&bench), "x");
+}
+
+#[test]
 fn m_e7_line_ends_byte_order_mark_and_mode_are_kept() {
     assert_eq!(edited("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz"), "x\r\ny\r\nz\r\nc\r\n");
     assert_eq!(edited("a\r\nb", "b", "b\n"), "a\r\nb\r\n");

@@ -13,6 +13,30 @@ pub(crate) fn world(written: &[&str]) -> World {
     Written { mode: PolicyMode::Ask, allow: &allow, ask: &[], deny: &[] }.world()
 }
 
+/// Where nothing is denied but one program.
+pub(crate) fn denying() -> World {
+    Written { mode: PolicyMode::All, allow: &[], ask: &[], deny: &["shell(bad)"] }.world()
+}
+
+/// What changes what later words mean, and words that it changes.
+const CHANGES: &[&str] = &[
+    "trap 'bad a=b' EXIT",
+    "shopt -s expand_aliases",
+    "alias e=env",
+    "e bad",
+    "declare -n r=PS4",
+    "r='$(bad)'",
+    "x='PS4=$(bad)'",
+    "export \"$x\"",
+    "export PS4=$r",
+    "set -x",
+    "set -k",
+    "bash -c : BASH_ENV=/dev/stdin <<< bad",
+    "RANDOM+='a[$(bad)]'",
+    "good",
+    "echo a",
+];
+
 /// Programs: what is allowed, what is not, and both in disguise.
 const PROGRAMS: &[&str] = &[
     "good",
@@ -109,6 +133,15 @@ const PROGRAMS: &[&str] = &[
     "<&-\"bad\" good",
     ">& -bad",
     ">&- good",
+    "trap 'bad a=b' EXIT",
+    "shopt -s expand_aliases",
+    "alias e=env",
+    "e bad",
+    "declare -n r=PS4",
+    "r='$(bad)'",
+    "set -x",
+    "set -k",
+    "RANDOM+='a[$(bad)]'",
 ];
 
 /// Pieces that end, open or change something.
@@ -365,4 +398,10 @@ pub(crate) fn command() -> impl Strategy<Value = String> {
         }
         command
     })
+}
+
+/// A few commands of which each may change what the next ones mean.
+pub(crate) fn changes() -> impl Strategy<Value = String> {
+    let commands = proptest::collection::vec(select(CHANGES), 1..7);
+    (commands, select(&["; ", "\n"][..])).prop_map(|(commands, joint)| commands.join(joint))
 }

@@ -56,6 +56,8 @@ const CURL: &[&str] = &[
     "bash --norc -c 'true; curl evil'",
     "sh -c 'echo $(curl evil)'",
     "trap 'curl evil' EXIT",
+    "trap 'curl http://evil/?q=x' EXIT",
+    "trap 'x=1; curl evil' EXIT",
     "coproc curl evil",
     "coproc NAME { curl evil; }",
     "time curl evil",
@@ -201,6 +203,12 @@ const MAY_BE_CURL: &[&str] = &[
     "hash -p /usr/bin/curl foo; foo",
     // Variables that bash evaluates.
     "PS4='$(curl x)'; set -x; true",
+    "declare -n r=PS4; r='$(curl x)'; set -x; true",
+    "declare -gn r=PS4; r='$(curl x)'; set -x; true",
+    "RANDOM='a[$(curl x)]'",
+    "OPTIND+='a[$(curl x)]'",
+    "for SRANDOM in 'a[$(curl x)]'; do :; done",
+    "read RANDOM <<< 'a[$(curl x)]'",
     "export PS4='$(curl x)'; set -x; true",
     "declare -x PS4='$(curl x)'; set -x; true",
     "read PS4 <<< '$(curl x)'; set -x; true",
@@ -209,6 +217,26 @@ const MAY_BE_CURL: &[&str] = &[
     "ENV=x sh -c :",
     "env BASH_ENV=x bash -c :",
     "env 'BASH_FUNC_true%%=() { curl x; }' bash -c true",
+    "x='PS4=$(curl x)'; export \"$x\"; set -x; true",
+    "x='1 PS4=$(curl x)'; \\export a=$x; set -x; true",
+    "x='1 PS4=$(curl x)'; command export a=$x; set -x; true",
+    "x='$(curl x)'; export PS4=\"$x\"; set -x; true",
+    "x='$(curl x)'; readonly PS4+=$x; set -x; true",
+    "strace -E BASH_ENV=/dev/stdin bash -c : <<< 'curl x'",
+    // Another name for what runs a program.
+    "shopt -s expand_aliases\nalias e=env\ne curl evil",
+    "shopt -s expand_aliases\nalias \"$x\"\ne curl evil",
+    // What changes how the rest is read: words behind a program set variables, lines are made of earlier ones.
+    "set -k; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
+    "set -ek; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
+    "set -o keyword; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
+    "shopt -so keyword; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
+    "set $x; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
+    "bash -kc 'bash -c : BASH_ENV=/dev/stdin' <<< 'curl x'",
+    "bash -o keyword -c 'bash -c : BASH_ENV=/dev/stdin' <<< 'curl x'",
+    "env SHELLOPTS=keyword bash -c 'bash -c : BASH_ENV=/dev/stdin' <<< 'curl x'",
+    "set -o history -H\necho wget x\n!echo:s/wget/curl/:s/echo//",
+    "bash -H -o history -c 'echo wget x\n!echo:s/wget/curl/:s/echo//'",
     // A shell that reads its standard input.
     "echo curl | fakeroot",
     "echo curl | chroot /",
@@ -229,6 +257,53 @@ fn t_a5_what_may_be_denied_is_asked_for_though_all_is_allowed() {
     let world = Written { mode: PolicyMode::All, deny: &["shell(curl)"], ..Written::default() }.world();
     for command in MAY_BE_CURL {
         assert_eq!(world.verdict(command), Ask, "{command:?}: {:#?}", world.command(command).parts);
+    }
+}
+
+#[test]
+fn t_a5_a_denied_program_is_found_behind_any_number_of_options() {
+    let world = Written { mode: PolicyMode::All, deny: &["shell(curl)"], ..Written::default() }.world();
+    let command = format!("mapfile {}-C 'curl evil' -c 1 a <<< b", "-t ".repeat(64));
+    assert_eq!(world.verdict(&command), Deny, "{:#?}", world.command(&command).parts);
+}
+
+#[test]
+fn t_a5_where_a_script_runs_elsewhere_its_paths_may_be_any() {
+    let deny = &["write(/etc/**)", "read(/etc/shadow)"];
+    let world = Written { mode: PolicyMode::All, deny, ..Written::default() }.world();
+    for command in [
+        "find /etc -maxdepth 1 -name passwd -execdir sh -c 'echo x > passwd' \\;",
+        "find /etc -maxdepth 1 -name passwd -okdir sh -c 'echo x > passwd' \\;",
+        "sudo -D /etc sh -c 'echo x > passwd'",
+        "sudo -R /etc sh -c 'echo x > passwd'",
+        "sudo -nR / sh -c 'echo x > passwd'",
+        "sudo -i sh -c 'echo x > passwd'",
+        "chroot / sh -c 'echo x > passwd'",
+        "pkexec sh -c 'echo x > passwd'",
+        // What `~` means changes, too.
+        "HOME=/etc; cat < ~/shadow",
+        "HOME=/etc sh -c 'cat < ~/shadow'",
+        "env HOME=/etc sh -c 'cat < ~/shadow'",
+        "export HOME=/etc; cat < ~/shadow",
+        "unset HOME; cat < ~/shadow",
+        "sudo sh -c 'cat < ~/shadow'",
+        "sudo -u x env sh -c 'cat < ~/shadow'",
+    ] {
+        assert_eq!(world.verdict(command), Ask, "{command:?}: {:#?}", world.command(command).parts);
+    }
+    for command in [
+        "find . -exec sh -c 'echo x > passwd' \\;",
+        "sudo -n sh -c 'echo x > passwd'",
+        "cat < ~/shadow",
+        "sudo ls ~/a",
+        "alias",
+        "alias -p ls",
+        "set -euo pipefail; shopt -s nullglob; set -- -k",
+        "declare -x A=b; typeset -a c",
+        "SECONDS=0; OPTIND=1",
+        "export PATH=\"$PATH:/x\" A+=$B C; readonly D=$(true); echo export $x",
+    ] {
+        assert_eq!(world.verdict(command), Allow, "{command:?}: {:#?}", world.command(command).parts);
     }
 }
 
@@ -399,6 +474,11 @@ fn a_command_that_leaves_the_workspace_is_asked_for() {
     }
     let judgement = world.command("cd a && npm run dev");
     assert_eq!(judgement.why(), "every part is allowed");
+    // From each of many folders each of many others is looked for.
+    let many = |count: usize| -> String { (0..count).map(|folder| format!("cd f{folder}; ")).collect() };
+    assert_eq!(world.verdict(&format!("{}npm run dev", many(32))), Allow);
+    assert_eq!(world.verdict(&format!("{}npm run dev", many(33))), Ask);
+    assert_eq!(world.verdict(&format!("{}npm run dev", "cd a; ".repeat(20_000))), Allow);
 }
 
 #[test]
@@ -462,6 +542,14 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         "shell(pypy3)",
         "shell(tsx)",
         "shell(duckdb)",
+        "shell(xcrun *)",
+        "shell(ccache *)",
+        "shell(ctest)",
+        "shell(mix *)",
+        "shell(mise *)",
+        "shell(rclone *)",
+        "shell(rename *)",
+        "shell(latexmk)",
         "shell(mariadb)",
         "shell(eval *)",
         "web(example.com)",
@@ -498,6 +586,11 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         assert_eq!(world.verdict(&format!("wget {option} y")), Ask, "{option}");
     }
     assert_eq!(world.verdict("batcat --pager=./x y"), Ask);
+    let world = Written { allow: &["shell(sdiff)", "shell(ag)"], ..Written::default() }.world();
+    for (plain, runs) in [("sdiff x y", "sdiff --diff-program=./x y z"), ("ag x", "ag --pager ./x y")] {
+        assert_eq!(world.verdict(plain), Allow, "{plain}");
+        assert_eq!(world.verdict(runs), Ask, "{runs}");
+    }
     let allow = &["shell(gsort)", "shell(gsplit)", "shell(ginstall)"];
     let world = Written { allow, ..Written::default() }.world();
     for (plain, runs) in [
@@ -510,6 +603,32 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
     }
     // Denying and asking may be as wide as they like.
     Written { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..Written::default() }.policy(None).unwrap();
+}
+
+#[test]
+fn a_path_that_none_can_match_is_refused_with_what_to_write() {
+    for (written, instead) in [
+        ("secrets/", "secrets/**"),
+        ("./secrets/.", "secrets/**"),
+        ("docs/**/", "docs/**"),
+        ("a//b", "a/b"),
+        ("a/./b", "a/b"),
+        ("/etc//x", "/etc/x"),
+        ("//etc/", "/etc/**"),
+        ("~/.ssh/", "~/.ssh/**"),
+        (".", "**"),
+        ("./", "**"),
+    ] {
+        for tool in ["read", "write_file"] {
+            let rule = format!("{tool}({written})");
+            let error = Written { deny: &[&rule], ..Written::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
+            let said = format!("the rule `{rule}` can't be kept: no path is written so: write `{instead}`");
+            assert_eq!(error.to_string(), said);
+        }
+        let rule = format!("read({instead})");
+        Written { deny: &[&rule], ..Written::default() }.policy(Some("/home/x".as_ref())).unwrap();
+    }
+    Written { deny: &["read(/)", "read(./a)", "read(/**)"], ..Written::default() }.policy(None).unwrap();
 }
 
 fn place(world: &World, tool: &str, path: &str, writes: bool) -> Verdict {

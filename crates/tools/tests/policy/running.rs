@@ -1,4 +1,5 @@
-//! Commands that the policy allows, really run: nothing may run that no rule allows, nothing be written elsewhere.
+//! Commands that the policy allows, really run: nothing may run that no rule allows or that one denies, nothing be written
+//! elsewhere.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -37,23 +38,35 @@ const OTHERS: [&str; 22] = [
 struct Place {
     world: World,
     programs: PathBuf,
+    /// The program that leaves a mark, and what is in its file.
+    bad: (PathBuf, String),
     mark: PathBuf,
     _folder: TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    /// Where only what rules allow is allowed; all other programs leave a mark.
+    fn allowing() -> Self {
         // What `>&-bad` would write if it did not run `bad`.
-        let world = hostile::world(&["write(out/**)", "write(-*)"]);
+        Self::new(hostile::world(&["write(out/**)", "write(-*)"]), |bad| bad.to_owned())
+    }
+
+    /// Where all is allowed but `bad`, which alone leaves a mark.
+    fn denying() -> Self {
+        Self::new(hostile::denying(), |_| "/bin/true".into())
+    }
+
+    fn new(world: World, other: impl Fn(&Path) -> PathBuf) -> Self {
         fs::create_dir(world.root.join("out")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (programs, mark) = (folder.path().join("bin"), folder.path().join("mark"));
         fs::create_dir(&programs).unwrap();
         let bad = programs.join("bad");
-        fs::write(&bad, format!("#!/bin/sh\n: > {}\n", mark.display())).unwrap();
+        let script = format!("#!/bin/sh\n: > {}\n", mark.display());
+        fs::write(&bad, &script).unwrap();
         fs::set_permissions(&bad, fs::Permissions::from_mode(0o755)).unwrap();
         for name in OTHERS.iter().filter(|name| **name != "bad") {
-            symlink(&bad, programs.join(name)).unwrap();
+            symlink(other(&bad), programs.join(name)).unwrap();
         }
         symlink("/bin/true", programs.join("good")).unwrap();
         // `time` is not everywhere, and without options does as `env` does.
@@ -66,11 +79,13 @@ impl Place {
         }
         symlink(&bad, world.root.join("bad")).unwrap();
         symlink(&bad, world.home.join("bad")).unwrap();
-        Self { world, programs, mark, _folder: folder }
+        Self { world, programs, bad: (bad, script), mark, _folder: folder }
     }
 
     /// Runs `command` with bash, through `before`, until all that it started is over; returns its standard error.
     fn run(&self, before: &[&str], command: &str) -> String {
+        // Another command may have written to it.
+        fs::write(&self.bad.0, &self.bad.1).unwrap();
         let words: Vec<_> = before.iter().copied().chain(["/bin/bash", "-c", command]).collect();
         let mut child = Command::new(words[0])
             .args(&words[1..])
@@ -118,10 +133,11 @@ const KEPT: &str = "tests/policy/running.proptest-regressions";
 
 #[test]
 fn what_is_allowed_leaves_nothing_that_no_rule_allows() {
-    let place = Place::new();
-    let ran = Cell::new(0u32);
+    let place = Place::allowing();
+    let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
     let mut runner = TestRunner::new(tries(1_500, 100_000, KEPT));
     let result = runner.run(&hostile::command(), |command| {
+        judged.set(judged.get() + 1);
         if place.world.verdict(&command) != Verdict::Allow {
             return Ok(());
         }
@@ -132,35 +148,66 @@ fn what_is_allowed_leaves_nothing_that_no_rule_allows() {
         prop_assert!(!errors.contains("command not found"), "{command:?}\n{errors}");
         Ok(())
     });
-    println!("{} commands were run", ran.get());
     result.unwrap();
+    enough(&ran, &judged);
 }
 
 #[test]
 fn what_is_allowed_executes_only_what_a_rule_allows() {
-    let place = Place::new();
+    let place = Place::allowing();
     let trace = place.programs.with_file_name("trace");
     let strace =
         ["/usr/bin/strace", "-f", "-q", "-e", "trace=execve,execveat", "-s", "300", "-o", trace.to_str().unwrap()];
-    let ran = Cell::new(0u32);
+    let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
     let mut runner = TestRunner::new(tries(300, 20_000, KEPT));
     let result = runner.run(&hostile::command(), |command| {
+        judged.set(judged.get() + 1);
         if place.world.verdict(&command) != Verdict::Allow {
             return Ok(());
         }
         ran.set(ran.get() + 1);
         place.run(&strace, &command);
-        for line in fs::read_to_string(&trace)
-            .unwrap()
-            .lines()
-            .filter(|line| line.contains("execve(") || line.contains("execveat("))
-        {
+        let traced = fs::read_to_string(&trace).unwrap();
+        let mut names = BTreeSet::new();
+        for line in traced.lines().filter(|line| line.contains("execve(") || line.contains("execveat(")) {
             let program = line.split('"').nth(1).unwrap_or(line);
             let name = program.rsplit('/').next().unwrap();
             prop_assert!(ALLOWED.contains(&name), "{command:?}\n{line}");
+            names.insert(name);
         }
+        // Else nothing was traced.
+        prop_assert!(names.contains("bash"), "{command:?}\n{traced}");
         Ok(())
     });
-    println!("{} commands were traced", ran.get());
     result.unwrap();
+    enough(&ran, &judged);
+}
+
+#[test]
+fn what_is_allowed_runs_nothing_that_a_rule_denies() {
+    let place = Place::denying();
+    let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
+    let mut runner = TestRunner::new(tries(1_500, 100_000, KEPT));
+    let result = runner.run(&prop_oneof![2 => hostile::command(), 1 => hostile::changes()], |command| {
+        judged.set(judged.get() + 1);
+        if place.world.verdict(&command) != Verdict::Allow {
+            return Ok(());
+        }
+        ran.set(ran.get() + 1);
+        let errors = place.run(&[], &command);
+        prop_assert!(fs::remove_file(&place.mark).is_err(), "{command:?} has run what is denied\n{errors}");
+        Ok(())
+    });
+    result.unwrap();
+    enough(&ran, &judged);
+    // It leaves a mark when it is run.
+    place.run(&[], "bad");
+    assert!(place.mark.exists());
+}
+
+/// Of what was judged, enough was run to tell something.
+fn enough(ran: &Cell<u32>, judged: &Cell<u32>) {
+    let (ran, judged) = (ran.get(), judged.get());
+    println!("{ran} of {judged} commands were run");
+    assert!(ran * 20 > judged, "{ran} of {judged} commands were run");
 }

@@ -365,6 +365,7 @@ fn m_e7_web_what_is_asked_before_shows_the_whole_address() {
         json!({"action": "search", "query": "  "}),
         json!({"action": "read"}),
         json!({"action": "search", "query": "x".repeat(10_000)}),
+        json!({"action": "find_in_page", "url": "http://x/", "text": "x".repeat(257)}),
     ] {
         assert!(web.intent(&wrong, session.bench.workspace()).is_err(), "{wrong}");
     }

@@ -176,6 +176,10 @@ fn m_e7_web_pictures_are_files_for_nobody_else() {
         assert!(rest.starts_with(&format!("{width} × {height} pixels")), "{text}");
         assert!(height >= at_least && (full_page || height < 1_000), "{height} pixels of {full_page}");
     }
+    // On either side it is as large as graphics can hold.
+    let server = Server::start(|_| html("<div style='width: 20000px; height: 10px'>wide</div>"));
+    let text = said(session.call(json!({"action": "screenshot", "url": server.url("/"), "full_page": true})));
+    assert!(text.contains("(16384 × ") && text.contains("; the page is larger than that)"), "{text}");
     session.close();
 }
 

@@ -1,8 +1,15 @@
 //! One replacement: where the old string stands, and what takes its place there, line ends included.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr, memchr_iter, memmem, memrchr};
+use thiserror::Error;
+
+use crate::files::mark::MAX_HASHED;
+
+/// Places that are replaced at once: each is remembered until all are known.
+const MAX_REPLACED: usize = 250_000;
 
 /// One replacement, as the model wants it.
 #[derive(Debug, Clone, Copy)]
@@ -15,22 +22,36 @@ pub(super) struct Replacement<'a> {
 
 /// A place where an old string stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Found<'a> {
     /// All of it.
     pub(super) whole: Range<usize>,
     /// The part of it that is replaced: what differs.
     pub(super) part: Range<usize>,
     /// What takes the place of that part.
-    pub(super) by: String,
+    pub(super) by: Cow<'a, str>,
 }
 
-impl Replacement<'_> {
+/// More would come of it than is done at once. Nobody has been asked by then: it must not cost more memory than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(super) enum TooMuch {
+    /// Such a file could not be edited again.
+    #[error("the text would be more than {} MiB", MAX_HASHED / 1024 / 1024)]
+    Text,
+    /// Too many places.
+    #[error("old_string stands in it more than {MAX_REPLACED} times: do it in parts, or by a command")]
+    Places,
+}
+
+impl<'a> Replacement<'a> {
     /// Where the old string stands in `text`, and what takes its place: all places one after the other if all are
     /// meant; else also those that overlap, but no more than `most`.
     ///
     /// Where neither string has a carriage return, a line feed stands for the line end of the text, whichever that is:
     /// lines that stay keep theirs, and new ones get that of the lines they stand for or, without any, of those around.
-    pub(super) fn find(&self, text: &str, most: usize) -> Vec<Found> {
+    ///
+    /// # Errors
+    /// [`TooMuch`] if the text would become more than 64 MiB, or all are meant and are more than 250,000.
+    pub(super) fn find(&self, text: &str, most: usize) -> Result<Vec<Found<'a>>, TooMuch> {
         // Only what differs is replaced, so that lines around it are left as they are.
         let before = common(self.old.chars().zip(self.new.chars()));
         let (same, old, new) = (&self.old[..before], &self.old[before..], &self.new[before..]);
@@ -40,7 +61,7 @@ impl Replacement<'_> {
         if has_return(self.old) || has_return(self.new) || !has_return(text) {
             let found = |start: usize| {
                 let part = start + same.len()..start + same.len() + old.len();
-                Some(Found { whole: start..start + self.old.len(), part, by: new.to_owned() })
+                Some(Found { whole: start..start + self.old.len(), part, by: new.into() })
             };
             return self.places(text, self.old, found, most);
         }
@@ -59,11 +80,17 @@ impl Replacement<'_> {
     }
 
     /// Tries every place where `sought` stands.
-    fn places(&self, text: &str, sought: &str, found: impl Fn(usize) -> Option<Found>, most: usize) -> Vec<Found> {
+    fn places(
+        &self,
+        text: &str,
+        sought: &str,
+        found: impl Fn(usize) -> Option<Found<'a>>,
+        most: usize,
+    ) -> Result<Vec<Found<'a>>, TooMuch> {
         let most = if self.all { usize::MAX } else { most };
         let finder = memmem::Finder::new(sought);
-        let mut places: Vec<Found> = Vec::new();
-        let mut from = 0;
+        let mut places: Vec<Found<'a>> = Vec::new();
+        let (mut from, mut bytes) = (0, text.len());
         while places.len() < most
             && let Some(next) = text.as_bytes().get(from..).and_then(|rest| finder.find(rest))
         {
@@ -76,9 +103,19 @@ impl Replacement<'_> {
                 }
                 from = from.max(place.whole.end);
             }
+            let with = bytes + place.by.len() - place.part.len();
+            if with as u64 > MAX_HASHED {
+                return Err(TooMuch::Text);
+            }
+            if self.all {
+                bytes = with;
+            }
+            if places.len() == MAX_REPLACED {
+                return Err(TooMuch::Places);
+            }
             places.push(place);
         }
-        places
+        Ok(places)
     }
 }
 
@@ -118,9 +155,9 @@ fn back_over(text: &str, mut at: usize, part: &str) -> Option<usize> {
 }
 
 /// `new`, which takes the place of this part of the text, with the line ends it has to have.
-fn with_line_ends(text: &str, part: &Range<usize>, new: &str) -> String {
+fn with_line_ends<'a>(text: &str, part: &Range<usize>, new: &'a str) -> Cow<'a, str> {
     if !new.contains('\n') {
-        return new.to_owned();
+        return new.into();
     }
     let bytes = text.as_bytes();
     let end_at = |at: usize| if bytes[..at].ends_with(b"\r") { "\r\n" } else { "\n" };
@@ -139,5 +176,5 @@ fn with_line_ends(text: &str, part: &Range<usize>, new: &str) -> String {
         }
         with.push_str(line);
     }
-    with
+    with.into()
 }

@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
-use memchr::memchr;
 
 use super::{MAX_BYTES, Output};
 use crate::context::ToolContext;
+use crate::files::form::{PROBE, is_binary};
 
 /// Bytes of one line that are shown.
 const MAX_LINE: usize = 500;
@@ -19,9 +19,6 @@ const BEFORE: usize = 100;
 
 /// Bytes that are held of one file: one line and those around it have to fit.
 const MAX_HELD: usize = 4 * 1024 * 1024;
-
-/// Bytes at a file's beginning in which a zero byte says that it is no text.
-const PROBE: usize = 8 * 1024;
 
 /// What begins a file of UTF-16, which is searched as text in spite of its zero bytes.
 const UTF_16: [[u8; 2]; 2] = [[0xff, 0xfe], [0xfe, 0xff]];
@@ -38,7 +35,7 @@ pub(super) struct FileSearch<'a> {
 /// What was found in a file.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
-    /// Matching lines, at most as many as are shown.
+    /// Matching lines: all if they are counted; else no more than are shown.
     pub(super) count: u64,
     /// They and those around them, if lines are shown: no more than one call does.
     pub(super) lines: Vec<Line>,
@@ -76,7 +73,7 @@ pub(super) enum End {
 }
 
 impl<'a> FileSearch<'a> {
-    /// `around`: so many lines around each match. At most `limit` matches of a file are looked for.
+    /// `around`: so many lines around each match. Where lines are shown, at most `limit` matches of a file are looked for.
     pub(super) fn new(
         context: &'a ToolContext,
         matcher: &'a RegexMatcher,
@@ -139,7 +136,7 @@ impl Read for Text<'_> {
             let new = &into[..read];
             self.is_probed = self.passed == 0 && UTF_16.iter().any(|mark| new.starts_with(mark));
             let probe = &new[..read.min(PROBE - self.passed)];
-            self.is_binary |= !self.is_probed && memchr(0, probe).is_some();
+            self.is_binary |= !self.is_probed && is_binary(probe);
             self.passed += probe.len();
             self.is_probed |= self.passed == PROBE;
         }

@@ -6,13 +6,10 @@ use std::time::{Duration, Instant};
 use holdpoint_common::EndedProcesses;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use crate::process::tree;
+use crate::process::{GIVE_UP, counted, tree};
 
 /// How often what was killed is looked at again, should no child's end wake us.
 const AGAIN: Duration = Duration::from_millis(5);
-
-/// How long after the kill it is told that something can't be ended.
-const GIVE_UP: Duration = Duration::from_millis(700);
 
 /// How often it is tried then.
 const NOW_AND_THEN: Duration = Duration::from_secs(1);
@@ -94,16 +91,7 @@ impl Ending {
 
     /// What was ended so far, and what lives.
     pub(super) fn counts(&self) -> EndedProcesses {
-        let left = tree::descendants(getpid());
-        let gone = |who: &HashSet<Pid>, but: &HashSet<Pid>| {
-            let count = who.iter().filter(|pid| !but.contains(pid) && !left.contains(pid)).count();
-            u32::try_from(count).unwrap_or(u32::MAX)
-        };
-        EndedProcesses {
-            terminated: gone(&self.told, &self.killed),
-            killed: gone(&self.killed, &HashSet::new()),
-            left: left.iter().map(|pid| pid.as_raw_pid().unsigned_abs()).collect(),
-        }
+        counted(&self.told, &self.killed, tree::descendants(getpid()))
     }
 
     /// Sends TERM to those that were not sent it; true if there were some.
