@@ -147,9 +147,7 @@ impl Loop {
                     }
                     Command::Edit { text } => {
                         drop(input.take());
-                        self.terminal.leave();
-                        let edited = editor::edit(&text);
-                        self.terminal.enter()?;
+                        let edited = self.terminal.lend(|| editor::edit(&text))?;
                         input = Some(self.listen()?);
                         redraw(&mut screen)?;
                         let message = match edited {
