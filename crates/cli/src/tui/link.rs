@@ -10,7 +10,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use holdpoint_common::{AskId, SessionId, SessionStatus};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
-use holdpoint_tools::shown::prose_line;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
@@ -92,7 +91,7 @@ impl Shared {
     }
 
     async fn failed(&self, error: SessionError) {
-        self.tell(Message::Failed(CliError::from(error).in_a_line())).await;
+        self.tell(Message::Failed(why(error))).await;
     }
 
     /// The daemon was told to stop: nothing is done until the user wants it back, or has started it elsewhere.
@@ -134,8 +133,8 @@ impl Shared {
                 self.tell(Message::Daemon { here: true }).await;
                 Ok(())
             }
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(error) => Err(error.to_string()),
+            Ok(Err(error)) => Err(why(error)),
+            Err(error) => Err(why(CliError::failed(error))),
         }
     }
 }
@@ -215,8 +214,7 @@ impl Link {
                         Err(error) => Err(error),
                     };
                     if let Err(error) = answered {
-                        let why = prose_line(&error.to_string()).into_owned();
-                        shared.tell(Message::AnswerRefused { ask, why }).await;
+                        shared.tell(Message::AnswerRefused { ask, why: why(error) }).await;
                     }
                 });
             }
@@ -241,8 +239,8 @@ impl Link {
                 Command::Prompt { text } => match session.prompt(text.clone()).await {
                     Ok(_) => Ok(()),
                     Err(error) => {
-                        let why = prose_line(&error.to_string()).into_owned();
-                        return shared.tell(Message::PromptRefused { id: session.id().clone(), text, why }).await;
+                        let (id, why) = (session.id().clone(), why(error));
+                        return shared.tell(Message::PromptRefused { id, text, why }).await;
                     }
                 },
                 Command::Interrupt { turn } => session.interrupt(turn).await.map(drop),
@@ -310,10 +308,7 @@ impl Link {
                     // Nobody listens when the screen is about to be left.
                     let _ = shared.words.send(Word::Opened { session, attachment, limit, fresh: false }).await;
                 }
-                Err(error) => {
-                    let why = prose_line(&error.to_string()).into_owned();
-                    shared.tell(Message::NotOpened { attachment, why }).await;
-                }
+                Err(error) => shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
             }
         });
         self.opening = Some(opening);
@@ -324,8 +319,8 @@ impl Link {
         let (shared, open) = (self.shared.clone(), (self.fresh)());
         self.begin(async move {
             let opened = match open {
-                Ok(open) => shared.sessions.open(open).await.map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
+                Ok(open) => shared.sessions.open(open).await.map_err(CliError::from),
+                Err(error) => Err(error),
             };
             match opened {
                 Ok(session) => {
@@ -335,10 +330,7 @@ impl Link {
                         forget(&shared.sessions, &id).await;
                     }
                 }
-                Err(why) => {
-                    let why = prose_line(&why).into_owned();
-                    shared.tell(Message::NotOpened { attachment, why }).await;
-                }
+                Err(error) => shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
             }
         });
     }
@@ -355,6 +347,11 @@ async fn next_daemon(folders: &Folders, since: SystemTime) {
 /// Closes and deletes a session in which nothing was said.
 pub(crate) async fn forget(sessions: &Sessions, id: &SessionId) {
     let Ok(now) = sessions.look(id.as_str()).await else { return };
+/// What went wrong and what to do about it, in a line.
+fn why(error: impl Into<CliError>) -> String {
+    error.into().in_a_line()
+}
+
     let said = now.last_turn.is_some() || !now.queue.is_empty();
     let untouched = now.status == SessionStatus::Idle && !said && now.clients <= 1;
     if !untouched {

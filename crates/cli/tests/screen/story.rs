@@ -214,6 +214,76 @@ fn m_b8_a_stopped_daemon_that_is_started_elsewhere_brings_the_screen_back() {
     tty.wait_until("what was said meanwhile", |text| text.lines().any(|line| line == "After."));
     tty.press("\x18d");
     tty.end(0);
+#[test]
+fn m_b8_a_daemon_that_was_restarted_while_the_screen_was_stopped_is_there() {
+    let world = World::new();
+    world.opens("one", &[], "say Before.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    tty.signal("STOP");
+    world.run(&["daemon", "restart"]).code(0);
+    tty.signal("CONT");
+    tty.wait_for("the daemon is back");
+    tty.press("say After.\r");
+    tty.wait_until("the second answer", |text| text.lines().any(|line| line == "After."));
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn a_session_that_takes_no_more_clients_is_not_opened_and_the_hub_says_so() {
+    let world = World::new();
+    world.config("[limits]\nmax_clients = 1\n");
+    world.opens("one", &[], "say Hello.");
+    let mut plain = Tty::run(&world, &["attach", "one", "--plain"]);
+    plain.wait_for("done: 1 step");
+    let mut hub = Tty::run(&world, &[]);
+    hub.wait_for("one ");
+    hub.press("one\r");
+    hub.wait_for("1 clients are attached to this session, the limit");
+    hub.wait_until("no longer opening", |text| !text.contains("opening"));
+    plain.press("\x03");
+    plain.end(0);
+    hub.press_until("\r", "done: 1 step");
+    hub.press("\x18d");
+    hub.end(0);
+}
+
+#[test]
+fn what_the_screen_can_not_do_is_told_with_its_hint() {
+    let world = World::new();
+    world.config("[limits]\nmax_sessions = 1\n");
+    world.opens("one", &["--policy", "all"], "shell: sleep 1000");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("● shell: sleep 1000");
+    tty.press("\x18n");
+    tty.wait_for("close one, or set `max_sessions`");
+    tty.press("\x18d");
+    tty.end(0);
+    world.run(&["interrupt", "one"]).code(0);
+}
+
+/// It was closed elsewhere, while it was asked whether it is to be.
+#[test]
+fn what_is_closed_already_is_not_opened_to_be_closed() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    world.run(&["wait", "one", "--for", "idle"]).code(0);
+    let mut hub = Tty::run(&world, &[]);
+    hub.wait_for("one ");
+    hub.press("one");
+    hub.wait_for("filter: one");
+    hub.press("\x1b[B\x04");
+    hub.wait_for("Close one?");
+    world.run(&["close", "one"]).code(0);
+    let before = world.run(&["logs", "one", "--json"]).code(0).events().len();
+    hub.press("y");
+    hub.wait_for("closed; it stays saved");
+    assert_eq!(world.run(&["logs", "one", "--json"]).code(0).events().len(), before);
+    hub.press("\x1b\x03\x03");
+    hub.end(0);
+}
+
 }
 
 #[test]
