@@ -4,9 +4,8 @@ mod export;
 mod follow;
 mod news;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{AskId, SessionId, SessionStatus};
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
@@ -96,14 +95,13 @@ impl Shared {
 
     /// The daemon was told to stop: nothing is done until the user wants it back, or has started it elsewhere.
     async fn rest(&self) {
-        let since = SystemTime::now();
         self.stopped.send_replace(true);
         self.tell(Message::Stopped).await;
         let mut stopped = self.stopped.subscribe();
         tokio::select! {
             // Its sender is kept right here.
             () = async { drop(stopped.wait_for(|stopped| !stopped).await) } => {}
-            () = next_daemon(&self.folders, since) => {
+            () = next_daemon(&self.folders) => {
                 self.stopped.send_replace(false);
                 self.tell(Message::Daemon { here: true }).await;
             }
@@ -336,17 +334,14 @@ impl Link {
     }
 }
 
-/// Waits until there is a daemon that was started later than this: nobody tells it.
-async fn next_daemon(folders: &Folders, since: SystemTime) {
-    let is_new = |socket: &PathBuf| socket.metadata().and_then(|found| found.modified()).is_ok_and(|at| at > since);
-    while !folders.sockets().is_ok_and(|sockets| sockets.iter().any(is_new)) {
+/// Waits until there is a daemon: nobody tells it. One that stops can't be found any more when it tells that it does.
+async fn next_daemon(folders: &Folders) {
+    // One that is about to begin may not answer.
+    while !matches!(Daemon::find(folders).await, Ok(Some(_))) {
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// Closes and deletes a session in which nothing was said.
-pub(crate) async fn forget(sessions: &Sessions, id: &SessionId) {
-    let Ok(now) = sessions.look(id.as_str()).await else { return };
 /// What went wrong and what to do about it, in a line.
 fn why(error: impl Into<CliError>) -> String {
     error.into().in_a_line()
