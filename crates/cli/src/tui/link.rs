@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{AskId, SessionId, SessionStatus};
+use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
@@ -282,12 +283,11 @@ impl Link {
     fn close(&mut self, id: SessionId) {
         let shared = self.shared.clone();
         self.begin(async move {
-            let done = match shared.sessions.get(id.as_str()).await {
-                Ok(session) => session.close().await,
-                Err(error) => Err(error),
-            };
-            match done {
-                Ok(()) => shared.tell(Message::Told("closed; it stays saved".to_owned())).await,
+            match shared.sessions.close(&id).await {
+                // Somebody was first.
+                Ok(()) | Err(SessionError::Refused(Refused::Closed)) => {
+                    shared.tell(Message::Told("closed; it stays saved".to_owned())).await
+                }
                 Err(error) => shared.failed(error).await,
             }
         });
@@ -352,9 +352,7 @@ fn why(error: impl Into<CliError>) -> String {
     if !untouched {
         return;
     }
-    if let Ok(session) = sessions.get(id.as_str()).await
-        && session.close().await.is_ok()
-    {
+    if matches!(sessions.close(id).await, Ok(()) | Err(SessionError::Refused(Refused::Closed))) {
         // One that stays is listed, and does no harm.
         let _ = sessions.delete(id.as_str()).await;
     }
