@@ -32,7 +32,9 @@ fn m_e1_from_the_hub_to_a_session_detached_and_back() {
     tty.wait_for("⏸ asks you");
     tty.press("\x18d");
     tty.end(0);
-    tty.wait_for("detached: the session goes on; `holdpoint attach work` comes back");
+    let shown: serde_json::Value = serde_json::from_str(&world.run(&["show", "work", "--json"]).code(0).out).unwrap();
+    let id = shown["settings"]["id"].as_str().unwrap();
+    tty.wait_for(&format!("detached: the session goes on; `holdpoint attach {id}` comes back"));
 
     // Later, from the hub, where it waits first.
     let mut tty = Tty::run(&world, &[]);

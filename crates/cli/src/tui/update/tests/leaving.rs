@@ -49,7 +49,7 @@ fn leaving_a_running_session_asks_and_detaching_does_not() {
     let mut scene = Scene::session();
     scene.turn("Go.");
     assert_eq!(scene.press("ctrl+x d"), [Command::Quit]);
-    assert_eq!(scene.state.left_behind().as_deref(), Some("alpha"));
+    assert_eq!(scene.state.left_behind().as_ref(), Some(&scene.snapshot.settings.id));
 }
 
 #[test]
