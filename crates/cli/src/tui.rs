@@ -88,7 +88,7 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
             Some(what) => Some(sessions.get(what).await?),
             None => None,
         };
-        let (mut link, words) = Link::new(sessions.clone(), folders, fresh(config.clone(), folder));
+        let (mut link, words) = Link::new(sessions, folders, fresh(config.clone(), folder));
         let mut state = State::new(me, config.tui.clone(), keymap, Moment::now());
         begin(&mut state, &mut link, session);
 
@@ -99,7 +99,7 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
         terminal.leave_on_panic();
         let split = Split::default();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let screen = Loop { state, link, sessions, words, terminal: terminal.clone(), tty, hear, heard, split, plain };
+        let screen = Loop { state, link, words, terminal: terminal.clone(), tty, hear, heard, split, plain };
         let left = screen.run().await;
         terminal.leave_for_good();
         left

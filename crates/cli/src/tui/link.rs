@@ -181,6 +181,11 @@ impl Link {
         self.doing.spawn(task)
     }
 
+    /// Deletes a session in which nothing was said, and returns when that is done.
+    pub(crate) async fn forgotten(&self, id: &SessionId) {
+        forget(&self.shared.sessions, id).await;
+    }
+
     /// Deletes a session that was opened to be shown, and is not.
     pub(crate) fn forget(&mut self, id: SessionId) {
         let sessions = self.shared.sessions.clone();
@@ -347,6 +352,9 @@ fn why(error: impl Into<CliError>) -> String {
     error.into().in_a_line()
 }
 
+/// Closes and deletes a session in which nothing was said.
+async fn forget(sessions: &Sessions, id: &SessionId) {
+    let Ok(now) = sessions.look(id.as_str()).await else { return };
     let said = now.last_turn.is_some() || !now.queue.is_empty();
     let untouched = now.status == SessionStatus::Idle && !said && now.clients <= 1;
     if !untouched {
