@@ -80,6 +80,17 @@ impl Prompt {
     pub(crate) fn remember(&mut self, text: &str) {
         if text.trim().is_empty() || self.history.last().is_some_and(|last| last == text) {
             return;
+    /// The same, of all that there were, of which some may be remembered.
+    pub(crate) fn remember_anew(&mut self, texts: &[String]) {
+        let before = self.history.len();
+        self.history.clear();
+        texts.iter().for_each(|text| self.remember(text));
+        // What is looked at is as far from the newest as it was.
+        if let Some((place, _)) = &mut self.looking {
+            *place = (*place + self.history.len()).saturating_sub(before);
+        }
+    }
+
         }
         if self.history.len() == HISTORY {
             self.history.remove(0);
