@@ -6,6 +6,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
+use ratatui_textarea::CursorMove;
 use unicode_width::UnicodeWidthStr;
 
 use super::super::keymap::Action;
@@ -20,6 +21,8 @@ use crate::said::sum_up;
 
 /// Rows of the prompt, at most.
 const PROMPT: u16 = 8;
+/// Cells of the mark before it.
+const MARK: u16 = 2;
 /// Cells of a command.
 const COMMAND: usize = 14;
 /// Prompts that wait and are shown.
@@ -217,10 +220,12 @@ fn queue(session: &Session, width: u16) -> Vec<Line<'static>> {
 
 /// Rows that what is typed takes up.
 fn prompt_rows(session: &Session, width: u16) -> u16 {
-    let width = usize::from(width).saturating_sub(3).max(1);
-    let rows = |line: &String| line.width() / width + 1;
-    let rows: usize = session.prompt.area().lines().iter().take(usize::from(PROMPT)).map(rows).sum();
-    u16::try_from(rows).unwrap_or(PROMPT)
+    // The field breaks lines in its own way, and says where its end is.
+    let mut field = session.prompt.area().clone();
+    field.move_cursor(CursorMove::Jump(u16::MAX, u16::MAX));
+    let row = Rect { x: 0, y: 0, width: width.saturating_sub(MARK), height: 1 };
+    (&field).render(row, &mut Buffer::empty(row));
+    u16::try_from(field.screen_cursor().row + 1).unwrap_or(PROMPT)
 }
 
 /// What is typed. It keeps while something is asked, but takes no keys then.
@@ -230,8 +235,8 @@ fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position
     }
     let asks = session.asking.is_some();
     let mark = if asks { Tone::Dim } else { Tone::User };
-    buffer.set_line(area.x, area.y, &Line::from(Span::styled("› ", mark.style())), 2);
-    let inside = Rect { x: area.x + 2, width: area.width - 2, ..area };
+    buffer.set_line(area.x, area.y, &Line::from(Span::styled("› ", mark.style())), MARK);
+    let inside = Rect { x: area.x + MARK, width: area.width - MARK, ..area };
     let field = session.prompt.area();
     let mut field = field.clone();
     if asks {
