@@ -2,7 +2,7 @@
 
 use holdpoint_tools::shown::prose_line;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
@@ -32,8 +32,8 @@ const LEFT: u16 = 3;
 /// On a screen with fewer rows, an ask takes all of it.
 const SHORT: u16 = 16;
 
-/// Draws the session, and returns where the cursor is.
-pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
+/// Draws the session.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     let now = state.now.time;
     let (hold, help) = (state.keymap.key(Action::Hold), state.keymap.key(Action::Help));
     let hold_hint = (hold, if is_held(state) { "play" } else { "pause" });
@@ -58,7 +58,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     };
     let foot = if typed.is_empty() { foot(state, &hints, area.width) } else { typed };
     let foot_rows = u16::try_from(foot.len()).unwrap_or_default();
-    let session = state.session.as_mut()?;
+    let Some(session) = &mut state.session else { return };
 
     let queue = queue(session, area.width);
     let prompt_rows = prompt_rows(session, area.width).min(PROMPT.min(area.height / 3).max(1));
@@ -88,7 +88,6 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         let taken = ask_rows.min(rest.height);
         rest = Rect { y: rest.y + taken, height: rest.height - taken, ..rest };
     }
-    let mut cursor = None;
     if !large {
         for line in &queue {
             rest = put(buffer, rest, line);
@@ -96,7 +95,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         let more = if session.below { "↓ more below: Ctrl+End" } else { "" };
         rest = put(buffer, rest, &rule(area.width, more, Tone::Dim.style()));
         let place = Rect { height: prompt_rows.min(rest.height), ..rest };
-        cursor = prompt(buffer, place, session);
+        prompt(buffer, place, session);
         rest = Rect { y: rest.y + place.height, height: rest.height - place.height, ..rest };
     }
     let last = 1 + foot_rows;
@@ -104,7 +103,6 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         Rect { y: (area.y + area.height).saturating_sub(last).max(rest.y), height: last.min(rest.height), ..area };
     let rest = status_line(buffer, at_end, session, now);
     foot.iter().fold(rest, |rest, line| put(buffer, rest, line));
-    cursor
 }
 
 /// The commands that what is typed may become, in a quarter of the rows.
@@ -229,9 +227,9 @@ fn prompt_rows(session: &Session, width: u16) -> u16 {
 }
 
 /// What is typed. It keeps while something is asked, but takes no keys then.
-fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position> {
+fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) {
     if area.height == 0 || area.width < 4 {
-        return None;
+        return;
     }
     let asks = session.asking.is_some();
     let mark = if asks { Tone::Dim } else { Tone::User };
@@ -247,5 +245,4 @@ fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position
         field.set_placeholder_text("The session is closed");
     }
     (&field).render(inside, buffer);
-    None
 }
