@@ -5,13 +5,13 @@ use std::time::SystemTime;
 use holdpoint_common::{Hold, SessionSummary, Snapshot, Timestamp, Usage};
 use holdpoint_tools::shown::prose_line;
 
-use super::list::doing;
 use crate::error::CliError;
 use crate::folders::Folders;
 use crate::follow::asked;
-use crate::follow::runs::{so_far, taken};
 use crate::runtime::runtime;
 use crate::said::paused;
+use crate::said::runs::{so_far, taken};
+use crate::said::session::doing;
 use crate::select::SessionArg;
 use crate::sessions::control;
 use crate::table::age;

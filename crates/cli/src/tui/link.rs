@@ -1,11 +1,11 @@
 //! Carries out what the screen wants done, and tells it what becomes of sessions: by their handles alone.
 
+mod daemon;
 mod export;
 mod follow;
 mod news;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use holdpoint_common::{AskId, SessionId, SessionStatus};
 use holdpoint_session::state::Refused;
@@ -14,35 +14,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::message::{Command, Message};
-use crate::daemon::Daemon;
 use crate::error::CliError;
 use crate::folders::Folders;
 
 /// Messages that wait to be looked at. Whoever has more to tell waits.
 const MESSAGES: usize = 64;
-
-/// How often it is looked whether a daemon that was stopped has been started by somebody else.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// How long after one break another one is waited with.
-const AGAIN: Duration = Duration::from_secs(5);
-
-/// Lets what breaks off again and again be begun again only so often.
-#[derive(Default)]
-struct Pace {
-    /// When it broke last.
-    broke: Option<Instant>,
-}
-
-impl Pace {
-    /// It has broken: how long to wait before it is begun again.
-    fn breaks(&mut self, now: Instant) -> Duration {
-        let again = self.broke.is_some_and(|broke| now.saturating_duration_since(broke) < AGAIN);
-        let wait = if again { AGAIN } else { Duration::ZERO };
-        self.broke = Some(now + wait);
-        wait
-    }
-}
 
 /// What the link tells: the screen, or the loop, which keeps the handle of the session that is shown.
 pub(crate) enum Word {
@@ -92,49 +68,6 @@ impl Shared {
 
     async fn failed(&self, error: SessionError) {
         self.tell(Message::Failed(why(error))).await;
-    }
-
-    /// The daemon was told to stop: nothing is done until the user wants it back, or has started it elsewhere.
-    async fn rest(&self) {
-        self.stopped.send_replace(true);
-        self.tell(Message::Stopped).await;
-        let mut stopped = self.stopped.subscribe();
-        tokio::select! {
-            // Its sender is kept right here.
-            () = async { drop(stopped.wait_for(|stopped| !stopped).await) } => {}
-            () = next_daemon(&self.folders) => {
-                self.stopped.send_replace(false);
-                self.tell(Message::Daemon { here: true }).await;
-            }
-        }
-    }
-
-    /// What was followed has broken off: waits with one that does so again and again. Tells the screen.
-    async fn broke(&self, pace: &mut Pace) {
-        let wait = pace.breaks(Instant::now());
-        if !wait.is_zero() {
-            self.tell(Message::Daemon { here: false }).await;
-            tokio::time::sleep(wait).await;
-        }
-    }
-
-    /// Starts the daemon again, if it is gone. Tells the screen.
-    async fn revive(&self) -> Result<(), String> {
-        self.tell(Message::Daemon { here: false }).await;
-        let folders = Arc::clone(&self.folders);
-        // Starting it blocks.
-        let started = tokio::task::spawn_blocking(move || {
-            let runtime = crate::runtime::runtime()?;
-            runtime.block_on(Daemon::connect_or_start(&folders)).map(|_| ())
-        });
-        match started.await {
-            Ok(Ok(())) => {
-                self.tell(Message::Daemon { here: true }).await;
-                Ok(())
-            }
-            Ok(Err(error)) => Err(why(error)),
-            Err(error) => Err(why(CliError::failed(error))),
-        }
     }
 }
 
@@ -339,14 +272,6 @@ impl Link {
     }
 }
 
-/// Waits until there is a daemon: nobody tells it. One that stops can't be found any more when it tells that it does.
-async fn next_daemon(folders: &Folders) {
-    // One that is about to begin may not answer.
-    while !matches!(Daemon::find(folders).await, Ok(Some(_))) {
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
 /// What went wrong and what to do about it, in a line.
 fn why(error: impl Into<CliError>) -> String {
     error.into().in_a_line()
@@ -363,21 +288,5 @@ async fn forget(sessions: &Sessions, id: &SessionId) {
     if matches!(sessions.close(id).await, Ok(()) | Err(SessionError::Refused(Refused::Closed))) {
         // One that stays is listed, and does no harm.
         let _ = sessions.delete(id.as_str()).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_breaks_off_again_and_again_is_begun_again_so_often() {
-        let began = Instant::now();
-        let mut pace = Pace::default();
-        // Most often it has died once, and is there again.
-        assert_eq!(pace.breaks(began), Duration::ZERO);
-        assert_eq!(pace.breaks(began), AGAIN);
-        assert_eq!(pace.breaks(began + AGAIN), AGAIN, "it broke as soon as it was begun");
-        assert_eq!(pace.breaks(began + 4 * AGAIN), Duration::ZERO);
     }
 }

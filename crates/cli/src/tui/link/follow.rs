@@ -8,7 +8,8 @@ use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 
 use super::super::message::Message;
-use super::{Pace, Shared, why};
+use super::daemon::Pace;
+use super::{Shared, why};
 
 /// Events that are taken at once.
 const BATCH: usize = 1024;
