@@ -115,7 +115,10 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         ready(&status);
         let cause = tokio::select! {
             asked = asked => asked.unwrap_or("its signals are no longer watched"),
-            () = ending::lost(&host, claim.sockets()) => "nobody can find it",
+            () = ending::lost(&host, claim.sockets()) => {
+                ending::limit(claim.sockets().clone());
+                "nobody can find it"
+            }
             () = idle(&host) => {
                 ending::limit(claim.sockets().clone());
                 "idle"

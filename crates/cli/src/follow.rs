@@ -1,12 +1,10 @@
 //! Follows a session: events to the user, keys to the session.
 
 pub(crate) mod asked;
-pub(crate) mod clock;
 mod course;
 mod human;
 mod iterations;
 mod keys;
-pub(crate) mod runs;
 pub(crate) mod saved;
 mod view;
 

@@ -1,5 +1,9 @@
 //! What answers, calls and results say in one line, for every client of a terminal.
 
+pub(crate) mod clock;
+pub(crate) mod runs;
+pub(crate) mod session;
+
 use holdpoint_common::{Answer, AskRequest, Fact, HoldCause, PauseKind, ToolCall};
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;

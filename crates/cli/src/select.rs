@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use holdpoint_common::{SessionSummary, Snapshot};
 use holdpoint_session::folders::Folders;
-use holdpoint_session::{AttachFrom, SessionError, SessionHandle, Sessions};
+use holdpoint_session::{AttachFrom, SessionHandle, Sessions};
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
@@ -79,8 +79,8 @@ pub(crate) struct Faults {
 
 impl Faults {
     /// Tells the user what could not be done to this one.
-    pub(crate) fn add(&mut self, session: &str, error: SessionError, ui: &mut Ui) {
-        let error = CliError::from(error).about(session);
+    pub(crate) fn add(&mut self, session: &str, error: impl Into<CliError>, ui: &mut Ui) {
+        let error = error.into().about(session);
         error.show(ui);
         self.code = error.code();
     }

@@ -47,7 +47,6 @@ use holdpoint_common::{AsksMode, Config};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{OpenSession, SessionHandle};
-use holdpoint_tools::shown::prose_line;
 use tokio::sync::mpsc;
 
 use self::keymap::Keymap;
@@ -81,14 +80,15 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
     let keymap = Keymap::with(&config.tui.keys).map_err(wrong)?;
     let folder = std::env::current_dir().unwrap_or_default();
     let me = Me { pid: std::process::id(), folder: folder.to_string_lossy().into_owned() };
-    runtime()?.block_on(async {
+    let runtime = runtime()?;
+    let left = runtime.block_on(async {
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
         let sessions = of_daemon(folders, "tui", supplies(&config, &catalog)).await?;
         let session = match session {
             Some(what) => Some(sessions.get(what).await?),
             None => None,
         };
-        let (mut link, words) = Link::new(sessions.clone(), folders, fresh(config.clone(), folder));
+        let (mut link, words) = Link::new(sessions, folders, fresh(config.clone(), folder));
         let mut state = State::new(me, config.tui.clone(), keymap, Moment::now());
         begin(&mut state, &mut link, session);
 
@@ -99,16 +99,18 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
         terminal.leave_on_panic();
         let split = Split::default();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let screen = Loop { state, link, sessions, words, terminal: terminal.clone(), tty, hear, heard, split, plain };
+        let screen = Loop { state, link, words, terminal: terminal.clone(), tty, hear, heard, split, plain };
         let left = screen.run().await;
         terminal.leave_for_good();
-        if let Some(name) = left?.left_behind() {
-            let name = prose_line(&name).into_owned();
-            ui.line(Style::Dim, &format!("detached: the session goes on; `holdpoint attach {name}` comes back"))?;
-            ui.flush()?;
-        }
-        Ok(0)
-    })
+        left
+    });
+    // A daemon that is being started is not waited for.
+    runtime.shutdown_background();
+    if let Some(id) = left?.left_behind() {
+        ui.line(Style::Dim, &format!("detached: the session goes on; `holdpoint attach {id}` comes back"))?;
+        ui.flush()?;
+    }
+    Ok(0)
 }
 
 /// Shows this session first, if there is one.

@@ -1,18 +1,17 @@
 //! `holdpoint list`
 
-use std::time::SystemTime;
-
+use holdpoint_common::SessionSummary;
 use holdpoint_common::api::SessionList;
-use holdpoint_common::{Hold, HoldCause, RunProgress, SessionStatus, SessionSummary, TaskCounts, Timestamp};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
 use crate::daemon::Daemon;
 use crate::error::{CliError, DAMAGED};
 use crate::runtime::runtime;
+use crate::said::session::status;
 use crate::select::Filter;
 use crate::sessions::control;
-use crate::table::{age, span, table};
+use crate::table::{age, table};
 use crate::ui::{Style, Ui};
 
 /// Lists sessions: live ones first, the newest first
@@ -78,44 +77,4 @@ fn row(session: &SessionSummary) -> [String; 7] {
         prose_line(&session.workspace).into_owned(),
         prose_line(&session.title).into_owned(),
     ]
-}
-
-/// How far a run is: `#3 ✓2 ●1 ○3, 1200 tokens, 12m`.
-fn progress(run: &RunProgress, tasks: TaskCounts) -> String {
-    let tasks = if tasks.is_empty() { String::new() } else { format!(" {tasks}") };
-    let worked = run.worked(Timestamp::from(SystemTime::now()));
-    format!("#{}{tasks}, {} tokens, {}", run.iteration, run.tokens, span(worked))
-}
-
-/// What it does, how far its run is, and whether it is only saved.
-pub(crate) fn status(session: &SessionSummary) -> String {
-    let status = doing(session);
-    let status = match &session.run {
-        Some(run) => format!("{status}, {}", progress(run, session.tasks)),
-        None => status,
-    };
-    if session.live { status } else { format!("saved, {status}") }
-}
-
-/// What it does, and why it does not go on.
-pub(crate) fn doing(session: &SessionSummary) -> String {
-    match (&session.waits_for, &session.hold, session.status) {
-        (Some(ask), Hold::Requested { .. }, _) => format!("asks ({}), pausing", prose_line(ask.request.tool_name())),
-        (Some(ask), ..) => format!("asks ({})", prose_line(ask.request.tool_name())),
-        (None, Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => "held".to_owned(),
-        (None, Hold::Standing { cause, .. }, _) => format!("held ({cause})"),
-        (None, Hold::Requested { .. }, _) => "pausing".to_owned(),
-        (None, Hold::Off, SessionStatus::Idle) => match ended(session) {
-            Some(ended) => format!("idle ({ended})"),
-            None => "idle".to_owned(),
-        },
-        (None, Hold::Off, status) => status.to_string(),
-    }
-}
-
-/// How what it did last has ended: its run, if no turn came after that.
-fn ended(session: &SessionSummary) -> Option<String> {
-    let turn = session.last_turn.as_ref().map(|last| last.turn);
-    let run = session.last_run.filter(|run| run.turn == turn).map(|run| run.end.to_string());
-    run.or_else(|| session.last_turn.as_ref().map(|last| last.outcome.to_string()))
 }

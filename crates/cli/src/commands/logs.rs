@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let leaving = signals::watch(Signalled::Detaches, None)
+    let mut leaving = signals::watch(Signalled::Detaches, None)
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
     if !args.stream.json {
         ui.tell_all();
@@ -36,7 +36,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         if !args.follow {
             let id = sessions.look(args.stream.session()).await?.settings.id.clone();
             if sessions.list().await?.iter().any(|session| session.id == id && !session.live) {
-                return saved::show(&sessions, &id, args.stream.from(), &leaving, view, ui).await.map(|()| 0);
+                return saved::show(&sessions, &id, args.stream.from(), &mut leaving, view, ui).await.map(|()| 0);
             }
         }
         let session = sessions.get(args.stream.session()).await?;

@@ -7,7 +7,7 @@ use holdpoint_common::Verdict;
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::{line, prose_line};
 use holdpoint_tools::{Act, Judgement, Place, Policy};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::CliError;
 use crate::policy::PolicyArgs;
@@ -93,16 +93,18 @@ impl Explain {
             _ => vec![Act::Read(place()?)],
         };
         let judgement = policy.judge(&self.tool, &acts, &root);
-        ui.print(&if self.json { as_json(&judgement) } else { as_text(&judgement) })?;
+        match self.json {
+            true => ui.json(&as_json(&judgement))?,
+            false => ui.print(&as_text(&judgement))?,
+        }
         Ok(0)
     }
 }
 
-fn as_json(judgement: &Judgement) -> String {
+fn as_json(judgement: &Judgement) -> Value {
     let parts = judgement.parts.iter().map(|part| json!({"what": part.what, "verdict": part.verdict, "why": part.why}));
     let parts: Vec<_> = parts.collect();
-    let whole = json!({"verdict": judgement.verdict, "why": judgement.why(), "parts": parts});
-    format!("{whole:#}\n")
+    json!({"verdict": judgement.verdict, "why": judgement.why(), "parts": parts})
 }
 
 /// A line a part, its verdict first.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::runtime;
-use crate::select::complete_session;
+use crate::select::{Faults, complete_session};
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
 
@@ -44,26 +44,32 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = sessions(folders, "rm").await?;
+        let mut faults = Faults::default();
+        // All of them first: where one is not there, nothing is done.
+        let mut named = Vec::new();
         for what in &args.sessions {
-            let id = match sessions.look(what).await {
-                Ok(session) => {
-                    let id = &session.settings.id;
-                    if let Some(ask) = session.asks.first().filter(|_| !args.force) {
-                        let what = format!("session {id} waits for an answer (ask {})", ask.id);
-                        return Err(CliError::failed(what).hint("answer it, or delete it all the same with --force"));
-                    }
-                    id.clone()
-                }
+            named.push(match sessions.look(what).await {
+                Ok(session) => (what, session.settings.id.clone(), session.asks.first().map(|ask| ask.id.clone())),
                 // What is left of it asks nothing.
                 Err(SessionError::Elsewhere(body)) if body.code == "damaged" && !body.ids.is_empty() => {
-                    body.ids[0].clone()
+                    (what, body.ids[0].clone(), None)
                 }
                 Err(error) => return Err(error.into()),
-            };
-            sessions.delete(what).await?;
-            deleted(&id, what, args, ui)?;
+            });
         }
-        let Some(older) = args.older_than else { return Ok(0) };
+        for (what, id, ask) in named {
+            if let Some(ask) = ask.filter(|_| !args.force) {
+                let waits = CliError::failed(format!("it waits for an answer (ask {ask})"));
+                faults.add(what, waits.hint("answer it, or delete it all the same with --force"), ui);
+                continue;
+            }
+            // By what it was called: a name that several have names none.
+            match sessions.delete(what).await {
+                Ok(()) => deleted(&id, what, args, ui)?,
+                Err(error) => faults.add(what, error, ui),
+            }
+        }
+        let Some(older) = args.older_than else { return Ok(faults.code()) };
         let now = Timestamp::from(SystemTime::now());
         let mut old = sessions.list().await?;
         old.retain(|session| !session.live && now.since(session.since) >= older);
@@ -72,14 +78,16 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 ui.line(Style::Warning, &format!("{}: kept, it waits for an answer (ask {})", session.id, ask.id))?;
                 continue;
             }
-            sessions.delete(session.id.as_str()).await?;
-            deleted(&session.id, session.id.as_str(), args, ui)?;
+            match sessions.delete(session.id.as_str()).await {
+                Ok(()) => deleted(&session.id, session.id.as_str(), args, ui)?,
+                Err(error) => faults.add(session.id.as_str(), error, ui),
+            }
         }
         if old.is_empty() && !args.json {
             ui.print("Nothing is that old.\n")?;
         }
         ui.flush()?;
-        Ok(0)
+        Ok(faults.code())
     })
 }
 

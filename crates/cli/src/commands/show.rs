@@ -6,12 +6,12 @@ use holdpoint_common::{Hold, SessionSummary, Snapshot, Timestamp, Usage};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
-use super::list::doing;
 use crate::error::CliError;
 use crate::follow::asked;
-use crate::follow::runs::{so_far, taken};
 use crate::runtime::runtime;
 use crate::said::paused;
+use crate::said::runs::{so_far, taken};
+use crate::said::session::doing;
 use crate::select::SessionArg;
 use crate::sessions::control;
 use crate::table::age;

@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[command(after_help = "\
 Exit codes:
   0    it is so; the status is printed
-  1    the session was closed or deleted meanwhile, the daemon was stopped, or it failed
+  1    it was closed before it asked or was held, or deleted; the daemon was stopped; or it failed
   124  the time was up")]
 pub(crate) struct Args {
     #[command(flatten)]

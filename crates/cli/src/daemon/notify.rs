@@ -1,13 +1,15 @@
 //! Tells the user that a session waits: by a command of theirs, once for each ask.
 
 use std::collections::HashMap;
+use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{AskId, SessionId, SessionSummary, Timestamp};
+use holdpoint_common::{Ask, AskId, SessionId, SessionSummary, Timestamp};
 use holdpoint_session::{SessionError, Sessions};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Command;
 use tokio::sync::{Semaphore, watch};
 
@@ -52,7 +54,7 @@ pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestam
             let open = session.waits_for.as_ref().is_some_and(|ask| ask.id == before.ask);
             before.open.send_replace(open);
         }
-        let Some(ask) = &session.waits_for else { continue };
+        let Some(ask) = session.waits_for.clone() else { continue };
         // One that stands again after a restart was told of before it.
         if ask.since < since || before.is_some_and(|before| before.ask == ask.id) {
             continue;
@@ -67,7 +69,7 @@ pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestam
             if is_open.has_changed().is_err() || !*is_open.borrow() {
                 return;
             }
-            match run(&command, &session).await {
+            match run(telling(&command, &session, &ask), tokio::time::sleep(PATIENCE)).await {
                 Ok(Some(status)) if status.success() => {}
                 Ok(Some(status)) => tracing::warn!(%status, session = %session.id, "the command of `notify` failed"),
                 Ok(None) => {
@@ -79,15 +81,11 @@ pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestam
     }
 }
 
-/// Runs it; nothing if it took too long.
-async fn run(command: &str, session: &SessionSummary) -> std::io::Result<Option<ExitStatus>> {
-    let Some(ask) = &session.waits_for else { return Ok(None) };
-    let mut command = {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", command]);
-        shell
-    };
-    command
+/// The command, as it is run to tell of what this session asks.
+fn telling(command: &str, session: &SessionSummary, ask: &Ask) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", command])
         .env("HOLDPOINT_ASK", ask.id.to_string())
         .env("HOLDPOINT_SESSION", session.id.as_str())
         .env("HOLDPOINT_NAME", &session.name)
@@ -95,11 +93,52 @@ async fn run(command: &str, session: &SessionSummary) -> std::io::Result<Option<
         .env("HOLDPOINT_MESSAGE", ask.request.message().lines().next().unwrap_or_default())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
-    let mut child = command.spawn()?;
-    match tokio::time::timeout(PATIENCE, child.wait()).await {
-        Ok(status) => status.map(Some),
-        Err(_) => Ok(None),
+        .stderr(Stdio::null());
+    shell
+}
+
+/// Runs it; nothing if the time was up first. What it has started ends then, too.
+async fn run(mut command: Command, time: impl Future<Output = ()>) -> io::Result<Option<ExitStatus>> {
+    let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
+    let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    tokio::select! {
+        status = child.wait() => return status.map(Some),
+        () = time => {}
+    }
+    if let Some(group) = group {
+        // All of it may have ended just now.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn when_the_time_is_up_all_that_it_has_started_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = folder.path().join("told");
+        let read = || std::fs::read_to_string(&told).unwrap_or_default();
+        // What is in the background would outlive its shell.
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 & echo $! > \"$1\"; wait", "sh"]).arg(&told);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let time = async {
+            while !read().ends_with('\n') {
+                tokio::task::yield_now().await;
+            }
+        };
+        assert!(run(command, time).await.unwrap().is_none());
+        // Gone, or dead and not yet buried by whoever has inherited it.
+        let stat = format!("/proc/{}/stat", read().trim());
+        let by = Instant::now() + Duration::from_secs(30);
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(Instant::now() < by, "it lives");
+            std::thread::yield_now();
+        }
     }
 }

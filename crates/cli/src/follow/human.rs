@@ -10,9 +10,9 @@ use holdpoint_common::{
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
-use super::clock::Clock;
-use super::{asked, runs};
-use crate::said::{cut, paused, said, setting, shorten, sum_up, title};
+use super::asked;
+use crate::said::clock::Clock;
+use crate::said::{cut, paused, runs, said, setting, shorten, sum_up, title};
 use crate::ui::{Style, Ui};
 
 /// Bytes of a tool's output that may wait for the end of their line.

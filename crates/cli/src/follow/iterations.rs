@@ -5,8 +5,8 @@ use std::io;
 use holdpoint_common::{Body, Delta, Event, Fact, Hold, Outcome, Snapshot, TaskCounts, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
-use super::clock::Clock;
 use super::{Human, human};
+use crate::said::clock::Clock;
 use crate::said::shorten;
 use crate::ui::{Style, Ui};
 

@@ -67,7 +67,7 @@ impl Follower<'_> {
             Pressed::Interrupt => {
                 // The turn that asks, and no later one.
                 let (session, turn) = (self.session.clone(), self.now);
-                match self.unless_left(async move { session.interrupt(turn).await.map(drop) }).await {
+                match self.unless_left(true, async move { session.interrupt(turn).await.map(drop) }).await {
                     // The stream of events ends, too, and is begun again.
                     None | Some(Ok(()) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => {
                     }
@@ -76,7 +76,8 @@ impl Follower<'_> {
             }
             Pressed::Answer(answer) => {
                 let (session, ask) = (self.session.clone(), asking.ask().id.clone());
-                let answered = self.unless_left(async move { session.answer(&ask, answer).await.map(drop) }).await;
+                let answered =
+                    self.unless_left(false, async move { session.answer(&ask, answer).await.map(drop) }).await;
                 let Some((asking, _)) = &mut self.asking else { return Ok(()) };
                 match answered {
                     None | Some(Ok(())) => {}
@@ -99,8 +100,9 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Waits for what comes of a key, unless the user leaves meanwhile: a daemon that hangs says nothing.
-    async fn unless_left<T>(&mut self, sent: impl Future<Output = T>) -> Option<T> {
+    /// Waits for what comes of a key, unless the user leaves meanwhile, or wants to interrupt: a daemon that hangs says
+    /// nothing. Where what was sent is an interrupt, Ctrl+C `leaves`.
+    async fn unless_left<T>(&mut self, leaves: bool, sent: impl Future<Output = T>) -> Option<T> {
         let mut sent = std::pin::pin!(sent);
         let mut later = Vec::new();
         let done = loop {
@@ -108,8 +110,13 @@ impl Follower<'_> {
                 biased;
                 done = &mut sent => break Some(done),
                 Some((key, at)) = self.pressed.recv() => match key {
-                    Key::Ctrl('c') => {
+                    Key::Ctrl('c') if leaves || self.course.is_left_at_will() => {
                         self.course.ended = Some(Ended::Left);
+                        break None;
+                    }
+                    // What runs is to end, whatever comes of the answer.
+                    Key::Ctrl('c') => {
+                        later.insert(0, (key, at));
                         break None;
                     }
                     key => later.push((key, at)),

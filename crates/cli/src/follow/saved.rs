@@ -1,7 +1,6 @@
 //! What a saved session has done, shown without opening it.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 
 use holdpoint_common::{Event, SessionId};
@@ -21,33 +20,32 @@ pub(crate) async fn show(
     sessions: &Sessions,
     session: &SessionId,
     from: AttachFrom,
-    leaving: &Leaving,
+    leaving: &mut Leaving,
     mut view: View,
     ui: &mut Ui,
 ) -> Result<(), CliError> {
     let mut newest: VecDeque<Arc<Event>> = VecDeque::new();
-    let mut facts = Facts::new(|event| {
-        if leaving.code().is_some() {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        match from.limit {
-            _ if event.seq <= from.after => Ok(()),
-            None => view.show(&event, ui),
-            Some(limit) => {
-                newest.push_back(event);
-                newest.drain(..newest.len().saturating_sub(limit));
-                Ok(())
-            }
+    let mut facts = Facts::new(|event| match from.limit {
+        _ if event.seq <= from.after => Ok(()),
+        None => view.show(&event, ui),
+        Some(limit) => {
+            newest.push_back(event);
+            newest.drain(..newest.len().saturating_sub(limit));
+            Ok(())
         }
     });
-    let read = sessions.export(session.as_str(), &mut facts).await;
+    let read = tokio::select! {
+        biased;
+        // It is left in the middle.
+        () = leaving.asked() => None,
+        read = sessions.export(session.as_str(), &mut facts) => Some(read),
+    };
     drop(facts);
     match read {
-        // It is left in the middle.
-        Err(ExportError::Io(_)) if leaving.code().is_some() => {}
-        Err(ExportError::Io(error)) => return Err(error.into()),
-        Err(ExportError::Session(error)) => return Err(error.into()),
-        read => read.map_err(CliError::failed)?,
+        None => newest.clear(),
+        Some(Err(ExportError::Io(error))) => return Err(error.into()),
+        Some(Err(ExportError::Session(error))) => return Err(error.into()),
+        Some(read) => read.map_err(CliError::failed)?,
     }
     for event in newest {
         view.show(&event, ui)?;

@@ -13,8 +13,9 @@ pub(super) fn edit(text: &str) -> io::Result<String> {
     draft.write_all(text.as_bytes())?;
     let named = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".to_owned());
-    // It may have arguments, as in `code --wait`.
-    let status = Command::new("sh").args(["-c", &format!("{editor} \"$1\""), "sh"]).arg(draft.path()).status()?;
+    // It may have arguments, as in `code --wait`. What Ctrl+C does is for it to say: the shell waits for its end.
+    let script = format!("trap : INT QUIT; {editor} \"$1\"");
+    let status = Command::new("sh").args(["-c", &script, "sh"]).arg(draft.path()).status()?;
     if !status.success() {
         return Err(io::Error::other(format!("{editor}: {status}")));
     }

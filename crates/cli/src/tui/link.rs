@@ -1,49 +1,24 @@
 //! Carries out what the screen wants done, and tells it what becomes of sessions: by their handles alone.
 
+mod daemon;
 mod export;
 mod follow;
 mod news;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
 
 use holdpoint_common::{AskId, SessionId, SessionStatus};
 use holdpoint_session::folders::Folders;
+use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
-use holdpoint_tools::shown::prose_line;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::message::{Command, Message};
-use crate::daemon::Daemon;
 use crate::error::CliError;
 
 /// Messages that wait to be looked at. Whoever has more to tell waits.
 const MESSAGES: usize = 64;
-
-/// How often it is looked whether a daemon that was stopped has been started by somebody else.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// How long after one break another one is waited with.
-const AGAIN: Duration = Duration::from_secs(5);
-
-/// Lets what breaks off again and again be begun again only so often.
-#[derive(Default)]
-struct Pace {
-    /// When it broke last.
-    broke: Option<Instant>,
-}
-
-impl Pace {
-    /// It has broken: how long to wait before it is begun again.
-    fn breaks(&mut self, now: Instant) -> Duration {
-        let again = self.broke.is_some_and(|broke| now.saturating_duration_since(broke) < AGAIN);
-        let wait = if again { AGAIN } else { Duration::ZERO };
-        self.broke = Some(now + wait);
-        wait
-    }
-}
 
 /// What the link tells: the screen, or the loop, which keeps the handle of the session that is shown.
 pub(crate) enum Word {
@@ -92,51 +67,7 @@ impl Shared {
     }
 
     async fn failed(&self, error: SessionError) {
-        self.tell(Message::Failed(CliError::from(error).in_a_line())).await;
-    }
-
-    /// The daemon was told to stop: nothing is done until the user wants it back, or has started it elsewhere.
-    async fn rest(&self) {
-        let since = SystemTime::now();
-        self.stopped.send_replace(true);
-        self.tell(Message::Stopped).await;
-        let mut stopped = self.stopped.subscribe();
-        tokio::select! {
-            // Its sender is kept right here.
-            () = async { drop(stopped.wait_for(|stopped| !stopped).await) } => {}
-            () = next_daemon(&self.folders, since) => {
-                self.stopped.send_replace(false);
-                self.tell(Message::Daemon { here: true }).await;
-            }
-        }
-    }
-
-    /// What was followed has broken off: waits with one that does so again and again. Tells the screen.
-    async fn broke(&self, pace: &mut Pace) {
-        let wait = pace.breaks(Instant::now());
-        if !wait.is_zero() {
-            self.tell(Message::Daemon { here: false }).await;
-            tokio::time::sleep(wait).await;
-        }
-    }
-
-    /// Starts the daemon again, if it is gone. Tells the screen.
-    async fn revive(&self) -> Result<(), String> {
-        self.tell(Message::Daemon { here: false }).await;
-        let folders = Arc::clone(&self.folders);
-        // Starting it blocks.
-        let started = tokio::task::spawn_blocking(move || {
-            let runtime = crate::runtime::runtime()?;
-            runtime.block_on(Daemon::connect_or_start(&folders)).map(|_| ())
-        });
-        match started.await {
-            Ok(Ok(())) => {
-                self.tell(Message::Daemon { here: true }).await;
-                Ok(())
-            }
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
+        self.tell(Message::Failed(why(error))).await;
     }
 }
 
@@ -183,6 +114,11 @@ impl Link {
         self.doing.spawn(task)
     }
 
+    /// Deletes a session in which nothing was said, and returns when that is done.
+    pub(crate) async fn forgotten(&self, id: &SessionId) {
+        forget(&self.shared.sessions, id).await;
+    }
+
     /// Deletes a session that was opened to be shown, and is not.
     pub(crate) fn forget(&mut self, id: SessionId) {
         let sessions = self.shared.sessions.clone();
@@ -215,8 +151,7 @@ impl Link {
                         Err(error) => Err(error),
                     };
                     if let Err(error) = answered {
-                        let why = prose_line(&error.to_string()).into_owned();
-                        shared.tell(Message::AnswerRefused { ask, why }).await;
+                        shared.tell(Message::AnswerRefused { ask, why: why(error) }).await;
                     }
                 });
             }
@@ -241,8 +176,8 @@ impl Link {
                 Command::Prompt { text } => match session.prompt(text.clone()).await {
                     Ok(_) => Ok(()),
                     Err(error) => {
-                        let why = prose_line(&error.to_string()).into_owned();
-                        return shared.tell(Message::PromptRefused { id: session.id().clone(), text, why }).await;
+                        let (id, why) = (session.id().clone(), why(error));
+                        return shared.tell(Message::PromptRefused { id, text, why }).await;
                     }
                 },
                 Command::Interrupt { turn } => session.interrupt(turn).await.map(drop),
@@ -286,12 +221,11 @@ impl Link {
     fn close(&mut self, id: SessionId) {
         let shared = self.shared.clone();
         self.begin(async move {
-            let done = match shared.sessions.get(id.as_str()).await {
-                Ok(session) => session.close().await,
-                Err(error) => Err(error),
-            };
-            match done {
-                Ok(()) => shared.tell(Message::Told("closed; it stays saved".to_owned())).await,
+            match shared.sessions.close(&id).await {
+                // Somebody was first.
+                Ok(()) | Err(SessionError::Refused(Refused::Closed)) => {
+                    shared.tell(Message::Told("closed; it stays saved".to_owned())).await
+                }
                 Err(error) => shared.failed(error).await,
             }
         });
@@ -310,10 +244,7 @@ impl Link {
                     // Nobody listens when the screen is about to be left.
                     let _ = shared.words.send(Word::Opened { session, attachment, limit, fresh: false }).await;
                 }
-                Err(error) => {
-                    let why = prose_line(&error.to_string()).into_owned();
-                    shared.tell(Message::NotOpened { attachment, why }).await;
-                }
+                Err(error) => shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
             }
         });
         self.opening = Some(opening);
@@ -324,8 +255,8 @@ impl Link {
         let (shared, open) = (self.shared.clone(), (self.fresh)());
         self.begin(async move {
             let opened = match open {
-                Ok(open) => shared.sessions.open(open).await.map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
+                Ok(open) => shared.sessions.open(open).await.map_err(CliError::from),
+                Err(error) => Err(error),
             };
             match opened {
                 Ok(session) => {
@@ -335,51 +266,27 @@ impl Link {
                         forget(&shared.sessions, &id).await;
                     }
                 }
-                Err(why) => {
-                    let why = prose_line(&why).into_owned();
-                    shared.tell(Message::NotOpened { attachment, why }).await;
-                }
+                Err(error) => shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
             }
         });
     }
 }
 
-/// Waits until there is a daemon that was started later than this: nobody tells it.
-async fn next_daemon(folders: &Folders, since: SystemTime) {
-    let is_new = |socket: &PathBuf| socket.metadata().and_then(|found| found.modified()).is_ok_and(|at| at > since);
-    while !folders.sockets().is_ok_and(|sockets| sockets.iter().any(is_new)) {
-        tokio::time::sleep(LOOK).await;
-    }
+/// What went wrong and what to do about it, in a line.
+fn why(error: impl Into<CliError>) -> String {
+    error.into().in_a_line()
 }
 
 /// Closes and deletes a session in which nothing was said.
-pub(crate) async fn forget(sessions: &Sessions, id: &SessionId) {
+async fn forget(sessions: &Sessions, id: &SessionId) {
     let Ok(now) = sessions.look(id.as_str()).await else { return };
     let said = now.last_turn.is_some() || !now.queue.is_empty();
     let untouched = now.status == SessionStatus::Idle && !said && now.clients <= 1;
     if !untouched {
         return;
     }
-    if let Ok(session) = sessions.get(id.as_str()).await
-        && session.close().await.is_ok()
-    {
+    if matches!(sessions.close(id).await, Ok(()) | Err(SessionError::Refused(Refused::Closed))) {
         // One that stays is listed, and does no harm.
         let _ = sessions.delete(id.as_str()).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_breaks_off_again_and_again_is_begun_again_so_often() {
-        let began = Instant::now();
-        let mut pace = Pace::default();
-        // Most often it has died once, and is there again.
-        assert_eq!(pace.breaks(began), Duration::ZERO);
-        assert_eq!(pace.breaks(began), AGAIN);
-        assert_eq!(pace.breaks(began + AGAIN), AGAIN, "it broke as soon as it was begun");
-        assert_eq!(pace.breaks(began + 4 * AGAIN), Duration::ZERO);
     }
 }

@@ -69,13 +69,6 @@ impl Prompt {
         self.set("");
     }
 
-    /// Takes what is typed, to be sent.
-    pub(crate) fn take(&mut self) -> String {
-        let text = self.text();
-        self.clear();
-        text
-    }
-
     /// Remembers a prompt for the history.
     pub(crate) fn remember(&mut self, text: &str) {
         if text.trim().is_empty() || self.history.last().is_some_and(|last| last == text) {
@@ -85,6 +78,17 @@ impl Prompt {
             self.history.remove(0);
         }
         self.history.push(text.to_owned());
+    }
+
+    /// The same, of all that there were, of which some may be remembered.
+    pub(crate) fn remember_anew(&mut self, texts: &[String]) {
+        let before = self.history.len();
+        self.history.clear();
+        texts.iter().for_each(|text| self.remember(text));
+        // What is looked at is as far from the newest as it was.
+        if let Some((place, _)) = &mut self.looking {
+            *place = (*place + self.history.len()).saturating_sub(before);
+        }
     }
 
     /// Inserts a text as it is, whatever is in it; what a terminal would act on becomes visible, and nothing else: words
@@ -227,7 +231,8 @@ mod tests {
         prompt.paste(&long);
         press(&mut prompt, KeyCode::Char('x'));
         assert_eq!(prompt.area().lines(), ["before [paste 1: 2000001 lines, 9.5 MiB]x"]);
-        assert_eq!(prompt.take(), format!("before {long}x"));
+        assert_eq!(prompt.text(), format!("before {long}x"));
+        prompt.clear();
         assert!(prompt.is_empty());
     }
 }

@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 use tokio::sync::mpsc;
 
 use super::keys::{Input, Split};
-use super::link::{Link, Word, forget};
+use super::link::{Link, Word};
 use super::message::{Command, Message, Moment};
 use super::state::State;
 use super::style::without_colours;
@@ -22,7 +22,6 @@ use super::terminal::{Frames, Terminal};
 use super::update::update;
 use super::{editor, view};
 use crate::error::CliError;
-use holdpoint_session::Sessions;
 
 /// Between two frames of what streams in.
 const FRAME: Duration = Duration::from_millis(33);
@@ -46,7 +45,6 @@ pub(super) enum Heard {
 pub(super) struct Loop {
     pub(super) state: State,
     pub(super) link: Link,
-    pub(super) sessions: Sessions,
     pub(super) words: mpsc::Receiver<Word>,
     pub(super) terminal: Terminal,
     pub(super) tty: Arc<OwnedFd>,
@@ -132,7 +130,7 @@ impl Loop {
                     Command::Forget { id } => {
                         self.link.detach();
                         // One that stays is listed, and does no harm.
-                        let _ = tokio::time::timeout(LEAVE, forget(&self.sessions, &id)).await;
+                        let _ = tokio::time::timeout(LEAVE, self.link.forgotten(&id)).await;
                     }
                     Command::Notify { text } => self.terminal.say(&format!("\x07\x1b]9;{text}\x07"))?,
                     Command::Redraw => {
@@ -147,9 +145,7 @@ impl Loop {
                     }
                     Command::Edit { text } => {
                         drop(input.take());
-                        self.terminal.leave();
-                        let edited = editor::edit(&text);
-                        self.terminal.enter()?;
+                        let edited = self.terminal.lend(|| editor::edit(&text))?;
                         input = Some(self.listen()?);
                         redraw(&mut screen)?;
                         let message = match edited {

@@ -77,7 +77,8 @@ impl Scene {
         self.works();
         let event = Event { seq: self.seq, at: self.now().time, turn: self.snapshot.turn, step: None, body };
         let snapshot = Arc::new(self.snapshot.clone());
-        self.tell(Message::Happened { attachment: 1, events: vec![Arc::new(event)], snapshot });
+        let attachment = self.state.session.as_ref().map_or(1, |session| session.attachment);
+        self.tell(Message::Happened { attachment, events: vec![Arc::new(event)], snapshot });
         self
     }
 

@@ -147,7 +147,8 @@ impl Session {
             self.older = told.facts >= self.limit;
             self.told = told;
             self.layouts.forget();
-            self.remember();
+            self.prompt.remember_anew(&self.told.prompts);
+            self.told.prompts.clear();
         }
     }
 

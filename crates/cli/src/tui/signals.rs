@@ -20,6 +20,8 @@ pub(super) fn watch(terminal: Terminal, hear: mpsc::Sender<Heard>) -> io::Result
             match signal {
                 // If there is no room, something else is drawn, and at the size of then.
                 SIGWINCH => _ = hear.try_send(Heard::Resized),
+                // Whoever has the terminal is sent it, too, and it means them.
+                SIGINT | SIGQUIT if terminal.is_lent() => {}
                 SIGCONT => _ = hear.try_send(Heard::Continued),
                 signal => {
                     terminal.leave_for_good();

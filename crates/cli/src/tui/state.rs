@@ -37,7 +37,7 @@ pub(crate) struct State {
     pub(crate) keymap: Keymap,
     pub(crate) hub: Hub,
     /// What was left while it was open, to be named when all is left.
-    pub(crate) left: Option<String>,
+    pub(crate) left: Option<SessionId>,
     /// The session that is open; without one, the hub is shown.
     pub(crate) session: Option<Session>,
     /// A session is being opened, by the attachment of this number.
@@ -192,7 +192,7 @@ impl State {
     }
 
     /// The session that was shown last, if it goes on without being looked at.
-    pub(crate) fn left_behind(self) -> Option<String> {
+    pub(crate) fn left_behind(self) -> Option<SessionId> {
         self.left
     }
 

@@ -20,6 +20,9 @@ use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Term
 /// How long whoever leaves in a hurry waits for a frame that is being written.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// How long after it was lent signals of its keys may still come: they were sent before.
+const LENT: Duration = Duration::from_secs(1);
+
 /// Keeps the terminal's title for later, and brings it back.
 const PUSH_TITLE: &str = "\x1b[22;2t";
 const POP_TITLE: &str = "\x1b[23;2t";
@@ -41,6 +44,17 @@ struct Shared {
     before: Mutex<Option<Termios>>,
     /// It is not to be entered any more.
     over: AtomicBool,
+    lent: Mutex<Lent>,
+}
+
+/// Whether somebody else has it, who is sent the signals of its keys with us.
+#[derive(Debug, Default)]
+enum Lent {
+    #[default]
+    Never,
+    Now,
+    /// It was, up to then.
+    Until(Instant),
 }
 
 impl Terminal {
@@ -51,6 +65,7 @@ impl Terminal {
             writing: Mutex::default(),
             before: Mutex::default(),
             over: AtomicBool::default(),
+            lent: Mutex::default(),
         };
         Self(Arc::new(shared))
     }
@@ -91,6 +106,27 @@ impl Terminal {
     pub(crate) fn enter_again(&self) -> io::Result<()> {
         let is_ours = lock(&self.0.before).is_some();
         if is_ours { self.enter() } else { Ok(()) }
+    }
+
+    /// Gives the screen to another program for as long as this takes, and takes it again.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub(crate) fn lend<T>(&self, to: impl FnOnce() -> T) -> io::Result<T> {
+        *lock(&self.0.lent) = Lent::Now;
+        self.leave();
+        let done = to();
+        *lock(&self.0.lent) = Lent::Until(Instant::now());
+        self.enter().map(|()| done)
+    }
+
+    /// Whether a signal that a key sends is for another program: Ctrl+C in an editor is the editor's.
+    pub(crate) fn is_lent(&self) -> bool {
+        match *lock(&self.0.lent) {
+            Lent::Never => false,
+            Lent::Now => true,
+            Lent::Until(then) => then.elapsed() < LENT,
+        }
     }
 
     /// Gives the screen back, stops all that was started with us, as the terminal would, and takes the screen again

@@ -13,9 +13,8 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
-use crate::follow::clock::Clock;
-use crate::follow::runs;
-use crate::said::{about, cut, paused, said, setting, shorten, sum_up};
+use crate::said::clock::Clock;
+use crate::said::{about, cut, paused, runs, said, setting, shorten, sum_up};
 use crate::ui::Style;
 
 /// Everything that is shown of a session, the oldest first.

@@ -21,6 +21,9 @@ use super::session::Session;
 use super::state::{Overlay, State};
 use super::style::Tone;
 
+/// Why nothing can be done in a session any more.
+const CLOSED: &str = "the session is closed";
+
 /// Changes the state by what it is told.
 pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Command> {
     state.now = now;
@@ -72,13 +75,17 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             current(state, attachment).into_iter().for_each(Session::live);
             vec![]
         }
-        Message::Closed { attachment } => {
-            if let Some(session) = current(state, attachment) {
+        Message::Closed { attachment } => match current(state, attachment) {
+            Some(session) => {
                 session.closed = true;
                 session.asking = None;
+                // What was asked for of its past does not come.
+                session.pending = None;
+                vec![]
             }
-            vec![]
-        }
+            // Before anything of it was shown.
+            None => not_opened(state, attachment, CLOSED.to_owned()),
+        },
         Message::Daemon { here } => {
             // Somebody else may have started it.
             let started = here && state.overlay.take_if(|overlay| *overlay == Overlay::Stopped).is_some();
@@ -122,13 +129,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             state.tell(Tone::Warning, why);
             vec![]
         }
-        // Something else was chosen meanwhile.
-        Message::NotOpened { attachment, .. } if !state.awaits(attachment) => vec![],
-        Message::NotOpened { why, .. } => {
-            let back = state.opening.take().and_then(|opening| opening.back);
-            state.tell(Tone::Fault, why);
-            back.map_or_else(Vec::new, |id| open(state, id))
-        }
+        Message::NotOpened { attachment, why } => not_opened(state, attachment, why),
         Message::Edited(text) => {
             state.session.iter_mut().for_each(|session| session.prompt.set(text.trim_end()));
             vec![]
@@ -141,6 +142,20 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             state.tell(Tone::Fault, text);
             vec![]
         }
+    }
+}
+
+/// A session can't be shown: the one before is, if there is one, or else the hub.
+fn not_opened(state: &mut State, attachment: u64, why: String) -> Vec<Command> {
+    if !state.awaits(attachment) {
+        // Something else was chosen meanwhile.
+        return vec![];
+    }
+    state.tell(Tone::Fault, why);
+    match state.opening.take() {
+        Some(opening) => opening.back.map_or_else(Vec::new, |id| open(state, id)),
+        // What is shown is fed by nothing any more.
+        None => leave(state, false),
     }
 }
 

@@ -30,12 +30,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
         // There is no room for anything to be read.
         return;
     }
-    let cursor = if state.session.is_some() {
-        session::draw(frame.buffer_mut(), area, state)
-    } else {
-        hub::draw(frame.buffer_mut(), area, state);
-        None
-    };
+    match state.session {
+        Some(_) => session::draw(frame.buffer_mut(), area, state),
+        None => hub::draw(frame.buffer_mut(), area, state),
+    }
     let overlay = state.overlay.clone();
     match overlay {
         Some(Overlay::Help { scroll }) => help::draw(frame.buffer_mut(), area, state, scroll),
@@ -70,11 +68,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
             ];
             dialog(frame.buffer_mut(), area, &lines);
         }
-        None => {
-            if let Some(cursor) = cursor {
-                frame.set_cursor_position(cursor);
-            }
-        }
+        None => {}
     }
 }
 

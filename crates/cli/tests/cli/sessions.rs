@@ -564,6 +564,24 @@ fn m_b9_what_is_deleted_is_meant() {
 }
 
 #[test]
+fn what_can_not_be_deleted_keeps_no_other_from_it() {
+    let world = World::new();
+    for name in ["one", "live", "two"] {
+        let id = world.open(&["--name", name], "say Hi.");
+        world.idle(&id);
+    }
+    world.run(&["close", "one", "two"]).code(0);
+    let ran = world.run(&["rm", "one", "live", "two"]).code(1);
+    assert_eq!(ran.out, "one: deleted\ntwo: deleted\n", "{ran:#?}");
+    assert!(ran.err.contains("live: ") && ran.err.contains("hint: `holdpoint close` closes it"), "{ran:#?}");
+    // One that is not there: nothing is done.
+    world.run(&["close", "live"]).code(0);
+    let ran = world.run(&["rm", "live", "none"]).code(1);
+    assert!(ran.out.is_empty() && ran.err.contains("none"), "{ran:#?}");
+    world.run(&["rm", "live"]).code(0);
+}
+
+#[test]
 fn m_b7_who_waits_waits_on_when_the_daemon_dies_or_is_restarted() {
     for restart in [false, true] {
         let world = World::new();

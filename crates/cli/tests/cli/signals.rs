@@ -6,7 +6,7 @@ use holdpoint_common::{Fact, Outcome};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::world::{PATIENCE, World, finished, killed, rounds, wait};
+use crate::world::{PATIENCE, World, finished, killed, rounds, wait, wait_full};
 
 /// Commands that are hard to end, each saying `up` when all of it runs.
 const STUBBORN: [&str; 5] = [
@@ -129,6 +129,28 @@ fn a_reader_that_does_not_read_keeps_nothing_running() {
     assert_eq!(status.code(), Some(143));
     assert!(since.elapsed() < Duration::from_secs(6), "{:?}", since.elapsed());
     world.census.wait_none(Duration::from_secs(2));
+}
+
+/// In the middle of its log, and whether more of that comes or not.
+#[test]
+fn ctrl_c_ends_the_log_of_a_saved_session() {
+    let world = World::new();
+    let words = format!("say {}", "word ".repeat(20_000));
+    world.run(&["new", "--name", "one", &words]).code(0);
+    for _ in 0..8 {
+        world.run(&["prompt", "one", &words]).code(0);
+    }
+    world.run(&["wait", "one", "--for", "idle", "--timeout", "30s"]).code(0);
+    world.run(&["close", "one"]).code(0);
+    let mut child = world.command(&["logs", "one"]).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    wait_full(&out);
+    // More of it than lies on the way.
+    kill_process(world.daemon().unwrap(), Signal::STOP).unwrap();
+    kill_process(rustix::process::Pid::from_child(&child), Signal::INT).unwrap();
+    let reads = std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()).unwrap());
+    assert_eq!(wait(&mut child, PATIENCE).code(), Some(0));
+    assert!(reads.join().unwrap() > 0);
 }
 
 #[test]

@@ -1,11 +1,23 @@
 //! `run` in a real terminal: asks answered by keys, and the terminal as it was before.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, kill_process};
 
 use crate::pty::{ASKED, Terminal};
-use crate::world::{World, program};
+use crate::world::{PATIENCE, World, program};
+
+/// Waits until the program has read all that was pressed.
+fn wait_read(terminal: &Terminal) {
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    let keys = rustix::fs::open(format!("/proc/{}/fd/0", terminal.pid()), flags, Mode::empty()).unwrap();
+    let by = Instant::now() + PATIENCE;
+    while rustix::io::ioctl_fionread(&keys).unwrap() > 0 {
+        assert!(Instant::now() < by, "nobody reads");
+        std::thread::yield_now();
+    }
+}
 
 #[test]
 fn m_a10_y_approves() {
@@ -61,6 +73,25 @@ fn m_b10_a_daemon_that_hangs_at_an_ask_keeps_nobody() {
         terminal.press("\x03\x03");
         terminal.end(130);
     }
+}
+
+#[test]
+fn m_a10_one_ctrl_c_while_an_answer_is_on_its_way_interrupts() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: sleep 1000"]);
+    terminal.wait_for(ASKED);
+    let daemon = world.daemon().unwrap();
+    kill_process(daemon, Signal::STOP).unwrap();
+    // From when on an answer counts.
+    assert!(!terminal.shows("→", Duration::from_millis(400)), "{}", terminal.text());
+    for key in ["y", "\x03"] {
+        terminal.press(key);
+        wait_read(&terminal);
+    }
+    kill_process(daemon, Signal::CONT).unwrap();
+    terminal.wait_for("Agent interrupted");
+    terminal.end(130);
+    world.census.wait_none(Duration::from_secs(2));
 }
 
 #[test]

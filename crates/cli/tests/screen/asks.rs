@@ -39,7 +39,8 @@ fn m_a2_a_reason_is_typed_and_esc_goes_back() {
     tty.press("\x1b");
     tty.wait_for(ASKED);
     tty.press_until("r", "Why not");
-    tty.press("not today");
+    // Under load the key comes twice, and the second is a letter.
+    tty.press("\x7f\x7f\x7fnot today");
     tty.wait_for("> not today");
     tty.press("\r");
     tty.wait_for("→ denied: not today");

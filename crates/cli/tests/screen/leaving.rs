@@ -189,6 +189,46 @@ fn the_editor_writes_the_prompt_and_the_screen_comes_back() {
     tty.end(0);
 }
 
+/// The terminal sends Ctrl+C to all that runs in it, the screen that waits for the editor among them.
+#[test]
+fn ctrl_c_in_the_editor_is_the_editors() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut command = portable_pty::CommandBuilder::new(crate::world::program());
+    command.args(["attach", "one"]);
+    let waits = r#"sh -c "echo edits; exec sleep 1000""#;
+    let editor = format!(r#"sh -c 'trap : INT; {waits}; printf " and more" >> "$1"' sh"#);
+    let mut tty = Tty::start(&world, command, &[("EDITOR", &editor)]);
+    tty.wait_for("done: 1 step");
+    tty.press("say this");
+    tty.wait_for("› say this");
+    tty.press("\x18e");
+    tty.wait_for("edits");
+    tty.press("\x03");
+    tty.wait_for("› say this and more");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+/// Whoever leaves waits for no daemon.
+#[test]
+fn leaving_does_not_wait_for_a_daemon_that_is_being_started() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    // Another command is about to start it, and takes long.
+    let turn = std::fs::File::create(world.path("data/holdpoint/start.lock")).unwrap();
+    rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    rustix::process::kill_process(world.daemon().unwrap(), rustix::process::Signal::KILL).unwrap();
+    tty.wait_for("the daemon is gone");
+    let since = std::time::Instant::now();
+    tty.press("\x18d");
+    tty.end(0);
+    // It would have tried for 15 s.
+    assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
+}
+
 #[test]
 fn a_stopped_program_draws_its_screen_anew_when_it_goes_on() {
     let world = World::new();

@@ -1,7 +1,5 @@
 //! Whole stories: from the hub into a session and back, and two at one session.
 
-use std::time::Duration;
-
 use holdpoint_common::{Event, Fact};
 
 use crate::tty::{Tty, signal_to};
@@ -32,7 +30,9 @@ fn m_e1_from_the_hub_to_a_session_detached_and_back() {
     tty.wait_for("⏸ asks you");
     tty.press("\x18d");
     tty.end(0);
-    tty.wait_for("detached: the session goes on; `holdpoint attach work` comes back");
+    let shown: serde_json::Value = serde_json::from_str(&world.run(&["show", "work", "--json"]).code(0).out).unwrap();
+    let id = shown["settings"]["id"].as_str().unwrap();
+    tty.wait_for(&format!("detached: the session goes on; `holdpoint attach {id}` comes back"));
 
     // Later, from the hub, where it waits first.
     let mut tty = Tty::run(&world, &[]);
@@ -165,8 +165,6 @@ fn m_b8_a_daemon_that_can_not_be_started_is_tried_again_until_it_is_there() {
     world.config("wrong");
     signal_to(u32::try_from(status["pid"].as_u64().unwrap()).unwrap(), "KILL");
     tty.wait_for("config.toml");
-    // Long enough for many tries.
-    assert!(!tty.shows("the daemon is back", Duration::from_secs(2)), "{}", tty.text());
     world.config("");
     tty.wait_for("the daemon is back");
     tty.press("say Again.\r");
@@ -214,6 +212,76 @@ fn m_b8_a_stopped_daemon_that_is_started_elsewhere_brings_the_screen_back() {
     tty.wait_until("what was said meanwhile", |text| text.lines().any(|line| line == "After."));
     tty.press("\x18d");
     tty.end(0);
+}
+
+#[test]
+fn m_b8_a_daemon_that_was_restarted_while_the_screen_was_stopped_is_there() {
+    let world = World::new();
+    world.opens("one", &[], "say Before.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    tty.signal("STOP");
+    world.run(&["daemon", "restart"]).code(0);
+    tty.signal("CONT");
+    tty.wait_for("the daemon is back");
+    tty.press("say After.\r");
+    tty.wait_until("the second answer", |text| text.lines().any(|line| line == "After."));
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn a_session_that_takes_no_more_clients_is_not_opened_and_the_hub_says_so() {
+    let world = World::new();
+    world.config("[limits]\nmax_clients = 1\n");
+    world.opens("one", &[], "say Hello.");
+    let mut plain = Tty::run(&world, &["attach", "one", "--plain"]);
+    plain.wait_for("done: 1 step");
+    let mut hub = Tty::run(&world, &[]);
+    hub.wait_for("one ");
+    hub.press("one\r");
+    hub.wait_for("1 clients are attached to this session, the limit");
+    hub.wait_until("no longer opening", |text| !text.contains("opening"));
+    plain.press("\x03");
+    plain.end(0);
+    hub.press_until("\r", "done: 1 step");
+    hub.press("\x18d");
+    hub.end(0);
+}
+
+#[test]
+fn what_the_screen_can_not_do_is_told_with_its_hint() {
+    let world = World::new();
+    world.config("[limits]\nmax_sessions = 1\n");
+    world.opens("one", &["--policy", "all"], "shell: sleep 1000");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("● shell: sleep 1000");
+    tty.press("\x18n");
+    tty.wait_for("close one, or set `max_sessions`");
+    tty.press("\x18d");
+    tty.end(0);
+    world.run(&["interrupt", "one"]).code(0);
+}
+
+/// It was closed elsewhere, while it was asked whether it is to be.
+#[test]
+fn what_is_closed_already_is_not_opened_to_be_closed() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    world.run(&["wait", "one", "--for", "idle"]).code(0);
+    let mut hub = Tty::run(&world, &[]);
+    hub.wait_for("one ");
+    hub.press("one");
+    hub.wait_for("filter: one");
+    hub.press("\x1b[B\x04");
+    hub.wait_for("Close one?");
+    world.run(&["close", "one"]).code(0);
+    let before = world.run(&["logs", "one", "--json"]).code(0).events().len();
+    hub.press("y");
+    hub.wait_for("closed; it stays saved");
+    assert_eq!(world.run(&["logs", "one", "--json"]).code(0).events().len(), before);
+    hub.press("\x1b\x03\x03");
+    hub.end(0);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use holdpoint_tools::shown::{prose, prose_line};
 
 use super::super::message::Message;
 use super::super::transcript::{Kind, ToolState, Transcript};
+use super::why;
 use crate::said::title;
 
 /// Events that are taken at once.
@@ -44,7 +45,7 @@ async fn read(session: &SessionHandle) -> Result<Transcript, String> {
     let mut transcript = Transcript::new(std::process::id());
     let mut from = AttachFrom::start();
     for _ in 0..TRIES {
-        let mut stream = session.attach(from).await.map_err(|error| error.to_string())?;
+        let mut stream = session.attach(from).await.map_err(why)?;
         let mut batch = Vec::new();
         while stream.next_past(&mut batch, BATCH).await > 0 {
             for event in batch.drain(..) {

@@ -6,10 +6,10 @@ use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{Event, Fact};
 use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
-use holdpoint_tools::shown::prose_line;
 
 use super::super::message::Message;
-use super::{Pace, Shared};
+use super::daemon::Pace;
+use super::{Shared, why};
 
 /// Events that are taken at once.
 const BATCH: usize = 1024;
@@ -35,9 +35,7 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
                 }
                 continue;
             }
-            Err(error) => {
-                return shared.tell(Message::Failed(prose_line(&error.to_string()).into_owned())).await;
-            }
+            Err(error) => return shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
         };
         let (id, snapshot) = (session.id().clone(), Arc::clone(stream.snapshot()));
         shared.tell(Message::Attached { attachment, id, snapshot }).await;

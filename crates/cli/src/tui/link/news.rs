@@ -3,7 +3,8 @@
 use holdpoint_session::SessionError;
 
 use super::super::message::Message;
-use super::{Pace, Shared};
+use super::Shared;
+use super::daemon::Pace;
 
 pub(super) async fn watch(shared: Shared) {
     let mut pace = Pace::default();

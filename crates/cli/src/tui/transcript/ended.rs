@@ -6,9 +6,6 @@ use holdpoint_tools::shown::{prose, prose_line};
 use super::{Key, Kind, Transcript};
 use crate::tui::style::Tone;
 
-/// How a receipt begins where no tool ran.
-const NOTHING: &str = "0 tools stopped, 0 processes ended";
-
 impl Transcript {
     pub(super) fn ended(&mut self, seq: u64, fact: &Fact) {
         let Fact::TurnFinished { outcome, error, cause, receipt, usage } = fact else { return };
@@ -43,9 +40,48 @@ impl Transcript {
     }
 }
 
-/// What a cut found. That there was nothing of something is not said here.
+/// What a cut found. Where no tool ran, it is not said that none was stopped.
 fn found(receipt: &Receipt) -> Option<String> {
-    let said = receipt.to_string();
-    let found = said.strip_prefix(NOTHING).map_or(&*said, |more| more.trim_start_matches(", "));
-    (!found.is_empty()).then(|| found.to_owned())
+    let Receipt { tools, processes, asks, prompts } = receipt;
+    if !tools.is_empty() || processes.total() > 0 {
+        return Some(receipt.to_string());
+    }
+    let counted = |count: usize, what: &str, became: &str| {
+        let many = if count == 1 { "" } else { "s" };
+        (count > 0).then(|| format!("{count} {what}{many} {became}"))
+    };
+    let left = (!processes.left.is_empty()).then(|| {
+        let pids: Vec<_> = processes.left.iter().map(u32::to_string).collect();
+        format!("could not end pid {}", pids.join(", "))
+    });
+    let found = [counted(asks.len(), "ask", "released"), counted(prompts.len(), "prompt", "handed back"), left];
+    let found: Vec<_> = found.into_iter().flatten().collect();
+    (!found.is_empty()).then(|| found.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_common::{CallId, EndedProcesses, PromptId, StopHow, StoppedTool};
+
+    use super::*;
+
+    #[test]
+    fn what_a_cut_has_not_found_is_not_said_and_the_rest_is_as_the_receipt_says_it() {
+        assert_eq!(found(&Receipt::default()), None);
+        for most in 1..3 {
+            for (asks, prompts, left) in [(most, 0, 0), (0, most, 0), (0, 0, most), (most, most, most)] {
+                let receipt = Receipt {
+                    tools: vec![],
+                    processes: EndedProcesses { left: vec![7; left], ..EndedProcesses::default() },
+                    asks: vec!["alpha.1".parse().unwrap(); asks],
+                    prompts: vec![PromptId(1); prompts],
+                };
+                let rest = found(&receipt).unwrap();
+                assert_eq!(receipt.to_string(), format!("0 tools stopped, 0 processes ended, {rest}"));
+            }
+        }
+        let stopped = StoppedTool { call: CallId(1), name: "shell".to_owned(), how: StopHow::Returned };
+        let receipt = Receipt { tools: vec![stopped], ..Receipt::default() };
+        assert_eq!(found(&receipt), Some(receipt.to_string()));
+    }
 }

@@ -89,7 +89,7 @@ fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
 pub(super) fn leave(state: &mut State, quit: bool) -> Vec<Command> {
     let mut commands = forget(state);
     let left = state.session.as_ref().filter(|session| quit && commands.is_empty() && !session.closed);
-    state.left = left.map(|session| session.snapshot.settings.name.clone());
+    state.left = left.map(|session| session.id.clone());
     state.put_away();
     state.opening = None;
     state.leaving = None;

@@ -9,7 +9,7 @@ use super::super::message::Command;
 use super::super::session::Session;
 use super::super::state::{AGAIN, State};
 use super::super::style::Tone;
-use super::{leave, slash};
+use super::{CLOSED, leave, slash};
 use crate::asking::Pressed;
 
 /// Older facts that are asked for, each time as many times more.
@@ -117,15 +117,17 @@ fn send(state: &mut State) -> Vec<Command> {
     if session.prompt.text().trim().is_empty() {
         return vec![];
     }
-    if session.closed {
-        state.tell(Tone::Warning, "the session is closed");
+    let text = session.prompt.text();
+    let command = text.strip_prefix('/').filter(|command| slash::is_command(command));
+    if session.closed && !command.is_some_and(slash::is_of_screen) {
+        state.tell(Tone::Warning, CLOSED);
         return vec![];
     }
-    let text = session.prompt.take();
+    session.prompt.clear();
     session.scroll = Scroll::End;
     // What was told of what was sent before is read by now.
     state.notice = None;
-    match text.strip_prefix('/').filter(|command| slash::is_command(command)) {
+    match command {
         Some(command) => slash::carry_out(state, command),
         None => vec![Command::Prompt { text }],
     }

@@ -53,6 +53,11 @@ pub(super) fn is_command(text: &str) -> bool {
     !text.contains('\n') && !word.is_empty() && word.chars().all(|character| character.is_ascii_alphabetic())
 }
 
+/// Whether it concerns the screen alone, whatever has become of the session.
+pub(super) fn is_of_screen(text: &str) -> bool {
+    matches!(text.split_whitespace().next(), Some("help" | "steps" | "clear" | "quit" | "exit"))
+}
+
 pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
     let (command, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();

@@ -13,7 +13,7 @@ use super::super::state::State;
 use super::super::style::{Tone, selected};
 use super::super::wrap::fit;
 use super::{ask, foot, put, rule};
-use crate::commands::list::status;
+use crate::said::session::status;
 use crate::table::span;
 
 /// What stands before what is resumed.

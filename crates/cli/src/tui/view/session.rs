@@ -2,10 +2,11 @@
 
 use holdpoint_tools::shown::prose_line;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
+use ratatui_textarea::CursorMove;
 use unicode_width::UnicodeWidthStr;
 
 use super::super::keymap::Action;
@@ -20,6 +21,8 @@ use crate::said::sum_up;
 
 /// Rows of the prompt, at most.
 const PROMPT: u16 = 8;
+/// Cells of the mark before it.
+const MARK: u16 = 2;
 /// Cells of a command.
 const COMMAND: usize = 14;
 /// Prompts that wait and are shown.
@@ -29,8 +32,8 @@ const LEFT: u16 = 3;
 /// On a screen with fewer rows, an ask takes all of it.
 const SHORT: u16 = 16;
 
-/// Draws the session, and returns where the cursor is.
-pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
+/// Draws the session.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     let now = state.now.time;
     let (hold, help) = (state.keymap.key(Action::Hold), state.keymap.key(Action::Help));
     let hold_hint = (hold, if is_held(state) { "play" } else { "pause" });
@@ -55,7 +58,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     };
     let foot = if typed.is_empty() { foot(state, &hints, area.width) } else { typed };
     let foot_rows = u16::try_from(foot.len()).unwrap_or_default();
-    let session = state.session.as_mut()?;
+    let Some(session) = &mut state.session else { return };
 
     let queue = queue(session, area.width);
     let prompt_rows = prompt_rows(session, area.width).min(PROMPT.min(area.height / 3).max(1));
@@ -85,7 +88,6 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         let taken = ask_rows.min(rest.height);
         rest = Rect { y: rest.y + taken, height: rest.height - taken, ..rest };
     }
-    let mut cursor = None;
     if !large {
         for line in &queue {
             rest = put(buffer, rest, line);
@@ -93,7 +95,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         let more = if session.below { "↓ more below: Ctrl+End" } else { "" };
         rest = put(buffer, rest, &rule(area.width, more, Tone::Dim.style()));
         let place = Rect { height: prompt_rows.min(rest.height), ..rest };
-        cursor = prompt(buffer, place, session);
+        prompt(buffer, place, session);
         rest = Rect { y: rest.y + place.height, height: rest.height - place.height, ..rest };
     }
     let last = 1 + foot_rows;
@@ -101,7 +103,6 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         Rect { y: (area.y + area.height).saturating_sub(last).max(rest.y), height: last.min(rest.height), ..area };
     let rest = status_line(buffer, at_end, session, now);
     foot.iter().fold(rest, |rest, line| put(buffer, rest, line));
-    cursor
 }
 
 /// The commands that what is typed may become, in a quarter of the rows.
@@ -217,21 +218,23 @@ fn queue(session: &Session, width: u16) -> Vec<Line<'static>> {
 
 /// Rows that what is typed takes up.
 fn prompt_rows(session: &Session, width: u16) -> u16 {
-    let width = usize::from(width).saturating_sub(3).max(1);
-    let rows = |line: &String| line.width() / width + 1;
-    let rows: usize = session.prompt.area().lines().iter().take(usize::from(PROMPT)).map(rows).sum();
-    u16::try_from(rows).unwrap_or(PROMPT)
+    // The field breaks lines in its own way, and says where its end is.
+    let mut field = session.prompt.area().clone();
+    field.move_cursor(CursorMove::Jump(u16::MAX, u16::MAX));
+    let row = Rect { x: 0, y: 0, width: width.saturating_sub(MARK), height: 1 };
+    (&field).render(row, &mut Buffer::empty(row));
+    u16::try_from(field.screen_cursor().row + 1).unwrap_or(PROMPT)
 }
 
 /// What is typed. It keeps while something is asked, but takes no keys then.
-fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position> {
+fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) {
     if area.height == 0 || area.width < 4 {
-        return None;
+        return;
     }
     let asks = session.asking.is_some();
     let mark = if asks { Tone::Dim } else { Tone::User };
-    buffer.set_line(area.x, area.y, &Line::from(Span::styled("› ", mark.style())), 2);
-    let inside = Rect { x: area.x + 2, width: area.width - 2, ..area };
+    buffer.set_line(area.x, area.y, &Line::from(Span::styled("› ", mark.style())), MARK);
+    let inside = Rect { x: area.x + MARK, width: area.width - MARK, ..area };
     let field = session.prompt.area();
     let mut field = field.clone();
     if asks {
@@ -242,5 +245,4 @@ fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position
         field.set_placeholder_text("The session is closed");
     }
     (&field).render(inside, buffer);
-    None
 }

@@ -49,7 +49,7 @@ fn leaving_a_running_session_asks_and_detaching_does_not() {
     let mut scene = Scene::session();
     scene.turn("Go.");
     assert_eq!(scene.press("ctrl+x d"), [Command::Quit]);
-    assert_eq!(scene.state.left_behind().as_deref(), Some("alpha"));
+    assert_eq!(scene.state.left_behind().as_ref(), Some(&scene.snapshot.settings.id));
 }
 
 #[test]
@@ -153,6 +153,29 @@ fn who_leaves_for_a_session_that_is_not_opened_comes_back_to_their_draft() {
     scene.press("ctrl+x s");
     let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("nothing is opened") };
     assert_eq!(scene.tell(Message::NotOpened { attachment, why }), []);
+}
+
+#[test]
+fn what_was_closed_before_it_is_shown_is_not_waited_for() {
+    let mut hub = Scene::hub();
+    hub.hears(|_| {}, "alpha").types("alpha");
+    let [Command::Open { attachment, .. }] = hub.press("enter")[..] else { panic!("nothing is opened") };
+    assert!(hub.screen(80, 24).contains("opening"));
+    hub.tell(Message::Closed { attachment });
+    let screen = hub.screen(80, 24);
+    assert!(screen.contains("the session is closed") && !screen.contains("opening"), "{screen}");
+}
+
+#[test]
+fn a_session_that_can_not_be_attached_again_is_left_for_the_hub() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").ended(Outcome::Done, None);
+    scene.types("draft");
+    let why = "1 clients are attached".to_owned();
+    assert_eq!(scene.tell(Message::NotOpened { attachment: 1, why: why.clone() }), [Command::Detach]);
+    let screen = scene.screen(80, 24);
+    assert!(scene.state.session.is_none() && screen.contains(&why), "{screen}");
+    assert_eq!(scene.state.drafts.len(), 1);
 }
 
 #[test]

@@ -246,3 +246,65 @@ fn commands_that_change_nothing_say_so() {
     scene.turn("Go.").hold(requested()).types("/play");
     assert_eq!(scene.press("enter"), [Command::Release]);
 }
+
+#[test]
+fn older_facts_bring_no_prompt_into_the_history_twice() {
+    let mut scene = Scene::session();
+    scene.state.session.as_mut().unwrap().limit = 1;
+    let said = |scene: &mut Scene, texts: &[&str]| {
+        for text in texts {
+            scene.turn(text).ended(Outcome::Done, None);
+        }
+    };
+    let recall = |scene: &mut Scene, times: usize| {
+        scene.press(&["up"; 9][..times].join(" "));
+        let recalled = draft(scene);
+        scene.press("esc");
+        recalled
+    };
+    said(&mut scene, &["one", "two"]);
+    assert_eq!(
+        (recall(&mut scene, 1), recall(&mut scene, 2), recall(&mut scene, 9)),
+        ("two".into(), "one".into(), "one".into())
+    );
+    scene.state.session.as_mut().unwrap().older = true;
+    scene.screen(80, 24);
+    let [Command::Open { attachment, .. }] = scene.press("pgup")[..] else { panic!("nothing older is fetched") };
+    let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
+    scene.tell(Message::Attached { attachment, id, snapshot });
+    said(&mut scene, &["zero", "one", "two"]);
+    scene.tell(Message::Live { attachment });
+    let all: Vec<_> = (1..=4).map(|times| recall(&mut scene, times)).collect();
+    assert_eq!(all, ["two", "one", "zero", "zero"]);
+}
+
+#[test]
+fn a_closed_session_can_be_read_and_left_by_commands() {
+    let run = |text: &str| {
+        let mut scene = Scene::session();
+        scene.turn("Go.").ended(Outcome::Done, None);
+        scene.tell(Message::Closed { attachment: 1 });
+        scene.types(text);
+        let commands = scene.press("enter");
+        (commands, scene)
+    };
+    assert_eq!(run("/quit").0, [Command::Quit]);
+    let (_, mut help) = run("/help");
+    assert!(help.screen(80, 24).contains("┌ Help"), "{}", help.screen(80, 24));
+    assert!(!run("/steps").1.state.session.unwrap().steps);
+    for other in ["/rename it", "say more"] {
+        let (commands, mut scene) = run(other);
+        assert_eq!(commands, [], "{other}");
+        assert!(scene.screen(80, 24).contains("the session is closed") && draft(&scene) == other);
+    }
+}
+
+#[test]
+fn all_of_a_long_prompt_is_seen_that_breaks_at_words() {
+    let mut scene = Scene::session();
+    // Of 20 letters: no two stand on a row of 38.
+    let words: Vec<_> = (1..=6).map(|number| format!("{number}{}", "x".repeat(19))).collect();
+    scene.types(&words.join(" "));
+    let screen = scene.screen(40, 24);
+    assert!(words.iter().all(|word| screen.contains(word)), "{screen}");
+}

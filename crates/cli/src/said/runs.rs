@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use holdpoint_common::{Fact, RunLimit, RunLimits, RunProgress, TaskState, Tasks, Timestamp};
 use holdpoint_tools::shown::prose_line;
 
-use crate::said::shorten;
+use super::shorten;
 use crate::ui::Style;
 
 /// The line for a fact of a run or of tasks, which have taken it in already; `None` for others.
