@@ -134,24 +134,3 @@ fn completions_are_for_the_shell_that_is_named() {
     }
     world.run(&["completions", "cobol"]).code(2);
 }
-
-#[test]
-fn the_manual_has_a_page_for_every_command() {
-    let world = World::new();
-    let page = world.run(&["man"]).code(0).out;
-    assert!(page.contains(".TH holdpoint 1") && page.contains("holdpoint\\-interrupt(1)"), "{page}");
-    world.run(&["man", "pages/man1"]).code(0);
-    let help = world.run(&["--help"]).code(0).out;
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let commands =
-        commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
-    let mut count = 0;
-    for name in commands {
-        let page = std::fs::read_to_string(world.work(&format!("pages/man1/holdpoint-{name}.1"))).unwrap();
-        assert!(page.contains(".SH SYNOPSIS"), "{name}: {page}");
-        count += 1;
-    }
-    assert!(count > 20, "{help}");
-    // What is in the way is told.
-    world.run(&["man", "pages/man1/holdpoint-run.1"]).code(1);
-}
