@@ -1,12 +1,10 @@
-//! The pages of the project: every link leads somewhere, every configuration and every JSON on them can be read.
+//! The pages of the project: every link leads somewhere, every JSON on them can be read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use holdpoint_common::Config;
-use holdpoint_tools::Policy;
 use regex::Regex;
 
 fn root() -> PathBuf {
@@ -99,41 +97,15 @@ fn every_page_of_the_manual_is_on_its_first_page() {
     }
 }
 
-/// A configuration that the program takes, rules included.
-#[track_caller]
-fn is_configuration(text: &str, place: &Path) {
-    let config = Config::parse(text).unwrap_or_else(|error| panic!("{}: {error}\n{text}", place.display()));
-    let policy = Policy::new(config.policy, &config.rules, Some(Path::new("/home/me")));
-    policy.unwrap_or_else(|error| panic!("{}: {error}", place.display()));
-}
-
-#[test]
-fn every_configuration_is_one() {
-    let mut examples = Vec::new();
-    files(&root().join("examples/config"), "toml", &mut examples);
-    assert!(examples.len() >= 4);
-    let about = fs::read_to_string(root().join("examples/config/README.md")).unwrap();
-    for example in examples {
-        is_configuration(&fs::read_to_string(&example).unwrap(), &example);
-        assert!(about.contains(example.file_name().unwrap().to_str().unwrap()), "{} is not told of", example.display());
-    }
-    let mut count = 0;
-    for (page, text) in pages() {
-        // What is for Cargo is not for us.
-        for block in blocks(&text, "toml").iter().filter(|block| !block.contains("dependencies")) {
-            is_configuration(block, &page);
-            count += 1;
-        }
-    }
-    assert!(count >= 5, "only {count}");
-}
-
 #[test]
 fn every_json_can_be_read() {
+    let mut count = 0;
     for (page, text) in pages() {
         for block in blocks(&text, "json") {
             let read: Result<serde_json::Value, _> = serde_json::from_str(block);
             assert!(read.is_ok(), "{}: {}\n{block}", page.display(), read.unwrap_err());
+            count += 1;
         }
     }
+    assert!(count > 0);
 }

@@ -20,6 +20,15 @@ pub(crate) fn levels() -> Result<Option<Levels>, CliError> {
     Ok(Some(parsed))
 }
 
+/// What the configuration asks for, where nobody else does.
+pub(crate) fn configured(levels: Option<&str>) -> Result<Levels, CliError> {
+    let Some(levels) = levels else { return Ok(Levels::default()) };
+    Levels::parse(levels).map_err(|error| {
+        CliError::usage(format!("`log = \"{levels}\"` in the configuration: {error}"))
+            .hint("for example log = \"holdpoint_session=debug\"")
+    })
+}
+
 /// Writes the log to standard error if it is asked for. If not, nothing is set up, and a log line costs the
 /// reading of one number.
 pub(crate) fn start() -> Result<(), CliError> {

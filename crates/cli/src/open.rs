@@ -29,8 +29,8 @@ pub(crate) struct OpenArgs {
     #[command(flatten)]
     policy: PolicyArgs,
 
-    /// Who answers when a tool asks; without it, the configuration's, else `wait` where somebody can
-    /// answer, else `deny`
+    /// Who answers when a tool asks; without it, the configuration's, else `wait`, or `deny` for `run`
+    /// without a terminal
     #[arg(long, value_enum)]
     asks: Option<Asks>,
 

@@ -1,7 +1,21 @@
 //! What the command line says of the policy: its mode and its rules, for every command that has one.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use holdpoint_common::{Config, PolicyMode, PolicyRules, Rule};
+use holdpoint_tools::Policy;
+
+use crate::error::CliError;
+
+/// The policy of this mode and these rules, for this user.
+///
+/// # Errors
+/// A rule can't be kept.
+pub(crate) fn of(mode: PolicyMode, rules: &PolicyRules) -> Result<Policy, CliError> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    Ok(Policy::new(mode, rules, home.as_deref())?)
+}
 
 /// What tools may do.
 #[derive(Debug, clap::Args)]

@@ -76,8 +76,7 @@ pub(crate) fn can_be_shown() -> bool {
 pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     crate::log::spare_screen()?;
     let config = folders.config()?;
-    let wrong = |why: String| CliError::usage(why).hint("[tui.keys] in the configuration has the keys");
-    let keymap = Keymap::with(&config.tui.keys).map_err(wrong)?;
+    let keymap = keymap(&config)?;
     let folder = std::env::current_dir().unwrap_or_default();
     let me = Me { pid: std::process::id(), folder: folder.to_string_lossy().into_owned() };
     let runtime = runtime()?;
@@ -111,6 +110,20 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
         ui.flush()?;
     }
     Ok(0)
+}
+
+/// The keys, as the configuration has them.
+fn keymap(config: &Config) -> Result<Keymap, CliError> {
+    let wrong = |why: String| CliError::usage(why).hint("[tui.keys] in the configuration has the keys");
+    Keymap::with(&config.tui.keys).map_err(wrong)
+}
+
+/// Whether the screen can be shown with this configuration.
+///
+/// # Errors
+/// A key of it is none, or does nothing.
+pub(crate) fn check(config: &Config) -> Result<(), CliError> {
+    keymap(config).map(drop)
 }
 
 /// Shows this session first, if there is one.

@@ -8,13 +8,17 @@ use holdpoint_tools::web::Browsers;
 
 use crate::error::CliError;
 
+/// How hosts are named.
+const HOSTS: &str =
+    "a host is `example.com`, with all below it, or an address; `example.com:8080`, `[::1]:8080` at one port";
+
 /// The browsers of all sessions. None is started by this.
 ///
 /// # Errors
 /// The configuration allows or denies hosts that are none.
 pub(crate) fn browsers(config: &Config, folders: &Folders) -> Result<Browsers, CliError> {
     Browsers::new(config.web.clone(), folders.web())
-        .map_err(|error| CliError::usage(format!("[web]: {error}")).hint("see docs/web.md for what hosts can be named"))
+        .map_err(|error| CliError::usage(format!("[web]: {error}")).hint(HOSTS))
 }
 
 /// What makes the tools of a session.

@@ -29,8 +29,8 @@ pub struct Config {
     pub policy: PolicyMode,
     /// What is allowed, asked or denied besides: `allow = ["shell(git status)"]`.
     pub rules: PolicyRules,
-    /// Who answers the asks of new sessions: `wait`, `deny` or `approve`. Without it: `wait` on a terminal,
-    /// else `deny`.
+    /// Who answers the asks of new sessions: `wait`, `deny` or `approve`. Without it: `wait`; only
+    /// `run` without a terminal, where nobody could answer, uses `deny`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<AsksMode>,
     /// The most steps (model requests) one turn may take; 0 for no limit.

@@ -82,3 +82,8 @@ pub use supplies::{ModelSupplies, Proxies, Supplies};
 
 // The web tool.
 pub use web::{WebAction, WebRequest, WebSearch, WebSearchHtml, WebSettings};
+
+/// The example of the README, run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

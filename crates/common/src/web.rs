@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One thing the web tool can be asked to do, and how.
+/// One thing the web tool can be asked to do, and how: as JSON, what the tool is called with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub struct WebRequest {
     /// What to do.
     #[serde(flatten)]
@@ -20,7 +19,7 @@ pub struct WebRequest {
 
 /// What the web tool can do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "action", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub enum WebAction {
     /// Asks the search engine.
     Search {

@@ -34,7 +34,7 @@ for (const platform of ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64'
   packages[name] = version
 }
 
-const { devDependencies, scripts, napi, ...manifest } = main
+const { devDependencies, scripts, ...manifest } = main
 const files = main.files.filter((file) => !file.startsWith('native/'))
 write(path.join(npm, 'holdpoint'), [...files, 'README.md'], { ...manifest, files: [...files, ...licenses], optionalDependencies: packages })
 console.log(readdirSync(npm).map((folder) => `npm/${folder}`).join('\n'))

@@ -42,13 +42,16 @@ afterEach(() => {
 })
 
 /** Runs the example in a terminal, by the program `script`, which every Linux has. */
-async function start(file, ...args) {
+const start = (file, ...args) => startWith({}, file, ...args)
+
+/** The same, with more in its environment. */
+async function startWith(env, file, ...args) {
   const words = [process.execPath, path.join(example, 'dist', file), ...args]
   const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ')
   const command = `stty cols ${COLUMNS} rows ${ROWS}; exec ${quoted}`
   const child = spawn('script', ['-qec', command, '/dev/null'], {
     cwd: await folder(),
-    env: { ...process.env, TERM: 'xterm-256color', SHELL: '/bin/sh', CI: 'false' },
+    env: { ...process.env, TERM: 'xterm-256color', SHELL: '/bin/sh', CI: 'false', ...env },
   })
   running.push(child)
   const terminal = new xterm.Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true, scrollback: 1_000 })
@@ -129,6 +132,20 @@ describe('the example', { skip: process.platform !== 'linux' && '`script` is ano
     await it.guard()
     it.press('n')
     await it.shows(/What is to be done\?/)
+  })
+
+  test('m_f4_the_components_of_the_page_show_a_session_of_the_daemon', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
+    // The user's own daemon, of a user who has nothing but this.
+    const home = await folder()
+    const own = { XDG_CONFIG_HOME: `${home}/config`, XDG_DATA_HOME: `${home}/data`, XDG_RUNTIME_DIR: `${home}/run` }
+    const env = { ...own, HOME: home, PATH: process.env.PATH }
+    try {
+      await run(program, ['new', '--name', 'deploy', '--model', 'rehearsal', 'shell: echo hello'], { cwd: home, env })
+      const it = await startWith(env, 'page-2.js')
+      await it.shows(/holdpoint \| deploy .*⏸ asks you/)
+    } finally {
+      await run(program, ['daemon', 'stop'], { env })
+    }
   })
 
   test('m_f3_it_attaches_to_a_session_of_the_daemon', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {

@@ -312,7 +312,7 @@ everywhere('events', (place, { remote }) => {
   })
 })
 
-test('m_b6_a_daemon_whose_connection_breaks_says_where_to_go_on', { skip: !process.env.HOLDPOINT_PROGRAM }, async () => {
+test('m_b6_the_stream_of_a_daemon_that_is_restarted_says_where_to_go_on', { skip: !process.env.HOLDPOINT_PROGRAM }, async () => {
   const { stateDir, sessions } = await startDaemon()()
   const id = await open(sessions)
   const seen = await record(sessions, id)

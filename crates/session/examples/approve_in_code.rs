@@ -1,4 +1,4 @@
-//! Answers asks in code: commands that only look are approved, the rest is denied with a reason, which the
+//! Answers asks in code: the one command that is known is approved, all else is denied with a reason, which the
 //! model reads in the same step.
 //!
 //! `cargo run -p holdpoint-session --example approve_in_code`
@@ -9,10 +9,12 @@ use std::error::Error;
 use holdpoint_common::{Answer, Config, Fact, Supplies, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Engine, OpenSession};
-use holdpoint_tools::Supervisor;
+use holdpoint_tools::{Supervisor, shown};
 
 const SCRIPT: &str = "
     shell: ls
+    ---
+    shell: ls; rm -rf build
     ---
     shell: rm -rf build
     say That is all.
@@ -34,11 +36,14 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let mut events = session.attach(AttachFrom::start()).await?;
     session.prompt(SCRIPT).await?;
 
+    // What a person would be shown of it: the command, and where it runs.
+    let listing = shown::command("ls", &folder.path().canonicalize()?);
     while let Some(event) = events.next().await {
         match event.fact() {
             Some(Fact::AskRaised { ask }) => {
                 let details = ask.pause().and_then(|pause| pause.request.details).unwrap_or_default();
-                let answer = if details.starts_with("ls") {
+                // All of it is compared: what only begins like it, or has a second line, is another command.
+                let answer = if details == listing {
                     Answer::Approve { always: true }
                 } else {
                     Answer::Deny { reason: Some("this guard lets only `ls` through".into()) }

@@ -32,7 +32,9 @@ async fn run() -> Result<(), Box<dyn Error>> {
     for (name, events) in [("left", &mut left_events), ("right", &mut right_events)] {
         println!("{name} asks: {}", asked(events).await);
     }
-    for session in sessions.list().await? {
+    let mut list = sessions.list().await?;
+    list.sort_by(|one, other| one.name.cmp(&other.name));
+    for session in list {
         println!("{} is {}", session.name, session.status);
     }
 

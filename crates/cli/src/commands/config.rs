@@ -8,6 +8,7 @@ use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
 use crate::ui::Ui;
+use crate::{log, policy, tui, web};
 
 /// Shows the configuration: what holds, where it is, what it can say
 ///
@@ -23,7 +24,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Prints the configuration that holds, defaults included, as TOML; keys of providers are masked
+    /// Prints the configuration that holds, defaults included, as TOML, keys of providers masked; or what is wrong with it
     Show,
     /// Prints where the configuration file is, or would be
     Path,
@@ -34,7 +35,9 @@ enum What {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     match args.what {
         What::Show => {
-            let config = masked(folders.config()?);
+            let config = folders.config()?;
+            check(&config, folders)?;
+            let config = masked(config);
             let path = folders.config_file();
             let state = if path.exists() { "" } else { " (not there: defaults)" };
             let text = toml::to_string(&config).map_err(CliError::failed)?;
@@ -44,6 +47,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         What::Schema => ui.print(&format!("{:#}\n", Config::schema()))?,
     }
     Ok(0)
+}
+
+/// Whether all of it can be used: by the screen, by the daemon and by sessions, each of which looks at its own only when
+/// it begins.
+fn check(config: &Config, folders: &Folders) -> Result<(), CliError> {
+    tui::check(config)?;
+    log::configured(config.log.as_deref())?;
+    web::browsers(config, folders)?;
+    policy::of(config.policy, &config.rules).map(drop)
 }
 
 /// The configuration without its secrets.

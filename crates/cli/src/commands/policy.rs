@@ -6,11 +6,11 @@ use clap::Subcommand;
 use holdpoint_common::Verdict;
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::{line, prose_line};
-use holdpoint_tools::{Act, Judgement, Place, Policy};
+use holdpoint_tools::{Act, Judgement, Place};
 use serde_json::{Value, json};
 
 use crate::error::CliError;
-use crate::policy::PolicyArgs;
+use crate::policy::{self, PolicyArgs};
 use crate::ui::Ui;
 
 /// Explains what the policy allows, asks for and denies
@@ -75,8 +75,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 impl Explain {
     fn carry_out(&self, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
         let config = folders.config()?;
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        let policy = Policy::new(self.policy.mode(&config), &self.policy.rules(&config), home.as_deref())?;
+        let policy = policy::of(self.policy.mode(&config), &self.policy.rules(&config))?;
         let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
         let root = cwd.canonicalize().map_err(|error| {
             CliError::usage(format!("{}: {error}", cwd.display())).hint("--cwd names the folder to work in")

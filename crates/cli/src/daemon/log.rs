@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use holdpoint_session::folders;
-use holdpoint_session::levels::Levels;
 use holdpoint_tools::secrets::mask;
 use holdpoint_tools::shown::prose_line;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
@@ -34,7 +33,7 @@ pub(super) struct Log {
 pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliError> {
     let levels = match crate::log::levels()? {
         Some(levels) => levels,
-        None => configured_levels(configured)?,
+        None => crate::log::configured(configured)?,
     };
     let path = folder.join("daemon.log");
     let rolling = Rolling::open(&path, FILE_SIZE)?;
@@ -48,14 +47,6 @@ pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliE
         before(panic);
     }));
     Ok(Log { path, lost, _writer: guard })
-}
-
-fn configured_levels(configured: Option<&str>) -> Result<Levels, CliError> {
-    let Some(text) = configured else { return Ok(Levels::default()) };
-    Levels::parse(text).map_err(|error| {
-        CliError::usage(format!("`log = \"{text}\"` in the configuration: {error}"))
-            .hint("for example log = \"holdpoint_session=debug\"")
-    })
 }
 
 /// A file that makes room when it is full. Each write is one line: what it says of others is made visible and its

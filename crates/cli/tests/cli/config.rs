@@ -1,5 +1,8 @@
 //! The configuration: where it is, what is wrong with it, what is not shown.
 
+use std::collections::BTreeSet;
+
+use crate::pages::{manual, page, pages};
 use crate::world::World;
 
 #[test]
@@ -47,6 +50,49 @@ fn what_is_shown_can_be_read_again_and_has_no_key() {
     assert_eq!(config.asks, Some(holdpoint_common::AsksMode::Deny));
 }
 
+/// What the screen, the daemon and sessions look at only when they begin is looked at here, too.
+#[test]
+fn what_would_be_refused_later_is_refused_where_it_is_shown() {
+    for (wrong, why) in [
+        ("[tui.keys]\nheld = 'f8'", "tui.keys.held means nothing"),
+        ("[tui.keys]\nhold = 'shift+p'", "tui.keys.hold: `shift+p` is no key"),
+        ("log = 'holdpoint=loud'", "`log = \"holdpoint=loud\"`"),
+        ("[web]\nallow = ['*.example.com']", "the rule `*.example.com` can't be kept"),
+        ("[rules]\nallow = ['shell(git * status)']", "the rule `shell(git * status)` can't be kept"),
+    ] {
+        let world = World::new();
+        world.config(wrong);
+        let ran = world.run(&["config", "show"]).code(2);
+        assert!(ran.err.contains(why) && ran.err.contains("\nhint: ") && ran.out.is_empty(), "{wrong}: {ran:#?}");
+    }
+}
+
+#[test]
+fn every_configuration_that_is_shown_can_be_used() {
+    let examples = std::fs::read_dir(manual().join("examples/config")).unwrap();
+    let examples = examples.map(|entry| format!("examples/config/{}", entry.unwrap().file_name().display()));
+    let examples: Vec<_> = examples.filter(|name| name.ends_with(".toml")).collect();
+    let about = page("examples/config/README.md");
+    let mut shown = Vec::new();
+    for name in examples {
+        assert!(about.contains(&format!("({})", name.trim_start_matches("examples/config/"))), "{name} is not told of");
+        shown.push((page(&name), name));
+    }
+    for name in pages() {
+        let text = page(&name);
+        let blocks = text.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
+        shown.extend(blocks.map(|block| (block.to_owned(), name.clone())));
+    }
+    let world = World::new();
+    for (text, name) in &shown {
+        world.config(text);
+        let ran = world.run(&["config", "show"]);
+        assert!(ran.code == Some(0), "{name}: {}\n{text}", ran.err);
+    }
+    let names: BTreeSet<_> = shown.iter().map(|(_, name)| name).collect();
+    assert!(names.len() >= 10, "{names:?}");
+}
+
 #[test]
 fn the_schema_documents_every_key() {
     let world = World::new();
@@ -87,25 +133,4 @@ fn completions_are_for_the_shell_that_is_named() {
         assert!(ran.out.contains("holdpoint") && ran.out.contains("COMPLETE"), "{shell}");
     }
     world.run(&["completions", "cobol"]).code(2);
-}
-
-#[test]
-fn the_manual_has_a_page_for_every_command() {
-    let world = World::new();
-    let page = world.run(&["man"]).code(0).out;
-    assert!(page.contains(".TH holdpoint 1") && page.contains("holdpoint\\-interrupt(1)"), "{page}");
-    world.run(&["man", "pages/man1"]).code(0);
-    let help = world.run(&["--help"]).code(0).out;
-    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let commands =
-        commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
-    let mut count = 0;
-    for name in commands {
-        let page = std::fs::read_to_string(world.work(&format!("pages/man1/holdpoint-{name}.1"))).unwrap();
-        assert!(page.contains(".SH SYNOPSIS"), "{name}: {page}");
-        count += 1;
-    }
-    assert!(count > 20, "{help}");
-    // What is in the way is told.
-    world.run(&["man", "pages/man1/holdpoint-run.1"]).code(1);
 }

@@ -17,17 +17,17 @@ const WORK: &str = "~/shop";
 /// Stands behind what a command has said.
 const SAID: char = '\u{1}';
 
-fn manual() -> PathBuf {
+pub(crate) fn manual() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// A page's text.
-fn page(name: &str) -> String {
+pub(crate) fn page(name: &str) -> String {
     std::fs::read_to_string(manual().join(name)).unwrap()
 }
 
 /// Every page, by its path.
-fn pages() -> Vec<String> {
+pub(crate) fn pages() -> Vec<String> {
     let docs = std::fs::read_dir(manual().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
     let docs = docs.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".md"));
     let others = ["README.md", "crates/cli/README.md", "crates/session/README.md", "examples/ink-client/README.md"];

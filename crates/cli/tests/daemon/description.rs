@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::client::Api;
+use crate::client::{Api, Frame};
 use crate::house::House;
 use crate::world::{Ran, program};
 
@@ -80,6 +81,53 @@ fn references(value: &Value, named: &mut BTreeSet<String>) {
         Value::Array(values) => values.iter().for_each(|value| references(value, named)),
         _ => {}
     }
+}
+
+/// The page about the API says this between these words. Said anew by `HOLDPOINT_SNAPSHOTS=overwrite`; numbers are those of
+/// another day.
+#[track_caller]
+fn page_says(what: &str, begins: &str, ends: &str) {
+    // One test at a time writes it.
+    static PAGE: Mutex<()> = Mutex::new(());
+    let _page = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let page = std::fs::read_to_string(docs("api.md")).unwrap();
+    let (before, rest) = page.split_once(begins).expect(begins);
+    let (written, after) = rest.split_once(ends).expect(ends);
+    if std::env::var_os("HOLDPOINT_SNAPSHOTS").is_some_and(|how| how == "overwrite") {
+        return std::fs::write(docs("api.md"), [before, begins, what, ends, after].concat()).unwrap();
+    }
+    let without_numbers = |text: &str| {
+        let parts = text.split(|letter: char| letter.is_ascii_digit()).filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join("0")
+    };
+    assert_eq!(without_numbers(written), without_numbers(what), "HOLDPOINT_SNAPSHOTS=overwrite says it anew");
+}
+
+#[test]
+fn the_table_of_the_page_has_every_path() {
+    let described: Value = serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
+    let mut table = String::new();
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let (method, what) = (method.to_uppercase(), operation["summary"].as_str().unwrap());
+            table.push_str(&format!("| `{method}` | `{path}` | {what} |\n"));
+        }
+    }
+    page_says(table.trim_end(), "| method | path | |\n| --- | --- | --- |\n", "\n\n");
+}
+
+#[test]
+fn the_event_of_the_page_is_one() {
+    let house = House::new();
+    house.start();
+    let api = Api::new(&house);
+    let session = api.open("ask");
+    api.prompt(&session, "shell: echo hello | tr a-z A-Z");
+    let asked = |frame: &Frame| frame.kind == "message" && frame.data.contains("askRaised");
+    let event: Value = api.attach(&session, "").until(asked).read();
+    let event = serde_json::to_string_pretty(&event).unwrap() + "\n";
+    let work = house.0.path("work").display().to_string();
+    page_says(&event.replace(&session, "k3v9x2m7qa").replace(&work, "/home/me/shop"), "```json\n", "```\n");
 }
 
 #[test]

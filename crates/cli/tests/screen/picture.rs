@@ -108,7 +108,7 @@ fn m_e1_the_pictures_show_what_there_is() {
     world.opens("tests", &["--policy", "all"], "Find out why two tests fail.");
     let _asked = server.request(1);
     let edit = json!({"path": "deploy.toml", "old_string": "schema = 41", "new_string": "schema = 42"});
-    let said = "I will bring it up to date: first the schema, then the **service**.";
+    let said = "I will bring it up to date: first the schema, then the service.";
     server.reply(Reply::stream().say(said).call(0, "edit_file", &edit.to_string()).finish("tool_calls").end());
     world.opens("deploy", &[], "Bring the staging server up to date.");
     world.run(&["wait", "deploy", "--for", "ask"]).code(0);

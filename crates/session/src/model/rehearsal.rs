@@ -277,17 +277,4 @@ mod tests {
         let prompt = [Message::User("hang".into())];
         assert!(tokio::time::timeout(Duration::from_secs(1_000_000), play(&prompt)).await.is_err());
     }
-
-    #[test]
-    fn the_examples_of_the_manual_can_be_played() {
-        let manual = include_str!("../../../../docs/rehearsal.md");
-        let mut blocks = 0;
-        for block in manual.split("```text\n").skip(1) {
-            let (example, _) = block.split_once("```").unwrap();
-            let script = Script::parse(example).unwrap_or_else(|error| panic!("{error} in:\n{example}"));
-            assert!(script.is_some(), "no script:\n{example}");
-            blocks += 1;
-        }
-        assert!(blocks >= 4, "{blocks} examples");
-    }
 }

@@ -155,3 +155,25 @@ impl Tool for Web {
         Visit::new(&self.browser, context, &request)?.run().map(ToolOutcome::text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m_a9_what_is_written_as_a_request_is_what_the_tool_takes() {
+        let url = || "https://example.com/page".to_owned();
+        let actions = [
+            WebAction::Search { query: "hold points".into() },
+            WebAction::OpenPage { url: url() },
+            WebAction::FindInPage { url: url(), text: "hold".into() },
+            WebAction::Screenshot { url: url(), full_page: true },
+        ];
+        for action in actions {
+            let request = WebRequest { action, pause: true, headless: false };
+            let written = serde_json::to_value(&request).unwrap();
+            assert_eq!(Web::request(&written).unwrap(), request, "{written}");
+            assert_eq!(serde_json::from_value::<WebRequest>(written).unwrap(), request);
+        }
+    }
+}
