@@ -138,8 +138,10 @@ fn m_c6_who_follows_a_run_is_told_what_an_interrupt_has_ended() {
 #[test]
 fn m_b10_a_run_that_is_closed_is_130() {
     let world = World::new();
-    let mut run = Followed::begin(&world, &[], "hang");
-    run.until("asks: ");
+    let mut run = Followed::begin(&world, &["--policy", "all"], "shell: touch begun; sleep 1000");
+    while !world.work("begun").exists() {
+        std::thread::yield_now();
+    }
     world.run(&["close", &run.session]).code(0);
     run.until("#1 interrupted (session closed by ");
     run.end(130);
