@@ -1,5 +1,6 @@
 //! The manager: the actor that knows every session, starts their actors, watches them, and makes room.
 
+mod answer;
 mod catalogs;
 mod close;
 mod delete;
@@ -34,6 +35,7 @@ use crate::outfit::{Base, Outfit};
 use catalogs::Catalogs;
 use roster::Roster;
 
+pub(crate) use answer::WeighAnswer;
 pub(crate) use close::CloseSession;
 pub(crate) use delete::DeleteSession;
 pub(crate) use find::{Find, List, Look, Seen};

@@ -4,12 +4,12 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::api::{InboxAsk, SessionNews};
-use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::api::{Answered, InboxAsk, SessionNews};
+use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, Who};
 
 use crate::error::SessionError;
 use crate::handle::SessionHandle;
-use crate::local::{LocalSessions, LocalWatch};
+use crate::local::{LocalSessions, LocalWatch, Unloaded};
 use crate::manager::Manager;
 use crate::open::OpenSession;
 #[cfg(feature = "remote")]
@@ -193,6 +193,31 @@ impl Sessions {
             Place::Local(sessions) => sessions.asks(id).await,
             #[cfg(feature = "remote")]
             Place::Remote(sessions) => sessions.asks(id).await,
+        }
+    }
+
+    /// Answers an ask by its id, whichever session's it is. One that is only saved is opened for it, unless the answer is
+    /// refused: then nothing changes.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it can't be opened.
+    pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.answer(ask, answer, Unloaded::Opens).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.answer(ask, answer).await,
+        }
+    }
+
+    /// The same, for a server whose clients say themselves what sessions are opened with: one that is only saved stays so.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer); [`SessionError::NotLive`] if it is only saved, and would take the answer.
+    pub async fn answer_live(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.answer(ask, answer, Unloaded::Stays).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.answer(ask, answer).await,
         }
     }
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AskCloseCause, CutCause, Delta, Event, Fact, Hold, Limits, Outcome, PolicyMode, RestoreCause, Usage,
+    Answer, AnswerError, AskCloseCause, AskId, CutCause, Delta, Event, Fact, Hold, Limits, Outcome, PolicyMode,
+    RestoreCause, Usage,
 };
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
@@ -97,6 +98,52 @@ async fn m_b8_closing_what_stands_in_a_log_answers_its_asks_and_hands_its_queue_
     assert_eq!(count(&all, finished), 1);
     assert!(matches!(all.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
     assert_eq!(harness.sessions().look(session.id().as_str()).await.unwrap().hold, Hold::Off);
+}
+
+#[tokio::test]
+async fn m_a5_a_refused_answer_opens_nothing() {
+    let folder = TempDir::new().unwrap();
+    let (session, answered, open) = {
+        let harness = narrow(&folder);
+        harness.model.then(reply().call("probe", json!({ "deploy": true })));
+        harness.model.then(reply().call("probe", json!({ "deploy": true })));
+        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        let answered = events.asked().await;
+        events.answer(Answer::Approve { always: false }).await.unwrap();
+        (session, answered, events.asked().await)
+    };
+    let harness = narrow(&folder);
+    let sessions = harness.sessions();
+    let is_live = async || sessions.list().await.unwrap().iter().any(|session| session.live);
+    let approve = || Answer::Approve { always: false };
+    for refused in [sessions.answer(&answered.id, approve()).await, sessions.answer_live(&answered.id, approve()).await]
+    {
+        assert!(matches!(refused, Err(SessionError::Answer(AnswerError::AlreadyAnswered { .. }))), "{refused:?}");
+    }
+    let refused = sessions.answer(&open.id, Answer::Resume).await.unwrap_err();
+    assert!(matches!(refused, SessionError::Answer(AnswerError::KindMismatch { .. })), "{refused:?}");
+    let refused = sessions.answer(&AskId { seq: 999_999, ..open.id.clone() }, approve()).await.unwrap_err();
+    assert!(matches!(refused, SessionError::Answer(AnswerError::Unknown { .. })), "{refused:?}");
+    let not_live = SessionError::NotLive { session: session.id().clone() };
+    assert_eq!(sessions.answer_live(&open.id, approve()).await.unwrap_err(), not_live);
+    assert!(!is_live().await);
+    // One that counts opens it, and its turn goes on.
+    harness.model.then(reply().text("Done."));
+    sessions.answer(&open.id, approve()).await.unwrap();
+    assert!(is_live().await);
+    let reopened = sessions.get(session.id().as_str()).await.unwrap();
+    reopened.settled().await.unwrap();
+    // Nor does one through a handle that it was unloaded from, or that it was closed behind.
+    let other = harness.open().await;
+    for _ in 0..2 {
+        let refused = reopened.answer(&open.id, approve()).await.unwrap_err();
+        assert!(matches!(refused, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{refused:?}");
+        assert_eq!(sessions.list().await.unwrap().iter().find(|line| line.live).unwrap().id, *other.id());
+        // There is nothing more to be closed the second time.
+        let _ = reopened.close().await;
+    }
 }
 
 /// What a session works with may be large, and is given up with its actor.

@@ -127,8 +127,7 @@ fn answer(
                 (ask.id, answer)
             }
         };
-        let session = sessions.get(id.session.as_str()).await?;
-        let answered = session.answer(&id, answer).await?;
+        let answered = sessions.answer(&id, answer).await?;
         if args.json {
             ui.json(&answered)?;
         } else {

@@ -97,19 +97,28 @@ fn telling(command: &str, session: &SessionSummary, ask: &Ask) -> Command {
     shell
 }
 
-/// Runs it; nothing if the time was up first. What it has started ends then, too.
+/// Runs it; nothing if the time was up first. What it has started ends then, too, as it does when the daemon stops.
 async fn run(mut command: Command, time: impl Future<Output = ()>) -> io::Result<Option<ExitStatus>> {
-    let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
-    let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    let mut child = command.process_group(0).spawn()?;
+    let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).map(Group);
     tokio::select! {
-        status = child.wait() => return status.map(Some),
-        () = time => {}
+        status = child.wait() => {
+            // What it leaves running it means to.
+            std::mem::forget(group);
+            status.map(Some)
+        }
+        () = time => Ok(None),
     }
-    if let Some(group) = group {
+}
+
+/// A command and all that it has started, which ends with this.
+struct Group(Pid);
+
+impl Drop for Group {
+    fn drop(&mut self) {
         // All of it may have ended just now.
-        let _ = kill_process_group(group, Signal::KILL);
+        let _ = kill_process_group(self.0, Signal::KILL);
     }
-    Ok(None)
 }
 
 #[cfg(test)]

@@ -127,6 +127,26 @@ fn t_c11_a_confirm_outlives_the_daemons_death_and_is_never_allowed_by_itself() {
 }
 
 #[test]
+fn m_a5_a_refused_answer_opens_no_saved_session() {
+    let (house, api) = house();
+    let session = api.open("ask");
+    api.prompt(&session, "shell: touch one\nshell: touch two");
+    let asks = api.asks(&session, 2);
+    api.answer(&asks[0], &json!({ "type": "approve" })).ok();
+    house.signal(Signal::KILL);
+    house.wait_gone();
+    house.start();
+    assert_eq!(api.answer(&asks[0], &json!({ "type": "deny" })).error(409).code, "alreadyAnswered");
+    assert_eq!(api.answer(&asks[1], &json!({ "type": "resume" })).error(422).code, "kindMismatch");
+    let late = house.run(&["approve", &asks[0]]).code(1);
+    assert!(late.err.contains("already answered"), "{late:#?}");
+    house.run(&["continue", &asks[1]]).code(1);
+    assert!(!inbox(&api).asks[0].live, "it was opened");
+    house.run(&["deny", &asks[1]]).code(0);
+    assert_eq!(api.settled(&session).last_turn.unwrap().outcome, Outcome::Done);
+}
+
+#[test]
 fn t_c12_an_ask_that_nobody_answers_stays_with_its_age() {
     let (_house, api) = house();
     let session = api.open("ask");

@@ -26,7 +26,8 @@ fn told(house: &House, lines: usize) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ask_that_is_answered_by_its_turn_is_not_told_of() {
     let house = House::new();
-    let waits = "while ! test -e ~/go; do sleep 0.01; done";
+    // At the latest until this world is gone.
+    let waits = "until test -e ~/go || ! test -d ~; do sleep 0.01; done";
     house.0.config(&format!("[notify]\ncommand = 'echo $HOLDPOINT_NAME >> ~/told; {waits}'\n"));
     house.start();
     let asks = async |name: &str| {
@@ -82,4 +83,21 @@ async fn each_ask_is_told_of_once() {
     other.prompt("shell: touch c").await.unwrap();
     let lines = told(&house, 3);
     assert!(lines.len() == 3 && lines[2].contains(" two shell "), "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_and_what_it_has_started_end_with_the_daemon() {
+    let house = House::new();
+    house.0.config("[notify]\ncommand = 'sleep 1000 & echo $! >> ~/told; wait'\n");
+    house.start();
+    let session = house.sessions().open(house.session().policy(PolicyMode::Ask)).await.unwrap();
+    session.prompt("shell: touch a").await.unwrap();
+    let stat = format!("/proc/{}/stat", told(&house, 1)[0]);
+    house.run(&["daemon", "stop"]).code(0);
+    // Gone, or dead and not yet buried by whoever has inherited it.
+    let by = Instant::now() + PATIENCE;
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < by, "it lives");
+        std::thread::yield_now();
+    }
 }

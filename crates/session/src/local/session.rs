@@ -10,7 +10,9 @@ use tokio::sync::watch;
 
 use crate::actor::{self, Interrupted, SessionActor};
 use crate::error::SessionError;
-use crate::manager::{ChangeModel, CloseSession, Incarnation, Live, Look, Manager, Reach, RenameSession, Seen};
+use crate::manager::{
+    ChangeModel, CloseSession, Incarnation, Live, Look, Manager, Reach, RenameSession, Seen, WeighAnswer,
+};
 
 /// A client, and the way it takes.
 #[derive(Clone)]
@@ -18,6 +20,14 @@ pub(crate) struct Caller {
     pub(crate) manager: Addr<Manager>,
     pub(crate) who: Who,
     pub(crate) supplies: Arc<Supplies>,
+}
+
+impl Caller {
+    /// Whether a session would take this answer, should it have no actor: without giving it one.
+    pub(crate) async fn weigh(&self, id: &SessionId, ask: &AskId, answer: &Answer) -> Result<(), SessionError> {
+        let weigh = WeighAnswer { id: id.clone(), ask: ask.clone(), answer: answer.clone(), by: self.who.clone() };
+        self.manager.send(weigh).await.map_err(|_| SessionError::Stopped)?
+    }
 }
 
 /// What becomes of a session that was unloaded, when it is used.
@@ -70,6 +80,9 @@ impl LocalSession {
     }
 
     pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
+        if !self.way().actor.actor.connected() {
+            self.caller.weigh(&self.id, ask, &answer).await?;
+        }
         let answer = || actor::AnswerAsk { ask: ask.clone(), answer: answer.clone(), by: self.who() };
         Ok(self.send(answer).await??)
     }

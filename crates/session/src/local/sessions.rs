@@ -4,8 +4,8 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::api::InboxAsk;
-use holdpoint_common::{Ask, SessionId, SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::api::{Answered, InboxAsk};
+use holdpoint_common::{Answer, Ask, AskId, SessionId, SessionSummary, Snapshot, Supplies, Who};
 
 use super::{Caller, LocalSession, Unloaded};
 use crate::error::SessionError;
@@ -14,6 +14,7 @@ use crate::manager::{
 };
 use crate::open::OpenSession;
 use crate::outfit::Base;
+use crate::state::Refused;
 use crate::transfer::{self, ExportError, ImportError};
 
 /// All sessions of an engine in this process, for one client.
@@ -111,6 +112,27 @@ impl LocalSessions {
             ask: ask.clone(),
         };
         Ok(snapshot.asks.iter().map(ask).collect())
+    }
+
+    /// Answers an ask by its id. A session that is only saved is opened for it where `unloaded` says so, unless the answer is
+    /// refused.
+    pub(crate) async fn answer(
+        &self,
+        ask: &AskId,
+        answer: Answer,
+        unloaded: Unloaded,
+    ) -> Result<Answered, SessionError> {
+        let session = match self.reach(&ask.session).await {
+            Err(error @ (SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed))) => {
+                self.0.weigh(&ask.session, ask, &answer).await?;
+                match unloaded {
+                    Unloaded::Opens => self.get(ask.session.as_str()).await?,
+                    Unloaded::Stays => return Err(error),
+                }
+            }
+            reached => reached?,
+        };
+        session.answer(ask, answer).await
     }
 
     pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {

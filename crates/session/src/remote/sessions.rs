@@ -4,8 +4,8 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdpoint_common::api::{Inbox, InboxAsk, OpenRequest, RenameRequest, SessionList};
-use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::api::{Answered, Inbox, InboxAsk, OpenRequest, RenameRequest, SessionList};
+use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, Who};
 use hyper::body::Bytes;
 use tokio::sync::mpsc;
 
@@ -95,6 +95,13 @@ impl RemoteSessions {
 
     pub(crate) async fn asks(&self, id: &SessionId) -> Result<Vec<InboxAsk>, SessionError> {
         Ok(self.0.get::<Inbox>(&format!("/v1/sessions/{id}/asks")).await?.asks)
+    }
+
+    pub(crate) async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
+        match self.0.post(&format!("/v1/asks/{ask}/answer"), &answer).await {
+            Err(SessionError::NotLive { .. }) => self.get(ask.session.as_str()).await?.answer(ask, answer).await,
+            answered => answered,
+        }
     }
 
     pub(crate) async fn rename(&self, id: &SessionId, name: String) -> Result<(), SessionError> {

@@ -1,7 +1,7 @@
 //! Asks: the inbox, one session's, and their answers.
 
+use holdpoint_common::Answer;
 use holdpoint_common::api::{Answered, Inbox};
-use holdpoint_common::{Answer, AskId};
 
 use super::body::Body;
 use super::caller::Caller;
@@ -26,7 +26,7 @@ pub(super) async fn answer(
     Body(answer): Body<Answer>,
 ) -> Result<Reply<Answered>, Fault> {
     let given = answer.word();
-    let answered = give(&caller, &ask, answer).await;
+    let answered = caller.sessions().answer_live(&ask, answer).await.map_err(Fault::from);
     match &answered {
         Ok(_) => tracing::info!(peer = %caller.peer, client = caller.who.name, %ask, given, "answer accepted"),
         Err(fault) => {
@@ -34,8 +34,4 @@ pub(super) async fn answer(
         }
     }
     answered.map(Reply)
-}
-
-async fn give(caller: &Caller, ask: &AskId, answer: Answer) -> Result<Answered, Fault> {
-    Ok(caller.session(&ask.session).await?.answer(ask, answer).await?)
 }
