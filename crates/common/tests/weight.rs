@@ -1,4 +1,5 @@
 //! How much an event weighs: queues that count by it are bounded by it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use holdpoint_common::Event;
 use serde_json::{Value, json};

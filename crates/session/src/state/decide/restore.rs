@@ -122,7 +122,7 @@ impl Draft<'_> {
                 Fact::AssistantMessage(message) => Some(said(message)),
                 _ => None,
             });
-            let usage = self.state.estimate(drafted.unwrap_or(answered), &self.moment.limits);
+            let usage = self.state.estimate(drafted.unwrap_or(answered), self.moment.limits);
             self.facts.push(Fact::StepFinished { usage, context: None, refused: false });
             whole += usage;
         }
