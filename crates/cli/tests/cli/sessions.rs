@@ -706,3 +706,18 @@ fn an_import_says_when_its_folder_is_missing() {
     let ran = there.run(&["import", "one.jsonl", "--json"]).code(0);
     assert!(ran.out.contains("\"workspaceMissing\":true") && ran.err.contains("is not there"), "{ran:#?}");
 }
+
+/// The line is that of the file, and the only one that is told.
+#[test]
+fn an_import_says_in_which_line_it_is_wrong() {
+    let world = World::new();
+    for (text, told) in [
+        ("{\"format\": 1}\n", "line 1: invalid type: integer `1`, expected a string\n"),
+        ("nonsense\n", "line 1: expected ident\n"),
+    ] {
+        std::fs::write(world.work("one.jsonl"), text).unwrap();
+        let refused = world.run(&["import", "one.jsonl"]).code(1).err;
+        assert!(refused.starts_with(&format!("error: one.jsonl: {told}")), "{refused}");
+        assert!(!refused.contains("column"), "{refused}");
+    }
+}
