@@ -187,6 +187,23 @@ fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words
 }
 
 #[test]
+fn m_b9_the_counts_of_the_status_add_up() {
+    let world = World::new();
+    let sessions = || {
+        let status = world.run(&["status"]).code(0).out;
+        status.lines().find_map(|line| line.strip_prefix("sessions  ")).unwrap().to_owned()
+    };
+    for name in ["idle", "held"] {
+        world.run(&["new", "--name", name]).code(0);
+    }
+    assert_eq!(sessions(), "2 of 10 live: 2 idle, 0 busy");
+    world.run(&["hold", "held"]).code(0);
+    let asks = world.open(&[], "shell: touch made");
+    world.ask(&asks);
+    assert_eq!(sessions(), "3 of 10 live: 1 idle, 2 busy (0 running, 1 waiting for an answer, 1 held)");
+}
+
+#[test]
 fn m_d3_holds_stand_until_they_are_released() {
     let world = World::new();
     for name in ["one", "two"] {
