@@ -39,7 +39,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     } else {
         match all {
             all if all > 0 && listed.is_empty() => {
-                ui.print(&format!("None of {all} sessions.\n"))?
+                ui.print(&format!("No session fits. `holdpoint list` has all ({all}).\n"))?
             }
             _ => print(&listed, folders, ui)?,
         }

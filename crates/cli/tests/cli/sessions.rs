@@ -187,6 +187,33 @@ fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words
 }
 
 #[test]
+fn m_b2_a_full_queue_says_what_empties_it() {
+    let world = World::new();
+    world.config("[limits]\nmax_queued_prompts = 1\n");
+    let held = world.run(&["new"]).code(0).out.trim().to_owned();
+    world.run(&["hold", &held]).code(0);
+    world.run(&["prompt", &held, "say Hi."]).code(0);
+    let full = world.run(&["prompt", &held, "say Hi."]).code(1);
+    assert!(full.err.contains(&format!("hint: it is held: `holdpoint release {held}`")), "{full:#?}");
+    let busy = world.open(&[], "shell: touch made");
+    world.ask(&busy);
+    world.run(&["prompt", &busy, "say Hi."]).code(0);
+    let full = world.run(&["prompt", &busy, "say Hi."]).code(1);
+    assert!(full.err.contains("hint: wait until it has done some of them"), "{full:#?}");
+}
+
+#[test]
+fn m_d3_all_of_none_is_said() {
+    let world = World::new();
+    for command in ["hold", "release", "interrupt", "close"] {
+        let ran = world.run(&[command, "--all"]).code(0);
+        assert_eq!((&*ran.out, &*ran.err), ("", "No session is live.\n"), "{command}");
+    }
+    world.run(&["new", "--name", "one"]).code(0);
+    assert_eq!(world.run(&["list", "--waiting"]).code(0).out, "No session fits. `holdpoint list` has all (1).\n");
+}
+
+#[test]
 fn m_b9_the_counts_of_the_status_add_up() {
     let world = World::new();
     let sessions = || {
