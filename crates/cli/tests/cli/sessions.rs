@@ -720,6 +720,30 @@ fn m_c5_an_interrupt_while_nothing_runs_says_what_waits() {
 }
 
 #[test]
+fn m_c5_an_interrupt_while_nothing_runs_says_what_goes_on() {
+    let world = World::new();
+    let job = r#"call shell {"command": "exec sleep 1000", "background": true}"#;
+    let id = world.open(&["--policy", "all"], job);
+    world.idle(&id);
+    let told = world.run(&["interrupt", &id]).code(0).out;
+    assert!(
+        told.contains("nothing was running; 1 background job goes on until it ends, the agent stops it or the"),
+        "{told}"
+    );
+    world.run(&["prompt", &id, job]).code(0);
+    world.idle(&id);
+    let told = world.run(&["interrupt", &id]).code(0).out;
+    assert!(
+        told.contains("; 2 background jobs go on until they end, the agent stops them or the session is"),
+        "{told}"
+    );
+    let sleeps = || world.census.living().iter().filter(|(_, what)| what.contains("sleep 1000")).count();
+    assert!(sleeps() >= 2);
+    world.run(&["close", &id]).code(0);
+    assert_eq!(sleeps(), 0);
+}
+
+#[test]
 fn m_a5_an_ask_that_is_not_open_is_answered_with_nothing() {
     let world = World::new();
     let question = r#"call ask_user {"question":"Which?"}"#;
