@@ -187,6 +187,32 @@ fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words
 }
 
 #[test]
+fn m_a7_logs_tell_which_of_several_asks_was_answered() {
+    let world = World::new();
+    let id = world.open(&[], "shell: touch one\nshell: touch two\n---\nshell: touch three");
+    let asks = loop {
+        let inbox = world.json(&["inbox", "--json"]);
+        let asks = inbox["asks"].as_array().unwrap();
+        if let [one, two] = &asks[..] {
+            break [one, two].map(|asked| asked["ask"].clone());
+        }
+    };
+    for (ask, command) in asks.iter().zip(["deny", "approve"]) {
+        world.run(&[command, ask["id"].as_str().unwrap()]).code(0);
+    }
+    let third = world.ask(&id);
+    world.run(&["approve", &third]).code(0);
+    world.idle(&id);
+    let log = world.run(&["logs", &id]).code(0).out;
+    for (ask, answer) in asks.iter().zip(["denied", "approved"]) {
+        let details = ask["request"]["details"].as_str().unwrap().lines().next().unwrap();
+        assert!(log.contains(&format!("\n  ⏸ shell: {details} → {answer}\n")), "{details}: {log}");
+    }
+    // Of one alone it is plain.
+    assert!(log.contains("\n  → approved\n"), "{log}");
+}
+
+#[test]
 fn m_b2_a_full_queue_says_what_empties_it() {
     let world = World::new();
     world.config("[limits]\nmax_queued_prompts = 1\n");
