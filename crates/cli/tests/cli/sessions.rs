@@ -179,11 +179,46 @@ fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words
     let question = r#"call ask_user {"questions":[{"id":"a","header":"Colour","question":"Which?","options":[{"label":"red","description":""},{"label":"blue","description":""}]},{"id":"b","header":"Size","question":"How big?"}]}"#;
     world.run(&["prompt", &id, question]).code(0);
     let ask = world.ask(&id);
-    world.run(&["answer", &ask, "2"]).code(2);
+    let few = world.run(&["answer", &ask, "2"]).code(2);
+    assert!(few.err.starts_with("error: 1 answer for 2 questions\nhint: "), "{few:#?}");
     world.run(&["answer", &ask, "2", "very"]).code(0);
     world.idle(&id);
     let log = world.run(&["logs", &id]).code(0).out;
     assert!(log.contains("answered: blue, very"), "{log}");
+}
+
+/// What the screen takes no key for is no answer here: most likely a mistyped one.
+#[test]
+fn m_e4_a_number_that_no_option_has_is_no_answer() {
+    let world = World::new();
+    let question = r#"call ask_user {"questions":[{"id":"a","header":"Port","question":"Which?","options":[{"label":"80","description":""},{"label":"443","description":""}]}]}"#;
+    let id = world.open(&[], question);
+    for (answers, said) in
+        [(&["1"][..], "80"), (&["443"], "443"), (&["8080", "--own-words"], "8080"), (&["a 7"], "a 7")]
+    {
+        let ask = world.ask(&id);
+        for wrong in ["0", "3", "7", "99999999999999999999"] {
+            let refused = world.run(&["answer", &ask, wrong]).code(2).err;
+            assert!(
+                refused.starts_with(&format!("error: `Port` has no option {wrong}: they are 1 to 2\n")),
+                "{refused}"
+            );
+            assert!(refused.contains("\nhint: ") && refused.contains("--own-words"), "{refused}");
+        }
+        let many = world.run(&["answer", &ask, "1", "2"]).code(2).err;
+        assert!(many.starts_with("error: 2 answers for 1 question\n"), "{many}");
+        world.run(&[&["answer", &ask], answers].concat()).code(0);
+        world.idle(&id);
+        let log = world.run(&["logs", &id]).code(0).out;
+        assert!(log.contains(&format!("→ answered: {said}\n")), "{log}");
+        world.run(&["prompt", &id, question]).code(0);
+    }
+    // Where there is nothing to choose from, a number is an answer as any.
+    let ask = world.ask(&id);
+    world.run(&["answer", &ask, "--skip"]).code(0);
+    world.idle(&id);
+    world.run(&["prompt", &id, "ask: Which port?"]).code(0);
+    world.run(&["answer", &world.ask(&id), "8080"]).code(0);
 }
 
 #[test]
