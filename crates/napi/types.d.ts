@@ -884,6 +884,12 @@ export interface DaemonStatus {
    */
   idleStopS?: number | null
   /**
+   * What it goes by of the configuration, by key: `limits`, `log`, `notify`, `web`. It has read it when it started.
+   */
+  config?: {
+    [k: string]: unknown
+  }
+  /**
    * Its log.
    */
   log?: string | null

@@ -40,7 +40,7 @@ use holdpoint_session::store::Sqlite;
 use holdpoint_tools::Supervisor;
 use tokio::time::timeout;
 
-pub(crate) use self::client::Daemon;
+pub(crate) use self::client::{Daemon, READS_ANEW};
 pub(crate) use self::start::{announce, detach};
 pub(crate) use self::stop::stop;
 
@@ -97,6 +97,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let about = About {
         sockets: folders.sockets()?,
         data: folders.data().to_owned(),
+        config: config.of_daemon(),
         log: log.path.clone(),
         log_lost: log.lost.clone(),
         idle_stop: options.idle_stop,

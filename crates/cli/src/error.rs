@@ -116,7 +116,9 @@ impl From<SessionError> for CliError {
             "unknownEvent" => (false, "leave out `after` to begin with the first event"),
             "ambiguous" => (false, "give its id, or more of it: `holdpoint list` has them"),
             "live" => (false, "`holdpoint close` closes it"),
-            "tooManySessions" => (false, "close one, or set `max_sessions` under [limits] in the configuration"),
+            "tooManySessions" => {
+                (false, "close one, or set `max_sessions` under [limits], which `holdpoint daemon restart` has read")
+            }
             "notSaving" => {
                 (false, "make room on the disk of the data folder, which `holdpoint status` names, and try again")
             }

@@ -14,7 +14,7 @@ use crate::daemon::Daemon;
 use crate::error::CliError;
 use crate::runtime::runtime;
 use crate::sessions::who;
-use crate::ui::Ui;
+use crate::ui::{Style, Ui};
 
 /// How long a shell waits for completions.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -103,12 +103,10 @@ impl SessionsArg {
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
         let mut handles = Vec::new();
-        if self.all {
-            for live in sessions.list().await?.into_iter().filter(|session| session.live) {
-                match sessions.get(live.id.as_str()).await {
-                    Ok(session) => handles.push(session),
-                    Err(error) => faults.add(&live.name, error, ui),
-                }
+        for live in self.live(sessions, ui).await? {
+            match sessions.get(live.id.as_str()).await {
+                Ok(session) => handles.push(session),
+                Err(error) => faults.add(&live.name, error, ui),
             }
         }
         for what in &self.sessions {
@@ -128,18 +126,30 @@ impl SessionsArg {
         ui: &mut Ui,
     ) -> Result<Vec<Arc<Snapshot>>, CliError> {
         let mut found = Vec::new();
-        if self.all {
-            for live in sessions.list().await?.into_iter().filter(|session| session.live) {
-                match sessions.look(live.id.as_str()).await {
-                    Ok(now) => found.push(now),
-                    Err(error) => faults.add(&live.name, error, ui),
-                }
+        for live in self.live(sessions, ui).await? {
+            match sessions.look(live.id.as_str()).await {
+                Ok(now) => found.push(now),
+                Err(error) => faults.add(&live.name, error, ui),
             }
         }
         for what in &self.sessions {
             found.push(sessions.look(what).await?);
         }
         Ok(found)
+    }
+
+    /// If all are meant, those that are live. That there are none is said.
+    async fn live(&self, sessions: &Sessions, ui: &mut Ui) -> Result<Vec<SessionSummary>, CliError> {
+        if !self.all {
+            return Ok(Vec::new());
+        }
+        let mut live = sessions.list().await?;
+        live.retain(|session| session.live);
+        if live.is_empty() {
+            ui.line(Style::Plain, "No session is live.")?;
+            ui.flush()?;
+        }
+        Ok(live)
     }
 }
 

@@ -3,13 +3,14 @@
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::Timestamp;
+use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// Rows under heads, each column as wide as it has to be. The last one is not padded.
-pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
+/// Rows under heads, each column as wide as it has to be, and no line wider than `most` cells. The last one is not padded.
+pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], most: usize) -> String {
     let mut widths = heads.map(UnicodeWidthStr::width);
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -25,10 +26,30 @@ pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> S
             line.push_str(&" ".repeat(width - cell.width()));
             line.push_str(GAP);
         }
-        text.push_str(line.trim_end());
+        text.push_str(&fit(line.trim_end(), most));
         text.push('\n');
     }
     text
+}
+
+/// The beginning of a text that fits into so many cells, with an ellipsis if that is not all.
+pub(crate) fn fit(text: &str, cells: usize) -> String {
+    if text.width() <= cells {
+        return text.to_owned();
+    }
+    let mut fitted = String::new();
+    let mut left = cells.saturating_sub(1);
+    for grapheme in text.graphemes(true) {
+        match left.checked_sub(grapheme.width()) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+        fitted.push_str(grapheme);
+    }
+    if cells > 0 {
+        fitted.push('…');
+    }
+    fitted
 }
 
 /// How long ago it was, in its largest unit.
@@ -54,7 +75,16 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_they_have_to_be() {
         let rows = [["漢字".to_owned(), "x".to_owned()], ["a".to_owned(), String::new()]];
-        assert_eq!(table(["NAME", "B"], &rows), "NAME  B\n漢字  x\na\n");
+        assert_eq!(table(["NAME", "B"], &rows, usize::MAX), "NAME  B\n漢字  x\na\n");
+        assert_eq!(table(["NAME", "B"], &rows, 5), "NAME…\n漢字…\na\n");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_where_characters_end() {
+        assert_eq!(fit("漢字漢字", 5), "漢字…");
+        assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit("abcd", 3), "ab…");
+        assert_eq!(fit("abcd", 0), "");
     }
 
     #[test]

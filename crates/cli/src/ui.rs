@@ -99,6 +99,12 @@ impl Ui {
         self.out.is_terminal
     }
 
+    /// How wide a line of standard output is: without bound where that is no terminal, or one that does not say it.
+    pub(crate) fn columns(&self) -> usize {
+        let said = if self.out.is_terminal { tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col) } else { 0 };
+        if said == 0 { usize::MAX } else { usize::from(said) }
+    }
+
     /// Whether standard error is a terminal.
     pub(crate) fn err_is_terminal(&self) -> bool {
         self.err.is_terminal

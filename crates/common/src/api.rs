@@ -28,6 +28,7 @@
 //! `{what}` is a session's id, a unique beginning of one, or a name; `{id}` is an id. What goes wrong is an
 //! [`ErrorBody`] with the status that fits it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -338,6 +339,8 @@ pub struct DaemonStatus {
     /// Seconds without work and clients after which it stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_stop_s: Option<u64>,
+    /// What it goes by of the configuration, by key: `limits`, `log`, `notify`, `web`. It has read it when it started.
+    pub config: BTreeMap<String, serde_json::Value>,
     /// Its log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,

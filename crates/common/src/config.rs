@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use thiserror::Error;
 
 use crate::ask::AsksMode;
@@ -183,6 +184,14 @@ impl Config {
             settings.check().map_err(wrong)?;
         }
         Ok(())
+    }
+
+    /// What of it the daemon goes by, from its start to its end, by key. All else is read by each command.
+    #[must_use]
+    pub fn of_daemon(&self) -> BTreeMap<String, serde_json::Value> {
+        let Self { limits, log, notify, web, .. } = self;
+        let keys = [("limits", json!(limits)), ("log", json!(log)), ("notify", json!(notify)), ("web", json!(web))];
+        keys.map(|(key, value)| (key.to_owned(), value)).into()
     }
 
     /// The JSON Schema of the configuration, every key documented.

@@ -26,6 +26,7 @@ mod event;
 mod hold;
 mod id;
 mod job;
+pub mod json;
 pub mod limits;
 mod message;
 mod model;

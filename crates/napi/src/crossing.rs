@@ -81,10 +81,14 @@ pub(crate) fn read<T: DeserializeOwned>(env: &Env, what: &str, value: Unknown<'_
 }
 
 /// A value of ours. What it was given that we know nothing of is an error: most likely a name is wrong.
-pub(crate) fn known<'de, T: Deserialize<'de>>(what: &str, given: impl Deserializer<'de>) -> Result<T, Failure> {
+pub(crate) fn known<'de, T: Deserialize<'de>>(
+    what: &str,
+    given: impl Deserializer<'de, Error = serde_json::Error>,
+) -> Result<T, Failure> {
     let mut unknown = None;
     let value = serde_ignored::deserialize(given, |path| unknown = unknown.take().or(Some(path.to_string())));
-    let value = value.map_err(|error| Failure::argument(format!("{what}: {error}")))?;
+    let value =
+        value.map_err(|error| Failure::argument(format!("{what}: {}", holdpoint_common::json::fault(&error))))?;
     match unknown {
         Some(path) => Err(Failure::argument(format!("{what}: there is no option `{path}`"))),
         None => Ok(value),

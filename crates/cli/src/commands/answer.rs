@@ -3,9 +3,10 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use clap_complete::engine::ArgValueCompleter;
-use holdpoint_common::{Answer, AnswerError, Ask, AskId, AskRequest, PauseKind, QuestionReply};
+use holdpoint_common::{Answer, AnswerError, Ask, AskId, AskRequest, PauseKind, Question, QuestionReply};
 use holdpoint_session::Sessions;
 use holdpoint_session::folders::Folders;
+use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::follow::asked;
@@ -67,8 +68,12 @@ pub(crate) struct Words {
     #[arg(value_name = "ANSWER", required_unless_present = "skip")]
     answers: Vec<String>,
 
+    /// Takes numbers as your own words, too
+    #[arg(long)]
+    own_words: bool,
+
     /// Declines to answer: the model is told, and goes on
-    #[arg(long, conflicts_with = "answers")]
+    #[arg(long, conflicts_with_all = ["answers", "own_words"])]
     skip: bool,
 }
 
@@ -90,7 +95,13 @@ pub(crate) fn words(args: &Words, folders: &Folders, ui: &mut Ui) -> Result<i32,
     }
     // Without the questions there is nothing to be replied, and nothing is: such an answer fits none.
     let nothing = || Ok(Answer::Reply { answers: Vec::new() });
-    answer("answer", &args.ask, &|ask| ask.map_or_else(nothing, |ask| reply(ask, &args.answers)), folders, ui)
+    answer(
+        "answer",
+        &args.ask,
+        &|ask| ask.map_or_else(nothing, |ask| reply(ask, &args.answers, args.own_words)),
+        folders,
+        ui,
+    )
 }
 
 fn answer(
@@ -180,18 +191,32 @@ fn other_kind(ask: &Ask) -> CliError {
 }
 
 /// The replies to a question, one for each.
-fn reply(ask: &Ask, given: &[String]) -> Result<Answer, CliError> {
+fn reply(ask: &Ask, given: &[String], own_words: bool) -> Result<Answer, CliError> {
     let AskRequest::Question(request) = &ask.request else { return Err(other_kind(ask)) };
-    if request.questions.len() != given.len() {
-        let what = format!("there are {} questions and {} answers", request.questions.len(), given.len());
+    let (answers, questions) = (given.len(), request.questions.len());
+    if answers != questions {
+        let count = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
+        let what = format!("{} for {}", count(answers, "answer"), count(questions, "question"));
         return Err(CliError::usage(what).hint("give one answer for each, in their order: `holdpoint show` has them"));
     }
     let answers = request.questions.iter().zip(given).map(|(question, given)| {
-        let option = given.parse::<usize>().ok().and_then(|number| question.options.get(number.checked_sub(1)?));
-        QuestionReply {
-            id: question.id.clone(),
-            answer: option.map_or_else(|| given.clone(), |option| option.label.clone()),
-        }
+        let answer = if own_words { given.clone() } else { meant(question, given)? };
+        Ok(QuestionReply { id: question.id.clone(), answer })
     });
-    Ok(Answer::Reply { answers: answers.collect() })
+    Ok(Answer::Reply { answers: answers.collect::<Result<_, CliError>>()? })
+}
+
+/// What is meant by an answer: by the number of an option, its label. One that no option has was most likely mistyped.
+fn meant(question: &Question, given: &str) -> Result<String, CliError> {
+    let options = &question.options;
+    if let Some(option) = given.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?)) {
+        return Ok(option.label.clone());
+    }
+    let is_number = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number || options.is_empty() || options.iter().any(|option| option.label == given) {
+        return Ok(given.to_owned());
+    }
+    let (header, last) = (prose_line(question.header.trim()), options.len());
+    Err(CliError::usage(format!("`{header}` has no option {given}: they are 1 to {last}"))
+        .hint("`holdpoint show` has them; `--own-words` if the number itself is the answer"))
 }

@@ -6,8 +6,10 @@ use clap::Subcommand;
 use holdpoint_common::{Config, Provider};
 use holdpoint_session::folders::Folders;
 
+use crate::daemon::{Daemon, READS_ANEW};
 use crate::error::CliError;
-use crate::ui::Ui;
+use crate::runtime::runtime;
+use crate::ui::{Style, Ui};
 use crate::{log, policy, tui, web};
 
 /// Shows the configuration: what holds, where it is, what it can say
@@ -24,7 +26,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Prints the configuration that holds, defaults included, as TOML, keys of providers masked; or what is wrong with it
+    /// Prints the configuration that holds, defaults included, as TOML, keys of providers masked; or what is wrong with
+    /// it. Says so where a daemon runs that has read another one
     Show,
     /// Prints where the configuration file is, or would be
     Path,
@@ -37,11 +40,18 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         What::Show => {
             let config = folders.config()?;
             check(&config, folders)?;
-            let config = masked(config);
+            let shown = masked(config.clone());
             let path = folders.config_file();
             let state = if path.exists() { "" } else { " (not there: defaults)" };
-            let text = toml::to_string(&config).map_err(CliError::failed)?;
+            let text = toml::to_string(&shown).map_err(CliError::failed)?;
             ui.print(&format!("# {}{state}\n{text}", path.display()))?;
+            // One that does not answer has its own command to be told of.
+            let daemon = runtime()?.block_on(Daemon::find(folders)).ok().flatten();
+            if let Some(outdated) = daemon.and_then(|daemon| daemon.outdated(&config)) {
+                ui.line(Style::Warning, &format!("the configuration was {outdated}"))?;
+                ui.line(Style::Plain, &format!("hint: {READS_ANEW}"))?;
+                ui.flush()?;
+            }
         }
         What::Path => ui.print(&format!("{}\n", folders.config_file().display()))?,
         What::Schema => ui.print(&format!("{:#}\n", Config::schema()))?,

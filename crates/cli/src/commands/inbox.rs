@@ -31,7 +31,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.print("Nothing waits for an answer.\n")?;
     } else {
         let rows: Vec<_> = asks.iter().map(row).collect();
-        ui.print(&table(["ASK", "KIND", "SESSION", "SINCE", "TOOL", "WANTS"], &rows))?;
+        ui.print(&table(["ASK", "KIND", "SESSION", "SINCE", "TOOL", "WANTS"], &rows, ui.columns()))?;
     }
     Ok(0)
 }

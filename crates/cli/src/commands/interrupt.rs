@@ -1,5 +1,6 @@
 //! `holdpoint interrupt`
 
+use holdpoint_common::Snapshot;
 use holdpoint_session::Interruption;
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
@@ -41,7 +42,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         for (session, found) in sent {
             let name = session.snapshot().settings.name.clone();
             let came = match found {
-                Ok(Interruption::NotRunning) => Ok((nothing_ran(session.snapshot().queue.len()), None)),
+                Ok(Interruption::NotRunning) => Ok((nothing_ran(&session.snapshot()), None)),
                 Ok(Interruption::RunEnded) => Ok(("Agent interrupted; the run is over".to_owned(), None)),
                 Ok(Interruption::Interrupting(_)) if args.no_wait => Ok(("interrupting".to_owned(), None)),
                 Ok(Interruption::Interrupting(turn)) => {
@@ -67,11 +68,17 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     })
 }
 
-/// That there was nothing to interrupt. What waits behind a hold is left as it is.
-fn nothing_ran(waiting: usize) -> String {
-    match waiting {
-        0 => "nothing was running".to_owned(),
-        1 => "nothing was running; the prompt that waits is kept until it is released".to_owned(),
-        many => format!("nothing was running; the {many} prompts that wait are kept until it is released"),
-    }
+/// That there was nothing to interrupt. What waits behind a hold is left as it is, and so is what runs in the background.
+fn nothing_ran(session: &Snapshot) -> String {
+    let waits = match session.queue.len() {
+        0 => String::new(),
+        1 => "; the prompt that waits is kept until it is released".to_owned(),
+        many => format!("; the {many} prompts that wait are kept until it is released"),
+    };
+    let goes_on = match session.jobs.len() {
+        0 => String::new(),
+        1 => "; 1 background job goes on until it ends, the agent stops it or the session is closed".to_owned(),
+        many => format!("; {many} background jobs go on until they end, the agent stops them or the session is closed"),
+    };
+    format!("nothing was running{waits}{goes_on}")
 }

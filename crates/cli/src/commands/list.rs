@@ -38,7 +38,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.json(&SessionList { sessions: listed })?;
     } else {
         match all {
-            all if all > 0 && listed.is_empty() => ui.print(&format!("None of {all} sessions.\n"))?,
+            all if all > 0 && listed.is_empty() => {
+                ui.print(&format!("No session fits. `holdpoint list` has all ({all}).\n"))?
+            }
             _ => print(&listed, folders, ui)?,
         }
     }
@@ -64,7 +66,7 @@ fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<()
         return Ok(());
     }
     let rows: Vec<_> = listed.iter().map(row).collect();
-    Ok(ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows))?)
+    Ok(ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows, ui.columns()))?)
 }
 
 fn row(session: &SessionSummary) -> [String; 7] {

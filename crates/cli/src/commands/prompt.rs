@@ -1,5 +1,6 @@
 //! `holdpoint prompt`
 
+use holdpoint_common::HoldShown;
 use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
@@ -29,7 +30,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let prompt = words(args.prompt.as_deref(), &folders.config()?, &usage)?;
     let prompted = runtime()?.block_on(async {
         let session = sessions(folders, "prompt").await?.get(&args.session.session).await?;
-        Ok::<_, CliError>(session.prompt(prompt).await?)
+        session.prompt(prompt).await.map_err(|error| {
+            let stands = error.code() == "queueFull" && session.snapshot().hold.shown() == HoldShown::Standing;
+            let error = CliError::from(error);
+            if stands {
+                error.hint(format!("it is held: `holdpoint release {}` lets it go on", session.id()))
+            } else {
+                error
+            }
+        })
     })?;
     if args.json {
         ui.json(&prompted)?;

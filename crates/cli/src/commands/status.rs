@@ -3,15 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::Timestamp;
-use holdpoint_common::api::{BrowserStatus, DaemonStatus};
+use holdpoint_common::api::{BrowserStatus, DaemonStatus, SessionCounts};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, READS_ANEW};
 use crate::error::CliError;
 use crate::runtime::runtime;
-use crate::ui::Ui;
+use crate::ui::{Style, Ui};
 
 /// No daemon runs; as service managers have it.
 const NOT_RUNNING: i32 = 3;
@@ -34,7 +34,15 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let daemon = runtime()?.block_on(Daemon::find(folders))?;
     match (&daemon, args.json) {
-        (Some(daemon), false) => ui.print(&text(&daemon.status))?,
+        (Some(daemon), false) => {
+            // What is wrong with one that can't be read, `config show` tells.
+            let outdated = folders.config().ok().and_then(|config| daemon.outdated(&config));
+            ui.print(&text(&daemon.status, outdated.as_deref()))?;
+            if outdated.is_some() {
+                ui.line(Style::Plain, &format!("hint: {READS_ANEW}"))?;
+                ui.flush()?;
+            }
+        }
         (Some(daemon), true) => ui.print(&format!("{:#}\n", json!(daemon.status)))?,
         (None, false) => ui.print("The daemon does not run. A command that needs it starts it.\n")?,
         (None, true) => ui.print(&format!("{:#}\n", json!({ "pid": null })))?,
@@ -42,7 +50,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     Ok(if daemon.is_some() { 0 } else { NOT_RUNNING })
 }
 
-fn text(status: &DaemonStatus) -> String {
+fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
     let DaemonStatus { version, api, pid, socket, data, sessions, connections, clients, queued_prompts, .. } = status;
     let up = Timestamp::from(SystemTime::now()).since(status.since);
     let up = humantime::format_duration(Duration::from_secs(up.as_secs()));
@@ -52,10 +60,14 @@ fn text(status: &DaemonStatus) -> String {
         format!("data      {data}"),
     ];
     lines.extend(status.log.iter().map(|log| format!("log       {log}")));
-    lines.push(format!(
-        "sessions  {} of {} live: {} busy, {} waiting for an answer, {} held",
-        sessions.live, sessions.most, sessions.busy, sessions.waiting, sessions.held
-    ));
+    lines.extend(outdated.map(|outdated| format!("config    {outdated}")));
+    let SessionCounts { live, busy, running, waiting, held, most } = sessions;
+    let idle = live.saturating_sub(*busy);
+    let busy = match busy {
+        0 => "0 busy".to_owned(),
+        busy => format!("{busy} busy ({running} running, {waiting} waiting for an answer, {held} held)"),
+    };
+    lines.push(format!("sessions  {live} of {most} live: {idle} idle, {busy}"));
     lines.push(format!("queued    {queued_prompts} prompts"));
     let many = if *connections == 1 { "connection" } else { "connections" };
     lines.push(format!("clients   {clients} attached, {connections} {many}"));

@@ -79,11 +79,16 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
     };
     let session = runtime()?.block_on(async {
         let sessions = sessions(folders, "import").await?;
+        let wrong = |error: &dyn std::fmt::Display| {
+            CliError::failed(format!("{}: {error}", args.file.display()))
+                .hint("`holdpoint export` writes it again, where its session is")
+        };
         let imported = sessions.import(&mut *text).await.map_err(|error| match error {
+            // The daemon has read it.
+            ImportError::Session(error) if error.code() == "malformed" => wrong(&error),
             ImportError::Session(error) => error.into(),
             ImportError::Io(error) => unreadable(error),
-            error => CliError::failed(format!("{}: {error}", args.file.display()))
-                .hint("`holdpoint export` writes it again, where its session is"),
+            error => wrong(&error),
         });
         Ok::<_, CliError>(sessions.look(imported?.as_str()).await?)
     })?;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use holdpoint_common::Config;
 use holdpoint_common::api::{API_VERSION, DaemonStatus, ErrorBody};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::remote::http::{self, HttpError, Method, StatusCode};
@@ -18,6 +19,9 @@ const STATUS: usize = 1024 * 1024;
 
 /// How often it is started if it ends before it has told how it is.
 const TRIES: usize = 3;
+
+/// What has a daemon go by what the configuration says now.
+pub(crate) const READS_ANEW: &str = "`holdpoint daemon restart` has it read anew; turns that run are interrupted";
 
 /// A daemon that runs.
 #[derive(Debug)]
@@ -75,6 +79,15 @@ impl Daemon {
 }
 
 impl Daemon {
+    /// That it goes by another configuration than this one, and in what; nothing if it does not.
+    pub(crate) fn outdated(&self, config: &Config) -> Option<String> {
+        let theirs = &self.status.config;
+        let changed = config.of_daemon().into_iter().filter(|(key, ours)| theirs.get(key).is_some_and(|is| is != ours));
+        let changed: Vec<_> =
+            changed.map(|(key, ours)| if ours.is_object() { format!("[{key}]") } else { key }).collect();
+        (!changed.is_empty()).then(|| format!("changed since the daemon has read it: {}", changed.join(", ")))
+    }
+
     /// Whether this program can speak to it, and it is the daemon of these folders.
     ///
     /// # Errors

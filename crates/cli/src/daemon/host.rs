@@ -1,5 +1,6 @@
 //! What the handlers of all requests share.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -7,6 +8,7 @@ use holdpoint_common::{Limits, Timestamp, Who};
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{Engine, LoadMeter, Sessions};
 use holdpoint_tools::web::Browsers;
+use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tracing_appender::non_blocking::ErrorCounter;
 
@@ -38,6 +40,8 @@ pub(super) struct About {
     /// Where it listens; the first is the usual one.
     pub(super) sockets: Vec<PathBuf>,
     pub(super) data: PathBuf,
+    /// What it goes by of the configuration, by key.
+    pub(super) config: BTreeMap<String, Value>,
     pub(super) log: PathBuf,
     /// Lines of the log that were left out.
     pub(super) log_lost: ErrorCounter,

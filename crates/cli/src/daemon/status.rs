@@ -11,7 +11,7 @@ use super::host::{About, Host};
 pub(super) async fn of(host: &Host) -> DaemonStatus {
     // An engine that has stopped has nothing to do: so has a daemon that is about to end.
     let load = host.load.load().await.unwrap_or_default();
-    let About { sockets, data, log, log_lost, idle_stop } = &host.about;
+    let About { sockets, data, config, log, log_lost, idle_stop } = &host.about;
     DaemonStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         api: API_VERSION,
@@ -20,6 +20,7 @@ pub(super) async fn of(host: &Host) -> DaemonStatus {
         data: data.display().to_string(),
         since: host.since,
         idle_stop_s: idle_stop.map(|after| after.as_secs()),
+        config: config.clone(),
         log: Some(log.display().to_string()),
         log_lines_lost: log_lost.dropped_lines(),
         sessions: load.sessions,

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldShown,
-    ItemId, ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, RunLimit, Tasks, Timestamp, ToolCall, ToolResult,
-    ToolStatus,
+    Answer, AnsweredBy, AskId, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause,
+    HoldShown, ItemId, ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, RunLimit, Tasks, Timestamp, ToolCall,
+    ToolResult, ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
 use super::asked;
 use crate::said::clock::Clock;
-use crate::said::{cut, paused, runs, said, setting, shorten, sum_up, title};
+use crate::said::{about, cut, paused, runs, said, setting, shorten, sum_up, title};
 use crate::ui::{Style, Ui};
 
 /// Bytes of a tool's output that may wait for the end of their line.
@@ -46,6 +46,10 @@ pub(crate) struct Human {
     /// Of the turn that is open, if its beginning was shown.
     clock: Option<Clock>,
     hold: HoldShown,
+    /// What each open ask is about.
+    asks: BTreeMap<AskId, String>,
+    /// Several of them were open at once: each answer says to what it is one.
+    together: bool,
     steps: u32,
     /// Something was denied by a setting, not by a person.
     denied_unseen: bool,
@@ -177,9 +181,16 @@ impl Human {
                 ui.line(Style::Bold, &format!("⚙ job {} in the background: {command}", job.id))
             }
             Fact::JobEnded { job, end } => ui.line(Style::Dim, &format!("⚙ job {job}: {end}")),
-            Fact::AskRaised { ask } if !self.asks_elsewhere => asked::show(ask, 0, false, ui),
-            Fact::AskAnswered { answer, by, .. } => self.answered(answer, by, ui),
-            Fact::AskClosed { cause, .. } => ui.line(Style::Dim, &format!("  → closed: {cause}")),
+            Fact::AskRaised { ask } => {
+                self.asks.insert(ask.id.clone(), about(&ask.request));
+                self.together |= self.asks.len() > 1;
+                if self.asks_elsewhere { Ok(()) } else { asked::show(ask, 0, false, ui) }
+            }
+            Fact::AskAnswered { ask, answer, by, .. } => self.answered(ask, answer, by, ui),
+            Fact::AskClosed { ask, cause } => {
+                let which = self.which(ask);
+                ui.line(Style::Dim, &format!("  {which}→ closed: {cause}"))
+            }
             Fact::HoldChanged { hold } => self.held(hold, ui),
             Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
                 ui.line(Style::Dim, &setting(fact).unwrap_or_default())
@@ -297,12 +308,20 @@ impl Human {
         ui.line(style, &format!("  └ {which}{mark}{said}"))
     }
 
-    fn answered(&mut self, answer: &Answer, by: &AnsweredBy, ui: &mut Ui) -> io::Result<()> {
+    /// Which ask has ended, where several were open at once.
+    fn which(&mut self, ask: &AskId) -> String {
+        let about = self.asks.remove(ask).filter(|_| self.together).unwrap_or_default();
+        self.together &= !self.asks.is_empty();
+        about
+    }
+
+    fn answered(&mut self, ask: &AskId, answer: &Answer, by: &AnsweredBy, ui: &mut Ui) -> io::Result<()> {
+        let which = self.which(ask);
         let by_setting = matches!(by, AnsweredBy::Setting { .. });
         let denied = matches!(answer, Answer::Deny { .. });
         self.denied_unseen |= by_setting && denied;
         let by = if by_setting { format!(" ({by})") } else { String::new() };
-        ui.line(if denied { Style::Warning } else { Style::Dim }, &format!("  → {}{by}", said(answer)))
+        ui.line(if denied { Style::Warning } else { Style::Dim }, &format!("  {which}→ {}{by}", said(answer)))
     }
 
     fn ended(&mut self, fact: &Fact, ui: &mut Ui) -> io::Result<()> {

@@ -17,7 +17,8 @@ use unicode_width::UnicodeWidthStr;
 use super::keymap::Action;
 use super::state::{Overlay, State};
 use super::style::Tone;
-use super::wrap::{fit, wrap};
+use super::wrap::wrap;
+use crate::table::fit;
 
 /// Rows that a notice takes at most.
 const NOTICE: usize = 4;

@@ -96,26 +96,6 @@ impl Row {
     }
 }
 
-/// The beginning of a text that fits into so many cells, with an ellipsis if that is not all.
-pub(crate) fn fit(text: &str, cells: usize) -> String {
-    if text.width() <= cells {
-        return text.to_owned();
-    }
-    let mut fitted = String::new();
-    let mut left = cells.saturating_sub(1);
-    for grapheme in text.graphemes(true) {
-        match left.checked_sub(grapheme.width()) {
-            Some(rest) => left = rest,
-            None => break,
-        }
-        fitted.push_str(grapheme);
-    }
-    if cells > 0 {
-        fitted.push('…');
-    }
-    fitted
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,9 +124,5 @@ mod tests {
         assert_eq!(wrapped("漢字漢字", 4, ""), ["漢字", "漢字"]);
         assert_eq!(wrapped("漢字漢字", 5, ""), ["漢字", "漢字"]);
         assert_eq!(wrapped("👩‍👩‍👧x👩‍👩‍👧", 3, ""), ["👩‍👩‍👧x", "👩‍👩‍👧"]);
-        assert_eq!(fit("漢字漢字", 5), "漢字…");
-        assert_eq!(fit("abc", 3), "abc");
-        assert_eq!(fit("abcd", 3), "ab…");
-        assert_eq!(fit("abcd", 0), "");
     }
 }

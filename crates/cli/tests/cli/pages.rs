@@ -11,8 +11,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use crate::world::{World, program};
 
-/// What the folder to work in is called in the manual.
-const WORK: &str = "~/shop";
+/// The folder to work in, of a home folder.
+const WORK: &str = "shop";
 
 /// Stands behind what a command has said.
 const SAID: char = '\u{1}';
@@ -39,23 +39,26 @@ struct Console {
     bash: Child,
     tell: ChildStdin,
     hear: BufReader<ChildStdout>,
+    home: PathBuf,
+    #[allow(dead_code, reason = "dropped, it ends what is left of the story")]
     world: World,
 }
 
 impl Console {
     fn new() -> Self {
         let world = World::new();
-        let examples = world.work("examples/loop");
+        let home = world.path("home");
+        let examples = home.join(WORK).join("examples/loop");
         std::fs::create_dir_all(&examples).unwrap();
         for file in ["goal.md", "tasks.md"] {
             std::fs::copy(manual().join("examples/loop").join(file), examples.join(file)).unwrap();
         }
         let path = format!("{}:{}", program().parent().unwrap().display(), std::env::var("PATH").unwrap());
         let mut bash = std::process::Command::new("bash");
-        bash.args(["--norc", "-s"]).current_dir(world.path("work")).env_clear().envs(world.env()).env("PATH", path);
+        bash.args(["--norc", "-s"]).current_dir(home.join(WORK)).env_clear().envs(world.env()).env("PATH", path);
         let mut bash = bash.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (tell, hear) = (bash.stdin.take().unwrap(), BufReader::new(bash.stdout.take().unwrap()));
-        let mut console = Self { bash, tell, hear, world };
+        let mut console = Self { bash, tell, hear, home, world };
         console.say("exec 2>&1");
         console
     }
@@ -68,8 +71,7 @@ impl Console {
             assert!(self.hear.read_line(&mut said).unwrap() > 0, "bash has ended: {command}: {said}");
         }
         let said = said.trim_end_matches(['\n', SAID]);
-        let [work, home] = ["work", "home"].map(|folder| self.world.path(folder).display().to_string());
-        said.replace(&work, WORK).replace(&home, "~")
+        said.replace(&self.home.display().to_string(), "~")
     }
 }
 

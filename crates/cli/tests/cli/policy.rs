@@ -111,6 +111,26 @@ deny: denied by the rule `shell(curl)`
 }
 
 #[test]
+fn m_e7_a_command_that_is_not_complete_is_called_that() {
+    let world = World::new();
+    let incomplete = "it is not complete: bash would refuse it";
+    for (command, part) in
+        [("for", "for"), ("if true", "if true"), ("ls\nwhile true\n", "while true"), ("{ ls; ", "{ ls;")]
+    {
+        let ran = world.run(&["policy", "explain", "--allow", "shell(ls)", command]).code(0);
+        assert!(ran.out.contains(&format!("ask    {part}\n       {incomplete}\n")), "{command}: {}", ran.out);
+        assert!(ran.out.ends_with(&format!("\nask: {incomplete}\n")), "{command}: {}", ran.out);
+    }
+    // Whatever can't be read, what it is about is shown.
+    for command in ["echo \"a", "(", "while", "case x", "cat <<EOF", "f()", "a &&", "echo \\", "select x"] {
+        let said = explained(&world.run(&["policy", "explain", "--json", command]).code(0));
+        for part in said["parts"].as_array().unwrap() {
+            assert!(!part["what"].as_str().unwrap().trim().is_empty(), "{command}: {said}");
+        }
+    }
+}
+
+#[test]
 fn paths_of_tools_are_explained_too() {
     let world = World::new();
     let verdict = |args: &[&str]| {

@@ -179,11 +179,116 @@ fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words
     let question = r#"call ask_user {"questions":[{"id":"a","header":"Colour","question":"Which?","options":[{"label":"red","description":""},{"label":"blue","description":""}]},{"id":"b","header":"Size","question":"How big?"}]}"#;
     world.run(&["prompt", &id, question]).code(0);
     let ask = world.ask(&id);
-    world.run(&["answer", &ask, "2"]).code(2);
+    let few = world.run(&["answer", &ask, "2"]).code(2);
+    assert!(few.err.starts_with("error: 1 answer for 2 questions\nhint: "), "{few:#?}");
     world.run(&["answer", &ask, "2", "very"]).code(0);
     world.idle(&id);
     let log = world.run(&["logs", &id]).code(0).out;
     assert!(log.contains("answered: blue, very"), "{log}");
+}
+
+/// What the screen takes no key for is no answer here: most likely a mistyped one.
+#[test]
+fn m_e4_a_number_that_no_option_has_is_no_answer() {
+    let world = World::new();
+    let question = r#"call ask_user {"questions":[{"id":"a","header":"Port","question":"Which?","options":[{"label":"80","description":""},{"label":"443","description":""}]}]}"#;
+    let id = world.open(&[], question);
+    for (answers, said) in
+        [(&["1"][..], "80"), (&["443"], "443"), (&["8080", "--own-words"], "8080"), (&["a 7"], "a 7")]
+    {
+        let ask = world.ask(&id);
+        for wrong in ["0", "3", "7", "99999999999999999999"] {
+            let refused = world.run(&["answer", &ask, wrong]).code(2).err;
+            assert!(
+                refused.starts_with(&format!("error: `Port` has no option {wrong}: they are 1 to 2\n")),
+                "{refused}"
+            );
+            assert!(refused.contains("\nhint: ") && refused.contains("--own-words"), "{refused}");
+        }
+        let many = world.run(&["answer", &ask, "1", "2"]).code(2).err;
+        assert!(many.starts_with("error: 2 answers for 1 question\n"), "{many}");
+        world.run(&[&["answer", &ask], answers].concat()).code(0);
+        world.idle(&id);
+        let log = world.run(&["logs", &id]).code(0).out;
+        assert!(log.contains(&format!("→ answered: {said}\n")), "{log}");
+        world.run(&["prompt", &id, question]).code(0);
+    }
+    // Where there is nothing to choose from, a number is an answer as any.
+    let ask = world.ask(&id);
+    world.run(&["answer", &ask, "--skip"]).code(0);
+    world.idle(&id);
+    world.run(&["prompt", &id, "ask: Which port?"]).code(0);
+    world.run(&["answer", &world.ask(&id), "8080"]).code(0);
+}
+
+#[test]
+fn m_a7_logs_tell_which_of_several_asks_was_answered() {
+    let world = World::new();
+    let id = world.open(&[], "shell: touch one\nshell: touch two\n---\nshell: touch three");
+    let asks = loop {
+        let inbox = world.json(&["inbox", "--json"]);
+        let asks = inbox["asks"].as_array().unwrap();
+        if let [one, two] = &asks[..] {
+            break [one, two].map(|asked| asked["ask"].clone());
+        }
+    };
+    for (ask, command) in asks.iter().zip(["deny", "approve"]) {
+        world.run(&[command, ask["id"].as_str().unwrap()]).code(0);
+    }
+    let third = world.ask(&id);
+    world.run(&["approve", &third]).code(0);
+    world.idle(&id);
+    let log = world.run(&["logs", &id]).code(0).out;
+    for (ask, answer) in asks.iter().zip(["denied", "approved"]) {
+        let details = ask["request"]["details"].as_str().unwrap().lines().next().unwrap();
+        assert!(log.contains(&format!("\n  ⏸ shell: {details} → {answer}\n")), "{details}: {log}");
+    }
+    // Of one alone it is plain.
+    assert!(log.contains("\n  → approved\n"), "{log}");
+}
+
+#[test]
+fn m_b2_a_full_queue_says_what_empties_it() {
+    let world = World::new();
+    world.config("[limits]\nmax_queued_prompts = 1\n");
+    let held = world.run(&["new"]).code(0).out.trim().to_owned();
+    world.run(&["hold", &held]).code(0);
+    world.run(&["prompt", &held, "say Hi."]).code(0);
+    let full = world.run(&["prompt", &held, "say Hi."]).code(1);
+    assert!(full.err.contains(&format!("hint: it is held: `holdpoint release {held}`")), "{full:#?}");
+    let busy = world.open(&[], "shell: touch made");
+    world.ask(&busy);
+    world.run(&["prompt", &busy, "say Hi."]).code(0);
+    let full = world.run(&["prompt", &busy, "say Hi."]).code(1);
+    assert!(full.err.contains("hint: wait until it has done some of them"), "{full:#?}");
+}
+
+#[test]
+fn m_d3_all_of_none_is_said() {
+    let world = World::new();
+    for command in ["hold", "release", "interrupt", "close"] {
+        let ran = world.run(&[command, "--all"]).code(0);
+        assert_eq!((&*ran.out, &*ran.err), ("", "No session is live.\n"), "{command}");
+    }
+    world.run(&["new", "--name", "one"]).code(0);
+    assert_eq!(world.run(&["list", "--waiting"]).code(0).out, "No session fits. `holdpoint list` has all (1).\n");
+}
+
+#[test]
+fn m_b9_the_counts_of_the_status_add_up() {
+    let world = World::new();
+    let sessions = || {
+        let status = world.run(&["status"]).code(0).out;
+        status.lines().find_map(|line| line.strip_prefix("sessions  ")).unwrap().to_owned()
+    };
+    for name in ["idle", "held"] {
+        world.run(&["new", "--name", name]).code(0);
+    }
+    assert_eq!(sessions(), "2 of 10 live: 2 idle, 0 busy");
+    world.run(&["hold", "held"]).code(0);
+    let asks = world.open(&[], "shell: touch made");
+    world.ask(&asks);
+    assert_eq!(sessions(), "3 of 10 live: 1 idle, 2 busy (0 running, 1 waiting for an answer, 1 held)");
 }
 
 #[test]
@@ -676,6 +781,30 @@ fn m_c5_an_interrupt_while_nothing_runs_says_what_waits() {
 }
 
 #[test]
+fn m_c5_an_interrupt_while_nothing_runs_says_what_goes_on() {
+    let world = World::new();
+    let job = r#"call shell {"command": "exec sleep 1000", "background": true}"#;
+    let id = world.open(&["--policy", "all"], job);
+    world.idle(&id);
+    let told = world.run(&["interrupt", &id]).code(0).out;
+    assert!(
+        told.contains("nothing was running; 1 background job goes on until it ends, the agent stops it or the"),
+        "{told}"
+    );
+    world.run(&["prompt", &id, job]).code(0);
+    world.idle(&id);
+    let told = world.run(&["interrupt", &id]).code(0).out;
+    assert!(
+        told.contains("; 2 background jobs go on until they end, the agent stops them or the session is"),
+        "{told}"
+    );
+    let sleeps = || world.census.living().iter().filter(|(_, what)| what.contains("sleep 1000")).count();
+    assert!(sleeps() >= 2);
+    world.run(&["close", &id]).code(0);
+    assert_eq!(sleeps(), 0);
+}
+
+#[test]
 fn m_a5_an_ask_that_is_not_open_is_answered_with_nothing() {
     let world = World::new();
     let question = r#"call ask_user {"question":"Which?"}"#;
@@ -705,4 +834,19 @@ fn an_import_says_when_its_folder_is_missing() {
     drop(here);
     let ran = there.run(&["import", "one.jsonl", "--json"]).code(0);
     assert!(ran.out.contains("\"workspaceMissing\":true") && ran.err.contains("is not there"), "{ran:#?}");
+}
+
+/// The line is that of the file, and the only one that is told.
+#[test]
+fn an_import_says_in_which_line_it_is_wrong() {
+    let world = World::new();
+    for (text, told) in [
+        ("{\"format\": 1}\n", "line 1: invalid type: integer `1`, expected a string\n"),
+        ("nonsense\n", "line 1: expected ident\n"),
+    ] {
+        std::fs::write(world.work("one.jsonl"), text).unwrap();
+        let refused = world.run(&["import", "one.jsonl"]).code(1).err;
+        assert!(refused.starts_with(&format!("error: one.jsonl: {told}")), "{refused}");
+        assert!(!refused.contains("column"), "{refused}");
+    }
 }

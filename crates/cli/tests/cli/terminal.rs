@@ -6,6 +6,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, kill_process};
 
 use crate::pty::{ASKED, Terminal};
+use crate::tty::Tty;
 use crate::world::{PATIENCE, World, program};
 
 /// Waits until the program has read all that was pressed.
@@ -17,6 +18,22 @@ fn wait_read(terminal: &Terminal) {
         assert!(Instant::now() < by, "nobody reads");
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn m_b9_a_row_of_the_list_is_a_row_of_the_terminal() {
+    let world = World::new();
+    let prompt = format!("say {}", "word ".repeat(50));
+    let id = world.run(&["new", "--asks", "wait", &prompt]).code(0).out.trim().to_owned();
+    world.run(&["wait", &id]).code(0);
+    let mut terminal = Tty::run(&world, &["list"]);
+    terminal.wait_for(&id);
+    terminal.end(0);
+    let text = terminal.contents();
+    let row = text.lines().find(|line| line.starts_with(&id)).unwrap();
+    assert!(row.ends_with('…') && row.chars().count() == 80, "{text}");
+    // Elsewhere it is whole.
+    assert!(world.run(&["list"]).code(0).out.lines().any(|line| line.len() > 100));
 }
 
 #[test]

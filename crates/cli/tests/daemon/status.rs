@@ -33,6 +33,34 @@ fn it_tells_what_there_is_to_know() {
     }
 }
 
+/// What it has read when it started, it goes by; what each command reads by itself is no concern of it.
+#[test]
+fn m_e2_a_daemon_that_goes_by_another_configuration_is_told_of() {
+    let house = House::new();
+    let tells = |what: &str| {
+        let [status, show] = [&["status"][..], &["config", "show"]].map(|args| house.run(args).code(0));
+        let hint = if what.is_empty() { "" } else { "hint: `holdpoint daemon restart` " };
+        let told = format!("changed since the daemon has read it: {what}\n");
+        assert_eq!(status.out.contains(&format!("\nconfig    {told}")), !what.is_empty(), "{status:#?}");
+        assert_eq!(show.err.starts_with(&format!("the configuration was {told}")), !what.is_empty(), "{show:#?}");
+        assert!([status.err, show.err].iter().all(|err| err.contains(hint) && err.is_empty() == what.is_empty()));
+    };
+    house.0.config("[limits]\nmax_sessions = 3\n");
+    assert_eq!(house.run(&["config", "show"]).code(0).err, "", "none runs");
+    house.start();
+    assert_eq!(house.status()["config"]["limits"]["max_sessions"], 3);
+    tells("");
+    house.0.config("model = 'openai'\npolicy = 'all'\n[limits]\nmax_sessions = 3\n[tui]\nbell = false\n");
+    tells("");
+    house.0.config("log = 'debug'\n[limits]\nmax_sessions = 4\n[notify]\ncommand = 'true'\n[web]\nidle_minutes = 1\n");
+    tells("[limits], log, [notify], [web]");
+    house.run(&["daemon", "restart"]).code(0);
+    tells("");
+    // One that can't be read keeps nobody from the status.
+    house.0.config("[limits");
+    assert_eq!(house.run(&["status"]).code(0).err, "");
+}
+
 /// Where sessions are not there that were, whoever looks for them is told where to look.
 #[test]
 fn that_the_store_was_damaged_is_told_where_sessions_are_missed() {

@@ -128,6 +128,15 @@ async fn m_e7_web_a_private_page_is_confirmed_once() {
     session.close().await.unwrap();
 }
 
+#[test]
+fn m_e7_web_a_picture_is_told_by_its_path() {
+    let house = house();
+    let script = format!("call web {{\"action\": \"screenshot\", \"url\": \"{}\"}}", server());
+    let ran = house.0.play(&["--policy", "all"], &script).code(0);
+    let told = ran.err.split("└ The picture is in ").nth(1).unwrap_or_else(|| panic!("{ran:#?}"));
+    assert!(std::path::Path::new(told.split(" (").next().unwrap()).is_file(), "{told}");
+}
+
 #[tokio::test]
 async fn m_e7_web_a_killed_daemons_browser_ends_and_its_folder_is_removed() {
     let house = house();

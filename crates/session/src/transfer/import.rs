@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AsksMode, Body, Delta, Event, Fact, Hold, Limits, PolicyMode, PolicyRules, SessionId, SessionSettings,
-    SessionStatus, check_name,
+    SessionStatus, check_name, json,
 };
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -204,7 +204,7 @@ impl Lines<'_> {
     }
 
     fn parse<T: DeserializeOwned>(&self, line: &[u8]) -> Result<T, ImportError> {
-        serde_json::from_slice(line).map_err(|error| self.wrong(error.to_string()))
+        serde_json::from_slice(line).map_err(|error| self.wrong(json::fault(&error)))
     }
 
     fn wrong(&self, what: String) -> ImportError {

@@ -73,7 +73,7 @@ impl Reader<'_> {
     }
 
     fn expect(&mut self, word: &str) -> Result<(), Stop> {
-        if self.eat_reserved(word) { Ok(()) } else { Err(Stop("bash would expect something else here")) }
+        if self.eat_reserved(word) { Ok(()) } else { Err(self.expected("bash would expect something else here")) }
     }
 
     fn and_or(&mut self) -> Result<(), Stop> {
@@ -188,7 +188,7 @@ impl Reader<'_> {
     fn for_clause(&mut self) -> Result<(), Stop> {
         self.blanks();
         let name = self.name().filter(|_| self.peek().is_none_or(is_meta));
-        let name = name.ok_or(Stop("arithmetic, or a variable that is none, in a loop"))?;
+        let name = name.ok_or_else(|| self.expected("arithmetic, or a variable that is none, in a loop"))?;
         self.assigned(name);
         self.gap();
         if !self.eat(";") {

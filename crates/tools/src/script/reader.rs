@@ -63,10 +63,20 @@ impl<'a> Reader<'a> {
         self.unclear_at(self.at, why);
     }
 
-    /// Notes that what stands at `at` can't be known.
+    /// Notes that what stands at `at` can't be known; at the end of a line, what stands before it.
     pub(super) fn unclear_at(&mut self, at: usize, why: &'static str) {
-        let text = excerpt(&self.source[at..]).to_owned();
-        self.found.push(Deed::Unclear { text, why });
+        let (before, rest) = self.source.split_at(at);
+        let text = match excerpt(rest) {
+            blank if blank.trim().is_empty() => excerpt(before.trim_end().lines().next_back().unwrap_or_default()),
+            text => text,
+        };
+        self.found.push(Deed::Unclear { text: text.to_owned(), why });
+    }
+
+    /// Why it can't be read further where something else had to follow.
+    pub(super) fn expected(&self, why: &'static str) -> Stop {
+        let is_over = self.rest().trim().is_empty();
+        Stop(if is_over { "it is not complete: bash would refuse it" } else { why })
     }
 
     pub(super) fn rest(&self) -> &'a str {

@@ -184,7 +184,9 @@ impl<'a> Visit<'a> {
                 let picture = screenshot::take(tab, *full_page, &self.session.screenshots()).await?;
                 let cut = if picture.cut { "; the page is larger than that" } else { "" };
                 let (path, width, height) = (picture.path.display(), picture.width, picture.height);
-                let _ = write!(said, "The picture is in {path} ({width} × {height} pixels{cut}).");
+                // First: of a result, clients show the first line.
+                said.insert_str(0, &format!("The picture is in {path} ({width} × {height} pixels{cut}).\n\n"));
+                said.truncate(said.trim_end().len());
             }
         }
         Ok(said)

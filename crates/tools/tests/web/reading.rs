@@ -170,6 +170,7 @@ fn m_e7_web_pictures_are_files_for_nobody_else() {
         let shot = json!({"action": "screenshot", "url": server.url("/"), "full_page": full_page});
         let text = said(session.call(shot));
         let (path, rest) = text.split("The picture is in ").nth(1).unwrap().split_once(" (").unwrap();
+        assert!(text.starts_with("The picture is in "), "clients show the first line: {text}");
         assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
         let png = std::fs::read(path).unwrap();
         let [width, height] = [16, 20].map(|at| u32::from_be_bytes(png[at..at + 4].try_into().unwrap()));

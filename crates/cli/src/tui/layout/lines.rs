@@ -9,9 +9,10 @@ use unicode_width::UnicodeWidthStr;
 use super::super::markdown::Growing;
 use super::super::style::{Tone, selected};
 use super::super::transcript::{Entry, Kind, Tool, ToolState};
-use super::super::wrap::{fit, wrap};
+use super::super::wrap::wrap;
 use super::folds::Fold;
 use crate::said::{shorten, sum_up, title};
+use crate::table::fit;
 
 /// Lines of an open tool call that are shown at most of each of its parts: the last ones.
 const OPEN_LINES: usize = 200;

@@ -10,9 +10,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::super::ask::AskView;
 use super::super::style::Tone;
-use super::super::wrap::{fit, wrap};
+use super::super::wrap::wrap;
 use super::{put, rule};
 use crate::asking::{Asking, Entry};
+use crate::table::fit;
 
 /// Rows at most of what is remembered: a command is shown whole above.
 const ALWAYS: usize = 2;

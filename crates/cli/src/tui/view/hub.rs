@@ -11,10 +11,9 @@ use super::super::hub::{Hub, Row};
 use super::super::keymap::Action;
 use super::super::state::State;
 use super::super::style::{Tone, selected};
-use super::super::wrap::fit;
 use super::{ask, foot, put, rule};
 use crate::said::session::status;
-use crate::table::span;
+use crate::table::{fit, span};
 
 /// What stands before what is resumed.
 const RESUME: &str = "  Resume ";

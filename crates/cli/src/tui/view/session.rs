@@ -15,9 +15,10 @@ use super::super::session::Session;
 use super::super::state::State;
 use super::super::style::Tone;
 use super::super::update::candidates;
-use super::super::wrap::{fit, wrap};
+use super::super::wrap::wrap;
 use super::{ask, foot, is_held, put, rule, status};
 use crate::said::sum_up;
+use crate::table::fit;
 
 /// Rows of the prompt, at most.
 const PROMPT: u16 = 8;

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::super::session::Session;
 use super::super::style::Tone;
-use super::super::wrap::fit;
+use crate::table::fit;
 
 /// What turns, a quarter at a time.
 const TURNS: [&str; 4] = ["◐", "◓", "◑", "◒"];
