@@ -28,7 +28,7 @@ struct Read {
     seq: u64,
     after: Option<u64>,
     /// Or why it can't be.
-    event: Result<Event, String>,
+    event: Result<Arc<Event>, String>,
 }
 
 /// What a row must have come with to be what was written.
@@ -54,7 +54,7 @@ impl<'row> Stored<'row> {
     }
 
     fn read(&self, session: &SessionId) -> Read {
-        Read { seq: self.seq, after: self.after, event: self.event(session) }
+        Read { seq: self.seq, after: self.after, event: self.event(session).map(Arc::new) }
     }
 
     /// The fact, if it is as it was written.
@@ -157,10 +157,10 @@ pub(super) fn page(db: &Connection, session: &SessionId, range: &Range<u64>, mos
                 to_the_end = true;
                 continue;
             }
-            Err(error) => gap(session, seq..seq + 1, at, &error),
+            Err(error) => Arc::new(gap(session, seq..seq + 1, at, &error)),
         };
         before = end_of(&event);
-        facts.push(Arc::new(event));
+        facts.push(event);
     }
     let due = to_the_end.then(|| last_before(db, session, range.end, last)).flatten();
     if let Some(last) = due.filter(|last| range.contains(last) && before < *last) {
