@@ -177,7 +177,7 @@ impl SessionActor {
         for effect in effects {
             match effect {
                 Effect::Cancel { turn } => self.cancel_runner(turn),
-                Effect::Abandon { .. } => self.end_runner(ctx),
+                Effect::Abandon => self.end_runner(ctx),
                 Effect::Start { turn } => actions.push(Action::Start(turn)),
                 Effect::Wait { turn, wait_ms } => actions.push(Action::Wait(turn, wait_ms)),
                 Effect::Wake { ask, reply } => actions.push(Action::Wake(ask, reply)),

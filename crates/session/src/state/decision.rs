@@ -29,11 +29,8 @@ pub enum Effect {
         /// The turn.
         turn: TurnId,
     },
-    /// Cut the runner of this turn likewise, and hear nothing more of it: its turn stays open, for a restart.
-    Abandon {
-        /// The turn.
-        turn: TurnId,
-    },
+    /// Cut the runner likewise, and hear nothing more of it: its turn stays open, for a restart.
+    Abandon,
     /// Come back with [`Input::WaitOver`](super::Input::WaitOver) after this.
     Wait {
         /// The turn of the iteration that failed.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crossbeam_channel::{Sender, bounded};
 use holdpoint_tools::{Act, Intent, Tool, ToolContext, ToolError, ToolOutcome, Workspace};
 use serde_json::{Value, json};
 
@@ -25,6 +26,19 @@ impl Probe {
         F: Fn(Value, &ToolContext) -> Result<ToolOutcome, ToolError> + Send + Sync + 'static,
     {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(call);
+    }
+
+    /// From now on, a call says `begun` and ends when what this returns is dropped, whatever it is told meanwhile.
+    #[must_use]
+    pub fn hears_nothing(&self, begun: &'static str) -> Sender<()> {
+        let (release, released) = bounded::<()>(0);
+        self.does(move |_, context| {
+            context.output(begun);
+            // Nothing is ever sent.
+            let _ = released.recv();
+            Ok(ToolOutcome::default())
+        });
+        release
     }
 
     /// The tool, for an engine's toolbox.

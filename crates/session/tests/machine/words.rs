@@ -146,7 +146,7 @@ fn effect(effect: &Effect) -> String {
             let word = word.split([' ', '{']).next().unwrap_or_default();
             format!("Wake {} {word}", ask.seq)
         }
-        Effect::Abandon { turn } => format!("Abandon {turn}"),
+        Effect::Abandon => "Abandon".to_owned(),
         Effect::Stop => "Stop".to_owned(),
     }
 }

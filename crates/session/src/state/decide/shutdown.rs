@@ -12,7 +12,7 @@ impl Draft<'_> {
             Phase::Closed => return Err(Refused::Closed),
             Phase::Idle => self.end_actor(self.state.run.is_some()),
             Phase::Running(turn) if turn.stands() => {
-                self.effects.push(Effect::Abandon { turn: turn.id });
+                self.effects.push(Effect::Abandon);
                 self.let_stand(turn, AskCloseCause::Shutdown, &CutCause::Shutdown);
                 self.end_jobs(JobEnd::Shutdown);
                 self.effects.push(Effect::Stop);
