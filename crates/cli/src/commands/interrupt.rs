@@ -14,7 +14,7 @@ use crate::ui::Ui;
 
 /// Ends what sessions do now, and all that it has started; says what that was
 ///
-/// Prompts that wait are handed back, not run. A run ends with it.
+/// Prompts that wait are handed back, not run; where nothing runs, as in a held session, they are kept. A run ends with it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
