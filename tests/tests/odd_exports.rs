@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
 
@@ -84,9 +85,30 @@ impl Odd {
         let mut facts = self.life.get(lives).clone();
         self.changes.iter().for_each(|change| change.make(&mut facts));
         if !self.numbered {
-            facts.iter_mut().zip(1_u64..).for_each(|(fact, n)| fact["seq"] = (n * 3).into());
+            number(&mut facts);
         }
         text(&facts)
+    }
+}
+
+/// Gives facts numbers in their order, and asks those of the facts that raise them, wherever they are named.
+fn number(facts: &mut [Value]) {
+    let mut asks = HashMap::new();
+    for (fact, n) in facts.iter_mut().zip(1_u64..) {
+        fact["seq"] = (n * 3).into();
+        if let Some(id) = fact.pointer_mut("/body/ask/id")
+            && let Some((session, _)) = id.as_str().and_then(|id| id.rsplit_once('.'))
+        {
+            let new = format!("{session}.{}", n * 3);
+            asks.insert(std::mem::replace(id, new.clone().into()), new);
+        }
+    }
+    for fact in facts {
+        if let Some(ask) = fact.pointer_mut("/body/ask").filter(|ask| ask.is_string())
+            && let Some(new) = asks.get(ask)
+        {
+            *ask = new.clone().into();
+        }
     }
 }
 

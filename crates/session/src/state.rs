@@ -322,6 +322,16 @@ impl State {
         self.run.as_ref()
     }
 
+    /// How many prompts wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The background jobs that run, the oldest first.
+    pub(crate) fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
     /// The tasks and notes.
     #[must_use]
     pub fn tasks(&self) -> &Tasks {
@@ -410,7 +420,12 @@ impl State {
             step: self.turn().map(|turn| turn.step).filter(|step| *step > 0),
             asks: self.asks.iter().cloned().collect(),
             hold: self.hold.clone(),
-            queue: self.queue.iter().filter_map(|event| queued(event)).collect(),
+            queue: self
+                .queue
+                .iter()
+                .filter_map(|event| queued(event))
+                .map(|(prompt, text)| QueuedPrompt { prompt, text: text.to_owned() })
+                .collect(),
             jobs: self.jobs.clone(),
             last_turn: self.last_turn.clone(),
             run: self.run.clone(),
@@ -473,9 +488,9 @@ impl State {
 }
 
 /// A `PromptAccepted` as it waits.
-fn queued(event: &Event) -> Option<QueuedPrompt> {
+fn queued(event: &Event) -> Option<(PromptId, &str)> {
     match event.fact() {
-        Some(Fact::PromptAccepted { prompt, text, .. }) => Some(QueuedPrompt { prompt: *prompt, text: text.clone() }),
+        Some(Fact::PromptAccepted { prompt, text, .. }) => Some((*prompt, text)),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{
@@ -14,8 +15,8 @@ use holdpoint_session::state::Refused;
 use holdpoint_session::store::{Memory, Page, SavedSession, SessionLog, SessionStore, StoreError};
 use holdpoint_session::testing::{Harness, Recorder, reply, soon};
 use holdpoint_session::{AttachFrom, Interruption, SessionError, SessionHandle};
-use holdpoint_tools::{ToolError, ToolOutcome};
-use serde_json::json;
+use holdpoint_tools::{Act, Intent, Tool, ToolContext, ToolError, ToolOutcome, Toolbox, Workspace};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 /// The real store, behind a door that the test shuts.
@@ -450,6 +451,65 @@ async fn m_b8_a_turn_that_stands_for_a_save_is_interrupted() {
     session.interrupt(None).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
     assert!(begun(&events) < 20);
+}
+
+/// Says when it has looked at a call, and takes its time for one that is `slow`.
+struct Looks {
+    looked: Sender<()>,
+    released: Receiver<()>,
+}
+
+impl Tool for Looks {
+    fn name(&self) -> &'static str {
+        "looks"
+    }
+
+    fn description(&self) -> &'static str {
+        "Looks at a call before it begins."
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "type": "object" })
+    }
+
+    fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
+        // Nothing but who looks on has an interest.
+        let _ = self.looked.send(());
+        if input["slow"] == true {
+            let _ = self.released.recv();
+        }
+        Ok(Intent::new(Act::Other, "Look?"))
+    }
+
+    fn call(&mut self, _: Value, _: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        Ok(ToolOutcome::default())
+    }
+}
+
+/// A call that waits for the one before it comes to its gate when the cut has ended that: it, too, waits for no save.
+#[tokio::test]
+async fn m_b8_a_call_that_would_begin_after_the_cut_waits_for_no_save() {
+    let door = Door::new();
+    let limits = Limits { buffered_bytes: BOUND, ..Limits::default() };
+    let ((looked, looks), (release, released)) = (bounded(2), bounded::<()>(0));
+    let harness = Harness::with(|engine| {
+        engine.store(door.clone()).limits(limits).tools(move |_| {
+            let (looked, released) = (looked.clone(), released.clone());
+            Toolbox::new().with(move || Looks { looked: looked.clone(), released: released.clone() })
+        })
+    });
+    let long = reply().text("x".repeat(2 * BOUND));
+    harness.model.then(long.call("looks", json!({ "slow": true })).call("looks", json!({})));
+    let session = harness.open().await;
+    let from = AttachFrom::start().with_room(100 * BOUND);
+    let mut events = Recorder::of(session.attach(from).await.unwrap());
+    door.full.store(true, Ordering::SeqCst);
+    session.prompt("go").await.unwrap();
+    let both = tokio::task::spawn_blocking(move || looks.iter().take(2).count());
+    assert_eq!(soon("both calls to be looked at", both).await.unwrap(), 2);
+    session.interrupt(None).await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
+    drop(release);
 }
 
 /// The end of a session waits for the save of its last facts, however long that of the ones before has taken.

@@ -213,6 +213,36 @@ async fn what_fits_its_check_sum_and_is_no_log_is_refused_with_its_line() {
     }
 }
 
+/// Two asks of one id would both be answered by whoever answers one of them.
+#[tokio::test]
+async fn m_a5_an_ask_under_another_ones_number_is_refused_with_its_line() {
+    let folder = TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let id = session(store.clone()).await;
+    let facts = facts(&store, &id).await;
+    let mut facts: Vec<_> = facts.iter().map(|fact| serde_json::to_value(fact).unwrap()).collect();
+    let asks: Vec<_> = (0..facts.len()).filter(|at| facts[*at]["body"]["type"] == "askRaised").collect();
+    facts[asks[1]]["body"]["ask"]["id"] = facts[asks[0]]["body"]["ask"]["id"].clone();
+    let (line, what) = refused(&written(id.as_str(), &facts), "an ask's number").await;
+    assert_eq!((line, what.contains("has another number")), (asks[1] as u64 + 2, true), "{what}");
+}
+
+/// Each costs a look at all others, on the thread that all sessions are found by.
+#[tokio::test]
+async fn more_than_a_session_can_have_open_is_refused_with_its_line() {
+    let (id, facts) = unbound().await;
+    let by = json!({ "name": "them" });
+    let prompt = |n: u64| json!({"type": "promptAccepted", "prompt": n, "text": "x", "by": by});
+    let job = |n: u64| json!({"type": "jobStarted", "job": {"id": n, "turn": 1, "command": "x", "since": 0}});
+    for (why, open) in [("prompts wait", &prompt as &dyn Fn(u64) -> serde_json::Value), ("jobs run", &job)] {
+        let mut facts = facts.clone();
+        let fits = facts.len() as u64 + 10_000;
+        (100..10_101).for_each(|n| add(&mut facts, 1, &open(n)));
+        let (line, what) = refused(&written(id.as_str(), &facts), why).await;
+        assert_eq!((line, what.contains(why)), (fits + 2, true), "{what}");
+    }
+}
+
 /// Adds an event, so many numbers behind the last.
 fn add(facts: &mut Vec<serde_json::Value>, further: u64, body: &serde_json::Value) {
     let last = facts.last().unwrap()["seq"].as_u64().unwrap();

@@ -48,17 +48,22 @@ impl SessionActor {
     }
 
     fn try_gate(&mut self, key: GateKey, ctx: &mut Context<Self>) {
-        if self.takes_on().is_err() {
-            return self.stand_until_saved(ctx);
-        }
+        let takes_on = self.takes_on();
         let Some(waiting) = self.gates.waiting.iter_mut().find(|gate| gate.key == key) else { return };
         let input = Input::Gate { turn: waiting.turn, gate: waiting.gate.clone() };
         let moment = Moment { now: super::now(), next: self.numbers.start, limits: &self.outfit.limits };
         let Ok(decision) = decide(&self.state, moment, input) else { return };
         let Reply::Gate(reply) = decision.reply else { return };
+        // Who begins nothing waits for no save: a runner that comes here when its turn is cut ends it.
+        if reply == GateReply::Cut {
+            return self.pass(key, Passage::Cut);
+        }
+        if takes_on.is_err() {
+            return self.stand_until_saved(ctx);
+        }
         waiting.decided = reply != GateReply::Wait;
         let action = match reply {
-            GateReply::Wait => None,
+            GateReply::Wait | GateReply::Cut => None,
             GateReply::Go => Some(Action::Pass(
                 key,
                 match waiting.gate {
@@ -68,7 +73,6 @@ impl SessionActor {
             )),
             GateReply::Denied { reason } => Some(Action::Pass(key, Passage::Denied(reason))),
             GateReply::Limit { reason } => Some(Action::Pass(key, Passage::Limit(reason))),
-            GateReply::Cut => Some(Action::Pass(key, Passage::Cut)),
         };
         let moved = !decision.facts.is_empty();
         self.enact(decision.facts, decision.effects, action.into_iter().collect(), ctx);

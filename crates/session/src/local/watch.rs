@@ -1,6 +1,6 @@
 //! All sessions of an engine in this process, watched.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -109,8 +109,8 @@ impl LocalWatch {
     /// Tells of all there are.
     async fn tell_all(&mut self) -> Result<(), SessionError> {
         let sessions = self.manager.send(List).await.map_err(|_| SessionError::Stopped)??;
-        let gone: Vec<_> =
-            self.told.keys().filter(|id| !sessions.iter().any(|session| session.id == **id)).cloned().collect();
+        let known: HashSet<_> = sessions.iter().map(|session| &session.id).collect();
+        let gone: Vec<_> = self.told.keys().filter(|id| !known.contains(id)).cloned().collect();
         for id in gone {
             self.told.remove(&id);
             self.news.push_back(SessionNews::Deleted(id));

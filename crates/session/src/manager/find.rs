@@ -136,22 +136,21 @@ pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -
         Known::Named(named, Some(id)) => return Ok(if store.open(&id).await.is_ok() { id } else { named }),
         Known::Beginning(ids) => ids,
     };
+    // One that is damaged may be in the store and not in its list.
+    if let Ok(id) = what.parse()
+        && store.open(&id).await.is_ok()
+    {
+        return Ok(id);
+    }
     let saved = store.list().await?;
     let named = |saved: &&SavedSession| saved.summary.name == what;
-    if let Some(exact) = saved.iter().find(|saved| saved.summary.id.as_str() == what) {
-        return Ok(exact.summary.id.clone());
-    }
     if let Some(newest) = saved.iter().filter(named).max_by_key(|saved| saved.opened) {
         return Ok(newest.summary.id.clone());
     }
     let saved = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.as_str().starts_with(what));
     let ids: BTreeSet<_> = known.into_iter().chain(saved.cloned()).collect();
     match ids.len() {
-        // One that is damaged may be in the store and not in its list.
-        0 => match what.parse() {
-            Ok(id) if store.open(&id).await.is_ok() => Ok(id),
-            _ => Err(SessionError::Unknown { what: what.to_owned() }),
-        },
+        0 => Err(SessionError::Unknown { what: what.to_owned() }),
         1 => ids.into_iter().next().ok_or(SessionError::Stopped),
         _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: ids.into_iter().collect() }),
     }

@@ -52,7 +52,7 @@ impl State {
                 self.queue.push_back(Arc::clone(event));
             }
             Fact::PromptReturned { prompt, .. } => {
-                self.queue.retain(|event| queued(event).is_none_or(|queued| queued.prompt != *prompt));
+                self.queue.retain(|event| queued(event).is_none_or(|(queued, _)| queued != *prompt));
                 if let Phase::Interrupting(_, cut) = &mut self.phase {
                     cut.prompts.push(*prompt);
                 }
@@ -244,7 +244,7 @@ impl State {
 
     /// A prompt waits no longer, and is part of the conversation; not where a log has lost it.
     fn take_queued(&mut self, prompt: PromptId) {
-        let of = |event: &Arc<Event>| queued(event).is_some_and(|queued| queued.prompt == prompt);
+        let of = |event: &Arc<Event>| queued(event).is_some_and(|(queued, _)| queued == prompt);
         if let Some(event) = self.queue.iter().position(of).and_then(|at| self.queue.remove(at)) {
             self.remember(&event);
         }

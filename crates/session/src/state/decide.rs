@@ -91,8 +91,8 @@ impl Draft<'_> {
 
     /// Starts the prompt that waits first, if any.
     fn start_next(&mut self) {
-        if let Some(first) = self.state.queue.front().and_then(|event| queued(event)) {
-            self.start(first.prompt);
+        if let Some((first, _)) = self.state.queue.front().and_then(|event| queued(event)) {
+            self.start(first);
         }
     }
 

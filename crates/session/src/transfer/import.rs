@@ -157,6 +157,10 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
         Body::Fact(Fact::SessionOpened { settings }) if last == 0 && settings.id == *id => Ok(event.seq),
         Body::Fact(Fact::SessionOpened { .. }) => Err("this opens another session".to_owned()),
         _ if last == 0 => Err(NO_OPENING.to_owned()),
+        // By its number an answer finds it: of two with one number, it would reach either.
+        Body::Fact(Fact::AskRaised { ask }) if ask.id.seq != event.seq => {
+            Err(format!("ask {} has another number than its event, {}", ask.id, event.seq))
+        }
         Body::Fact(_) => Ok(event.seq),
         // Facts that could not be read when it was written out.
         Body::Delta(Delta::Gap { from, to }) if from <= to && *from == event.seq => Ok(*to),

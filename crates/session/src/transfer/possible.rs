@@ -4,9 +4,23 @@ use holdpoint_common::{Fact, ToolCall};
 
 use crate::state::State;
 
+/// How much of a kind a session can have open at once: what `limits.max_queued_prompts` can be set to, and far more than it
+/// has of calls, asks and jobs.
+const MOST_OPEN: usize = 10_000;
+
 /// Why a fact can't come in this state, if it can't: of two facts with one name, nothing that follows could say which is
 /// meant, and no provider takes a conversation with two such calls.
 pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
+    let (open, what) = match fact {
+        Fact::PromptAccepted { .. } => (state.waiting() + 1, "prompts wait"),
+        Fact::AskRaised { .. } => (state.asks().len() + 1, "asks are open"),
+        Fact::JobStarted { .. } => (state.jobs().len() + 1, "background jobs run"),
+        Fact::AssistantMessage(message) => (message.calls.len(), "calls are open"),
+        _ => (0, ""),
+    };
+    if open > MOST_OPEN {
+        return Some(format!("{open} {what} at once; a session has {MOST_OPEN} at most"));
+    }
     match fact {
         Fact::AssistantMessage(message) => {
             let blocks = message.blocks.iter().map(|block| block.item);

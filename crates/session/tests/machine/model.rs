@@ -74,7 +74,8 @@ pub(super) struct Model {
     always: BTreeSet<String>,
     hold: HoldShown,
     queue: Vec<u64>,
-    jobs: Vec<u64>,
+    /// Each with the turn that it is of.
+    jobs: Vec<(u64, u64)>,
     run: Option<Run>,
     /// What the hold that stands is for, where it is a limit.
     limit: Option<Limit>,
@@ -170,13 +171,13 @@ impl Model {
             }
             Input::JobStarted { turn, call, .. } => {
                 let open = matches!(self.at, At::Idle | At::Running);
-                if !open || turn.0 > self.turns || self.jobs.contains(&call.0) {
+                if !open || turn.0 > self.turns || self.jobs.iter().any(|(job, _)| *job == call.0) {
                     return "Stale".to_owned();
                 }
-                self.jobs.push(call.0);
+                self.jobs.push((call.0, turn.0));
                 "Noted".to_owned()
             }
-            Input::JobEnded { job, .. } => match self.jobs.iter().position(|running| *running == job.0) {
+            Input::JobEnded { job, .. } => match self.jobs.iter().position(|(running, _)| *running == job.0) {
                 Some(at) => {
                     self.jobs.remove(at);
                     "Noted".to_owned()
@@ -575,6 +576,9 @@ impl Model {
                 self.over_all("refused: ask closed, its turn ended");
                 self.calls.clear();
                 self.iteration_over(*outcome);
+                if self.at == At::Cut && *outcome != Outcome::Panicked {
+                    self.jobs.retain(|(_, turn)| *turn != self.turns);
+                }
                 self.at = if self.at == At::Closing { At::Closed } else { At::Idle };
                 self.hold = match self.hold {
                     _ if self.at == At::Closed => HoldShown::Off,
@@ -695,7 +699,8 @@ impl Model {
         let open = matches!(self.at, At::Running | At::Cut | At::Closing);
         let turn = open.then_some((self.turns, self.step, &self.calls));
         let asks: Vec<_> = self.asks.iter().map(|ask| ask.seq).collect();
-        let Self { name, model, debug, at, hold, queue, jobs, tasks, .. } = self;
+        let jobs: Vec<_> = self.jobs.iter().map(|(job, _)| *job).collect();
+        let Self { name, model, debug, at, hold, queue, tasks, .. } = self;
         let run =
             self.run.as_ref().map(|run| (run.iteration, run.tokens, run.failures, run.waiting, run.cut, run.limits));
         let notes = self.notes.min(20);

@@ -322,9 +322,9 @@ fn invariant_4_a_turn_ends_once_and_last_and_a_prompt_ends_once() {
 
 // ---- background jobs
 
-/// The jobs that run, by the facts alone.
+/// The jobs that run, and of which turns they are, by the facts alone.
 #[derive(Default)]
-struct Jobs(BTreeSet<CallId>);
+struct Jobs(BTreeMap<CallId, TurnId>);
 
 impl Watch for Jobs {
     fn open(_: &Bench) -> Self {
@@ -332,6 +332,7 @@ impl Watch for Jobs {
     }
 
     fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+        let mut cut = None;
         for (event, fact) in seen.facts() {
             match fact {
                 Fact::JobStarted { job } => {
@@ -339,19 +340,25 @@ impl Watch for Jobs {
                     ensure!(event.turn == open, "{job:?} is of turn {:?}", event.turn);
                     let phase = seen.before.phase();
                     ensure!(matches!(phase, Phase::Idle | Phase::Running(_)), "a job began in {phase:?}");
-                    ensure!(self.0.insert(job.id), "job {} began twice", job.id);
+                    ensure!(self.0.insert(job.id, job.turn).is_none(), "job {} began twice", job.id);
                 }
                 Fact::JobEnded { job, .. } => {
                     ensure!(event.turn.is_none(), "the end of a job is of no turn");
-                    ensure!(self.0.remove(job), "job {job} ended twice, or never began");
+                    ensure!(self.0.remove(job).is_some(), "job {job} ended twice, or never began");
+                }
+                Fact::TurnFinished { receipt: Some(receipt), .. } if receipt.processes.left.is_empty() => {
+                    cut = event.turn
                 }
                 Fact::SessionClosed { .. } => ensure!(self.0.is_empty(), "closed with {:?}", self.0),
                 _ => {}
             }
         }
         ensure!(!matches!(seen.input, Input::Restored { .. }) || self.0.is_empty(), "restored with {:?}", self.0);
+        if !matches!(seen.input, Input::Report { report: Report::Finished { outcome: Outcome::Panicked, .. }, .. }) {
+            ensure!(!self.0.values().any(|turn| Some(*turn) == cut), "{:?} run on behind the cut of {cut:?}", self.0);
+        }
         let shown = seen.after().snapshot(0, 0, true).jobs;
-        ensure!(shown.iter().map(|job| job.id).eq(self.0.iter().copied()) || shown.len() == self.0.len(), "{shown:?}");
+        ensure!(shown.iter().map(|job| job.id).eq(self.0.keys().copied()) || shown.len() == self.0.len(), "{shown:?}");
         ensure!(self.0.is_empty() || !seen.after().is_at_rest(), "at rest with {:?}", self.0);
         Ok(())
     }

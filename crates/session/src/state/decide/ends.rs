@@ -49,7 +49,7 @@ impl Draft<'_> {
 
     pub(super) fn return_queue(&mut self) {
         let waiting = self.state.queue.iter().filter_map(|event| queued(event));
-        self.facts.extend(waiting.map(|queued| Fact::PromptReturned { prompt: queued.prompt, text: queued.text }));
+        self.facts.extend(waiting.map(|(prompt, text)| Fact::PromptReturned { prompt, text: text.to_owned() }));
     }
 
     pub(super) fn close(&mut self, by: Who) -> Result<Reply, Refused> {
@@ -98,6 +98,11 @@ impl Draft<'_> {
             Phase::Idle | Phase::Running(_) | Phase::Closed => None,
         };
         self.answer_open_calls(turn, if cut.is_some() { "the turn was interrupted" } else { "the turn ended" });
+        // The cut has ended its jobs, and the runner has waited for them: their own word may come behind it.
+        let over = outcome != Outcome::Panicked && processes.left.is_empty();
+        if over && cut.is_some_and(|cut| cut.closing.is_none() && !cut.stopping) {
+            self.end_jobs_of(turn.id);
+        }
         let usage = turn.usage;
         self.facts.push(match cut {
             Some(cut) => Fact::TurnFinished {

@@ -29,6 +29,12 @@ impl Draft<'_> {
         Reply::Noted
     }
 
+    /// Ends the jobs of a turn that was cut.
+    pub(super) fn end_jobs_of(&mut self, turn: TurnId) {
+        let of_turn = self.state.jobs.iter().filter(|job| job.turn == turn);
+        self.facts.extend(of_turn.map(|job| Fact::JobEnded { job: job.id, end: JobEnd::Interrupted }));
+    }
+
     pub(super) fn end_jobs(&mut self, end: JobEnd) {
         self.facts.extend(self.state.jobs.iter().map(|job| Fact::JobEnded { job: job.id, end }));
     }

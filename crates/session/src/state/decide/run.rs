@@ -138,7 +138,7 @@ impl Draft<'_> {
         let iteration = if resumed { run.progress.iteration } else { run.progress.iteration.saturating_add(1) };
         self.facts.push(Fact::IterationStarted { turn, iteration, resumed });
         let waiting = self.state.queue.iter().filter_map(|event| queued(event));
-        self.facts.extend(waiting.map(|queued| Fact::PromptDelivered { prompt: queued.prompt, iteration }));
+        self.facts.extend(waiting.map(|(prompt, _)| Fact::PromptDelivered { prompt, iteration }));
         self.effects.push(Effect::Start { turn });
     }
 }
