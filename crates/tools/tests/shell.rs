@@ -29,6 +29,34 @@ fn both_outputs_are_one_in_order() {
     }
 }
 
+/// Whoever approves it has been shown where: whatever has come into that place since.
+#[test]
+fn m_e7_a_command_runs_in_the_folder_that_was_shown_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let (root, other) = (folder.join("root"), folder.join("other"));
+    for folder in [&root, &other] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let bench = Bench::within(&root);
+    let command = json!({ "command": "touch made" });
+    let shown = |tool: &Shell| tool.intent(&command, bench.workspace()).unwrap().details.unwrap();
+
+    let tool = Shell::new();
+    assert!(shown(&tool).ends_with(&format!("in {}", root.display())));
+    std::fs::rename(&root, folder.join("moved")).unwrap();
+    std::os::unix::fs::symlink(&other, &root).unwrap();
+    let error = bench.call(tool, command.clone()).result.unwrap_err().to_string();
+    assert!(error.contains(&other.display().to_string()) && error.contains("nothing was done"), "{error}");
+    assert!(!other.join("made").exists());
+
+    // Asked anew, it is shown where that is.
+    let tool = Shell::new();
+    assert!(shown(&tool).ends_with(&format!("in {}", other.display())));
+    assert_eq!(said(&bench.call(tool, command)), "[exit code 0]");
+    assert!(other.join("made").exists());
+}
+
 #[test]
 fn the_end_is_told() {
     for supervisor in SUPERVISORS {

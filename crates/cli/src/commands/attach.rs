@@ -47,10 +47,12 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let view = View::transcript(args.stream.json, terminal.is_some());
         let followed = Followed { session, from: args.stream.from(), daemon: Some(folders) };
         let ended = Follower::attach(followed, terminal, leaving, view, ui).await?.watch().await?;
+        if ended == Ended::Stopped {
+            return Err(CliError::stopped(format!("`holdpoint attach {id}` starts it and comes back")));
+        }
         if !args.stream.json {
             let what = match ended {
                 Ended::Closed => "the session was closed".to_owned(),
-                Ended::Stopped => format!("the daemon was stopped; `holdpoint attach {id}` starts it and comes back"),
                 _ => format!("detached: the session goes on; `holdpoint attach {id}` comes back"),
             };
             ui.line(Style::Dim, &what)?;

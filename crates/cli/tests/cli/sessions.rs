@@ -510,17 +510,20 @@ fn n6_a_daemon_that_is_stopped_stays_so_whoever_follows() {
     let world = World::new();
     let id = world.open(&["--asks", "wait"], "shell: touch made");
     world.ask(&id);
-    let mut follows = world.command(&["logs", "-f", "--json", &id]).spawn().unwrap();
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(follows.stdout.take().unwrap()));
-    assert!(lines.any(|line| line.unwrap().contains("askRaised")));
-    world.run(&["daemon", "stop"]).code(0);
-    assert_eq!(follows.wait().unwrap().code(), Some(1));
-    let mut said = String::new();
-    follows.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("the daemon was stopped\nhint: `holdpoint logs -f "), "{said}");
-    world.run(&["status"]).code(3);
-    // What stood, stands.
-    world.ask(&id);
+    for follow in ["logs -f", "attach"] {
+        let args: Vec<_> = follow.split(' ').chain(["--json", &*id]).collect();
+        let mut follows = world.command(&args).spawn().unwrap();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(follows.stdout.take().unwrap()));
+        assert!(lines.any(|line| line.unwrap().contains("askRaised")));
+        world.run(&["daemon", "stop"]).code(0);
+        assert_eq!(follows.wait().unwrap().code(), Some(1), "{follow}");
+        let mut said = String::new();
+        follows.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains(&format!("the daemon was stopped\nhint: `holdpoint {follow} ")), "{said}");
+        world.run(&["status"]).code(3);
+        // What stood, stands.
+        world.ask(&id);
+    }
 }
 
 #[test]

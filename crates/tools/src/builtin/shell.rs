@@ -13,6 +13,7 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::input::{parse, schema_of};
+use crate::place::Judged;
 use crate::process::lossy::Lossy;
 use crate::process::{Exit, Process, ProcessSpec, Read};
 use crate::shown;
@@ -36,8 +37,10 @@ const MAX_COMMAND: usize = 128 * 1024 - 1;
 /// A command in the background is a job of the session: the call comes back at once, the tool `jobs` looks after it,
 /// and it ends with the session, with an interrupt of its turn, or when its time is up, if it was given one.
 #[derive(Debug, Default)]
-#[non_exhaustive]
-pub struct Shell;
+pub struct Shell {
+    /// The folder that was shown is the one it runs in, whatever has come into its place since.
+    folder: Judged,
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -55,7 +58,7 @@ impl Shell {
     /// The tool.
     #[must_use]
     pub fn new() -> Self {
-        Self
+        Self::default()
     }
 
     fn input(input: &Value) -> Result<Input, ToolError> {
@@ -98,11 +101,11 @@ impl Tool for Shell {
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let Input { command, background, .. } = Self::input(input)?;
-        let folder = workspace.root().display();
+        let folder = self.folder.judge(".", workspace.root())?;
         let place = if background { " in the background" } else { "" };
         Ok(Intent {
-            details: Some(shown::command(&command, workspace.root())),
-            always: Some(format!("shell{place} in {folder}: {command}")),
+            details: Some(shown::command(&command, folder.path())),
+            always: Some(format!("shell{place} in {}: {command}", folder.path().display())),
             ..Intent::new(Act::Command(command.clone()), format!("Run this command{place}?"))
         })
     }
@@ -113,7 +116,7 @@ impl Tool for Shell {
         let spec = ProcessSpec {
             program: "bash".into(),
             args: vec!["-c".into(), command.clone().into()],
-            cwd: context.root().to_owned(),
+            cwd: self.folder.resolve(".", context.root())?.path().to_owned(),
             env: context.workspace().env().to_vec(),
         };
         let failed = |what: &str, error: io::Error| match context.is_cancelled() {
