@@ -31,11 +31,16 @@ impl Pace {
         self.broke = Some(now + wait);
         wait
     }
+
+    /// The user wants it, or it is there: what broke before has no say in it.
+    fn rested(&mut self) {
+        self.broke = None;
+    }
 }
 
 impl Shared {
     /// The daemon was told to stop: nothing is done until the user wants it back, or has started it elsewhere.
-    pub(super) async fn rest(&self) {
+    pub(super) async fn rest(&self, pace: &mut Pace) {
         self.stopped.send_replace(true);
         self.tell(Message::Stopped).await;
         let mut stopped = self.stopped.subscribe();
@@ -47,6 +52,7 @@ impl Shared {
                 self.tell(Message::Daemon { here: true }).await;
             }
         }
+        pace.rested();
     }
 
     /// What was followed has broken off: waits with one that does so again and again. Tells the screen.
@@ -98,6 +104,9 @@ mod tests {
         assert_eq!(pace.breaks(began), Duration::ZERO);
         assert_eq!(pace.breaks(began), AGAIN);
         assert_eq!(pace.breaks(began + AGAIN), AGAIN, "it broke as soon as it was begun");
+        assert_eq!(pace.breaks(began + 4 * AGAIN), Duration::ZERO);
+        // It was stopped, and is wanted back at once.
+        pace.rested();
         assert_eq!(pace.breaks(began + 4 * AGAIN), Duration::ZERO);
     }
 }

@@ -64,7 +64,7 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
             return shared.tell(Message::Closed { attachment }).await;
         }
         match stream.end() {
-            ClientEnd::Stopped => shared.rest().await,
+            ClientEnd::Stopped => shared.rest(&mut pace).await,
             ClientEnd::Disconnected { .. } if !came => shared.broke(&mut pace).await,
             ClientEnd::Ended => {
                 tries += 1;

@@ -16,7 +16,7 @@ pub(super) async fn watch(shared: Shared) {
                     shared.tell(Message::News(news)).await;
                 }
                 if watch.has_stopped() {
-                    shared.rest().await;
+                    shared.rest(&mut pace).await;
                 }
             }
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {}
