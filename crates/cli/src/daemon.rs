@@ -38,6 +38,7 @@ use holdpoint_session::folders::{self, Folders};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::store::Sqlite;
 use holdpoint_tools::Supervisor;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 pub(crate) use self::client::{Daemon, READS_ANEW};
@@ -49,6 +50,10 @@ use self::host::{About, Host};
 use crate::error::CliError;
 use crate::runtime::runtime;
 use crate::web;
+
+/// How long sessions may take to end before clients are told no more of it: longer than they take with the usual grace,
+/// and so that the rest of [`ending::LIMIT`] is enough for what comes after.
+const SESSIONS_END: Duration = Duration::from_millis(6500);
 
 /// How long it waits at its end for its store to be closed.
 const STORE_CLOSES: Duration = Duration::from_secs(1);
@@ -128,21 +133,32 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         tracing::info!(cause, "stopping");
         // Who looks for a daemon from now on finds none, and starts the next one, which waits for the lock.
         claim.sockets().remove();
-        host.stopping.tell().await;
+        host.stopping.begin();
+        let since = Instant::now();
+        let mut ending = spawn_blocking(|| drop(engine));
+        // Whoever is attached is told how its session ends, unless that takes too long.
+        let ended = timeout(SESSIONS_END, &mut ending).await;
+        host.stopping.end().await;
         // What was written is read by whoever reads; the others are given up.
         serving.stop(true).await;
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(_) => ending.await,
+        };
+        if let Err(error) = ended {
+            tracing::error!(%error, "the engine failed at its end");
+        }
+        tracing::info!(engine_ms = since.elapsed().as_millis(), "sessions have ended");
         if let Ok(Err(error)) = served.await {
             tracing::error!(%error, "the server failed");
         }
         Ok::<_, CliError>(())
     })?;
-    let since = Instant::now();
-    drop((engine, host));
-    let engine_ms = since.elapsed().as_millis();
+    drop(host);
     if runtime.block_on(async { timeout(STORE_CLOSES, store.close()).await }).is_err() {
         tracing::warn!("the store is still in use: what was saved last is in a file beside it");
     }
-    tracing::info!(engine_ms, "stopped");
+    tracing::info!("stopped");
     Ok(())
 }
 

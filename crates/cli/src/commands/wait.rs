@@ -113,7 +113,7 @@ async fn wait(
     loop {
         match watch(&all, what, last, &mut breaks).await {
             Ok(Watched::So) => return Ok(()),
-            Ok(Watched::Stopped) => {}
+            Ok(Watched::Stopped) | Err(SessionError::Stopped) => {}
             Ok(Watched::Broke) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
                 breaks += 1;
                 if breaks > BREAKS {

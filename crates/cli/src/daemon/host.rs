@@ -15,7 +15,7 @@ use tracing_appender::non_blocking::ErrorCounter;
 use super::api::MOST_IMPORTS;
 use super::connection::Connections;
 
-/// How long streams may take to say that the daemon stops.
+/// How long streams may take to tell what is left to tell, and then to say that the daemon stops.
 const LAST_FRAMES: Duration = Duration::from_millis(500);
 
 /// What the handlers of all requests share. The engine is not in it: it ends when the daemon stops, whatever handlers
@@ -49,23 +49,57 @@ pub(super) struct About {
     pub(super) idle_stop: Option<Duration>,
 }
 
-/// Tells streams that the daemon stops, so that they can say so before they end.
+/// Tells streams that the daemon stops. They end with their sessions, whose ends they tell, or when there is no more
+/// time for that.
 #[derive(Debug, Default)]
-pub(super) struct Stopping(watch::Sender<bool>);
+pub(super) struct Stopping(watch::Sender<Stage>);
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    #[default]
+    Serving,
+    /// Sessions end.
+    Ending,
+    /// Whatever is still told is left.
+    Over,
+}
+
+/// A stream's share in it: as long as it is held, the end is waited for.
+pub(super) struct Told(watch::Receiver<Stage>);
 
 impl Stopping {
-    /// Tells them, and waits until they have ended; not for ever: a client may not read.
-    pub(super) async fn tell(&self) {
-        self.0.send_replace(true);
+    /// Sessions end from now on: streams that end say that the daemon was stopped.
+    pub(super) fn begin(&self) {
+        self.0.send_replace(Stage::Ending);
+    }
+
+    /// Waits until the streams have ended, which their sessions have; not for ever: a client may not read.
+    pub(super) async fn end(&self) {
+        if tokio::time::timeout(LAST_FRAMES, self.0.closed()).await.is_ok() {
+            return;
+        }
+        self.0.send_replace(Stage::Over);
         if tokio::time::timeout(LAST_FRAMES, self.0.closed()).await.is_err() {
             tracing::info!("some clients do not read the end of their streams");
         }
     }
 
-    /// Waits until it stops. As long as this is held, whoever tells it waits.
-    pub(super) async fn told(&self) {
-        // The sender is here.
-        let _ = self.0.subscribe().wait_for(|stops| *stops).await;
+    /// For a stream that begins.
+    pub(super) fn told(&self) -> Told {
+        Told(self.0.subscribe())
+    }
+}
+
+impl Told {
+    /// Whether it has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        *self.0.borrow() > Stage::Serving
+    }
+
+    /// Waits until there is no more time.
+    pub(super) async fn over(&mut self) {
+        // Without the daemon it is over, too.
+        let _ = self.0.wait_for(|stage| *stage == Stage::Over).await;
     }
 }
 

@@ -82,10 +82,12 @@ impl Course {
                 self.denied_unseen |= unseen && self.confirms.contains(ask);
             }
             Fact::TurnFinished { outcome, cause, .. } if event.turn.is_some() && event.turn == self.turn => {
-                use CutCause::{Panic, Restart, Shutdown};
-                // Nobody has wanted that.
-                let fault = matches!(cause, Some(Panic | Restart | Shutdown));
-                self.ended = Some(Ended::Turn(if fault { Outcome::Failed } else { *outcome }));
+                self.ended = Some(match cause {
+                    Some(CutCause::Shutdown) => Ended::Stopped,
+                    // Nobody has wanted that.
+                    Some(CutCause::Panic | CutCause::Restart) => Ended::Turn(Outcome::Failed),
+                    _ => Ended::Turn(*outcome),
+                });
             }
             Fact::RunFinished { end, .. } if self.until == Until::Run => self.ended = Some(Ended::Run(*end)),
             // No turn will come of it.

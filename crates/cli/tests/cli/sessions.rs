@@ -1,13 +1,13 @@
 //! Sessions that outlive the command that opened them: opened, listed, asked, answered, held, left, and come back to.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::Child;
 
-use holdpoint_common::Fact;
+use holdpoint_common::{CutCause, Fact, Outcome};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{Ran, World, wait_full};
+use crate::world::{Ran, World, finished, wait_full};
 
 /// A command that starts a daemon where it finds none: it ends before its world does, also when a test fails.
 struct Follower(Child);
@@ -535,6 +535,28 @@ fn n6_who_runs_something_is_told_that_the_daemon_was_stopped() {
     let (status, _, err) = run.end();
     assert_eq!(status.code(), Some(1), "{err}");
     assert!(err.contains("the daemon was stopped\nhint: `holdpoint attach "), "{err}");
+    world.run(&["status"]).code(3);
+}
+
+/// The stop of a daemon cuts turns, and who is attached sees that.
+#[test]
+fn m_c6_who_is_attached_sees_how_a_stopped_daemon_has_ended_its_turn() {
+    let world = World::new();
+    let stubborn = "shell: trap '' TERM; echo up; while :; do sleep 1; done";
+    let mut run = world.start(&["--policy", "all", "--name", "mine"], stubborn);
+    run.wait_output("up");
+    let mut shows = world.command(&["attach", "--plain", "mine"]).spawn().unwrap();
+    let mut shown = BufReader::new(shows.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(shown.any(|line| line.contains("up")));
+    world.run(&["daemon", "stop"]).code(0);
+    let (status, seen, err) = run.end();
+    let Fact::TurnFinished { outcome, cause, receipt: Some(receipt), .. } = finished(&seen) else { unreachable!() };
+    assert_eq!((*outcome, cause), (Outcome::Interrupted, &Some(CutCause::Shutdown)));
+    assert!(receipt.processes.killed > 0, "{receipt:?}");
+    assert_eq!(status.code(), Some(1), "{err}");
+    assert!(err.contains("the daemon was stopped\nhint: `holdpoint attach "), "{err}");
+    assert_eq!(shows.wait().unwrap().code(), Some(1));
+    assert!(shown.any(|line| line.contains("Agent interrupted")));
     world.run(&["status"]).code(3);
 }
 

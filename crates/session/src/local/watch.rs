@@ -58,17 +58,20 @@ impl LocalWatch {
             if self.behind && !tried {
                 tried = true;
                 match self.call_roll().await {
-                    Ok(()) => self.behind = false,
-                    Err(SessionError::Stopped) => return None,
+                    Ok(()) | Err(SessionError::Stopped) => self.behind = false,
                     Err(error) => tracing::warn!(%error, "who watches is not told which sessions there are"),
                 }
                 continue;
             }
             tokio::select! {
-                changed = self.roster.changed() => {
-                    changed.ok()?;
-                    self.behind = true;
-                }
+                changed = self.roster.changed() => match changed {
+                    Ok(()) => self.behind = true,
+                    // The engine has stopped; how its sessions have ended is still told.
+                    Err(_) => {
+                        let (_, snapshot) = self.live.next().await?;
+                        self.tell(SessionSummary::from(&*snapshot));
+                    }
+                },
                 Some((_, snapshot)) = self.live.next() => self.tell(SessionSummary::from(&*snapshot)),
             }
             tried = false;

@@ -43,13 +43,15 @@ pub(super) async fn attach(caller: Caller, Id(id): Id, Attaching(query): Attachi
     }
     let (session, attachment) = attached?;
     let (mut writer, stream) = Stream::new(caller.connection);
-    let host = caller.host;
+    let mut stopping = caller.host.stopping.told();
     rt::spawn(async move {
-        // Whoever is gone needs no last word.
-        let _ = tokio::select! {
-            sent = send_events(&mut writer, &session, attachment, query.snapshots) => sent,
-            () = host.stopping.told() => send_end(&mut writer, ClientEnd::Stopped).await,
+        let end = tokio::select! {
+            end = send_events(&mut writer, &session, attachment, query.snapshots) => end,
+            () = stopping.over() => Ok(ClientEnd::Stopped),
         };
+        // Whoever is gone needs no last word.
+        let Ok(end) = end else { return };
+        let _ = send_end(&mut writer, if stopping.has_begun() { ClientEnd::Stopped } else { end }).await;
     });
     Ok(Events(stream))
 }
@@ -65,7 +67,7 @@ async fn send_events(
     session: &SessionHandle,
     mut attachment: Attachment,
     snapshots: bool,
-) -> Result<(), Gone> {
+) -> Result<ClientEnd, Gone> {
     let mut shown = Arc::clone(attachment.snapshot());
     writer.put(Some("snapshot"), None, &shown).await?;
     writer.flush().await?;
@@ -87,7 +89,7 @@ async fn send_events(
         }
         put_events(writer, &mut batch).await?;
     }
-    send_end(writer, attachment.end()).await
+    Ok(attachment.end())
 }
 
 async fn send_end(writer: &mut Writer, end: ClientEnd) -> Result<(), Gone> {
@@ -107,12 +109,12 @@ pub(super) async fn watch(caller: Caller) -> Result<News, Fault> {
     let watch = caller.sessions().watch().await?;
     tracing::info!(peer = %caller.peer, client = caller.who.name, "watch");
     let (mut writer, stream) = Stream::new(caller.connection);
-    let host = caller.host;
+    let mut stopping = caller.host.stopping.told();
     rt::spawn(async move {
         // Whoever is gone needs no last word, and for the others the end is one.
         let _ = tokio::select! {
             sent = send_news(&mut writer, watch) => sent,
-            () = host.stopping.told() => Ok(()),
+            () = stopping.over() => Ok(()),
         };
     });
     Ok(News(stream))
