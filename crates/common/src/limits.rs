@@ -15,7 +15,7 @@ pub struct Limits {
     #[schemars(range(min = 1, max = 100000))]
     pub max_sessions: usize,
     /// Prompts of one session that wait for their turn. One more is refused.
-    #[schemars(range(min = 0, max = 10000))]
+    #[schemars(range(min = 0, max = MOST_QUEUED_PROMPTS))]
     pub max_queued_prompts: usize,
     /// Events of one session that are kept in memory, oldest out first.
     #[schemars(range(min = 1, max = 1000000))]
@@ -90,7 +90,7 @@ impl Limits {
     pub fn check(&self) -> Result<(), LimitError> {
         let bounds: [(&'static str, u64, RangeInclusive<u64>); 15] = [
             ("max_sessions", self.max_sessions as u64, 1..=100000),
-            ("max_queued_prompts", self.max_queued_prompts as u64, 0..=10000),
+            ("max_queued_prompts", self.max_queued_prompts as u64, 0..=MOST_QUEUED_PROMPTS),
             ("buffered_events", self.buffered_events as u64, 1..=1000000),
             ("buffered_bytes", self.buffered_bytes as u64, 65536..=1073741824),
             ("max_clients", self.max_clients as u64, 1..=65536),
@@ -131,6 +131,9 @@ pub struct LimitError {
     /// The most it can be.
     pub most: u64,
 }
+
+/// The most that `max_queued_prompts` can be.
+pub const MOST_QUEUED_PROMPTS: u64 = 10_000;
 
 /// How long after the grace a tool's thread may take to come back before it is left behind.
 pub const LEAVE_AFTER: Duration = Duration::from_secs(1);

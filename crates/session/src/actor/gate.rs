@@ -54,16 +54,14 @@ impl SessionActor {
         let moment = Moment { now: super::now(), next: self.numbers.start, limits: &self.outfit.limits };
         let Ok(decision) = decide(&self.state, moment, input) else { return };
         let Reply::Gate(reply) = decision.reply else { return };
-        // Who begins nothing waits for no save: a runner that comes here when its turn is cut ends it.
-        if reply == GateReply::Cut {
-            return self.pass(key, Passage::Cut);
-        }
-        if takes_on.is_err() {
+        if takes_on.is_err() && reply != GateReply::Cut {
             return self.stand_until_saved(ctx);
         }
         waiting.decided = reply != GateReply::Wait;
         let action = match reply {
-            GateReply::Wait | GateReply::Cut => None,
+            // Who begins nothing waits for no save: a runner that comes here when its turn is cut ends it.
+            GateReply::Cut => return self.pass(key, Passage::Cut),
+            GateReply::Wait => None,
             GateReply::Go => Some(Action::Pass(
                 key,
                 match waiting.gate {

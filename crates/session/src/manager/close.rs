@@ -4,7 +4,7 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Who};
 use tokio::sync::oneshot;
 
-use super::{Life, Manager};
+use super::{Entry, Life, Manager};
 use crate::actor;
 use crate::error::SessionError;
 use crate::state::Refused;
@@ -22,32 +22,31 @@ impl Handler<CloseSession> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
     fn handle(&mut self, CloseSession { id, by }: CloseSession, ctx: &mut Self::Context) -> Self::Result {
-        let Some(entry) = self.sessions.get_mut(&id).filter(|entry| !matches!(entry.life, Life::Saved)) else {
-            let saved = self.saved(id, ctx);
-            return Box::pin(async move { saved.close(by).await });
-        };
-        if std::mem::replace(&mut entry.closed, true) {
-            return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
-        }
-        let (ended, end) = oneshot::channel();
         let manager = ctx.address();
-        let actor = match &mut entry.life {
-            // Looked at above.
-            Life::Saved => return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) }),
-            Life::Starting { waiting } => {
+        let (actor, end, shown) = match self.sessions.get_mut(&id) {
+            None | Some(Entry { life: Life::Saved, .. }) => {
+                let saved = self.saved(id, ctx);
+                return Box::pin(async move { saved.close(by).await });
+            }
+            Some(Entry { closed: true, .. }) => {
+                return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
+            }
+            Some(Entry { life: Life::Starting { waiting }, .. }) => {
                 let (started, live) = oneshot::channel();
                 waiting.push((0, started));
-                entry.closed = false;
                 return Box::pin(async move {
                     // Started or not: then it can be closed.
                     let _ = live.await;
                     manager.send(CloseSession { id, by }).await.unwrap_or(Err(SessionError::Stopped))
                 });
             }
-            Life::Live { actor, .. } => actor.clone(),
+            Some(Entry { life: Life::Live { actor, .. }, closed, ends, shown, .. }) => {
+                let (ended, end) = oneshot::channel();
+                *closed = true;
+                ends.push(ended);
+                (actor.clone(), end, shown.subscribe())
+            }
         };
-        entry.ends.push(ended);
-        let shown = entry.shown.subscribe();
         Box::pin(async move {
             let closed = actor.send(actor::Close { by: by.clone() }).await;
             if !matches!(closed, Ok(Ok(()))) {

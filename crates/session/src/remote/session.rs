@@ -84,13 +84,7 @@ impl RemoteSession {
             return Err(SessionError::Answer(AnswerError::Unknown { ask: ask.clone() }));
         }
         let path = format!("/v1/asks/{ask}/answer");
-        match self.connection.post(&path, &answer).await {
-            Err(SessionError::NotLive { .. }) => {
-                self.open().await?;
-                self.connection.post(&path, &answer).await
-            }
-            answered => answered,
-        }
+        self.live(|| self.connection.post(&path, &answer)).await
     }
 
     pub(crate) async fn interrupt(&self, turn: Option<TurnId>) -> Result<RemoteInterrupted, SessionError> {
@@ -158,22 +152,24 @@ impl RemoteSession {
     /// Asks for a stream of it.
     pub(super) async fn stream(&self, path: &str) -> Result<Response, SessionError> {
         let path = self.path(path);
-        match self.connection.stream(&path).await {
-            Err(SessionError::NotLive { .. }) => {
-                self.open().await?;
-                self.connection.stream(&path).await
-            }
-            stream => stream,
-        }
+        self.live(|| self.connection.stream(&path)).await
     }
 
-    /// Asks something of it. A daemon that was started anew has it only saved, and nothing was done then.
+    /// Asks something of it.
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SessionError> {
         let path = self.path(path);
-        match self.connection.post(&path, body).await {
+        self.live(|| self.connection.post(&path, body)).await
+    }
+
+    /// Asks, and where its daemon has it only saved opens it and asks again: nothing was done the first time.
+    async fn live<T, F>(&self, ask: impl Fn() -> F) -> Result<T, SessionError>
+    where
+        F: Future<Output = Result<T, SessionError>>,
+    {
+        match ask().await {
             Err(SessionError::NotLive { .. }) => {
                 self.open().await?;
-                self.connection.post(&path, body).await
+                ask().await
             }
             answer => answer,
         }

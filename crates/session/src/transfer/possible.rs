@@ -1,12 +1,12 @@
 //! What can't have happened: facts that no session ever had where a text has them.
 
-use holdpoint_common::{Fact, ToolCall};
+use holdpoint_common::{Fact, ToolCall, limits};
 
 use crate::state::State;
 
-/// How much of a kind a session can have open at once: what `limits.max_queued_prompts` can be set to, and far more than it
-/// has of calls, asks and jobs.
-const MOST_OPEN: usize = 10_000;
+/// How much of a kind a session can have open at once: as many prompts as it can have, and far more than it has of calls,
+/// asks and jobs.
+const MOST_OPEN: u64 = limits::MOST_QUEUED_PROMPTS;
 
 /// Why a fact can't come in this state, if it can't: of two facts with one name, nothing that follows could say which is
 /// meant, and no provider takes a conversation with two such calls.
@@ -18,7 +18,7 @@ pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
         Fact::AssistantMessage(message) => (message.calls.len(), "calls are open"),
         _ => (0, ""),
     };
-    if open > MOST_OPEN {
+    if open as u64 > MOST_OPEN {
         return Some(format!("{open} {what} at once; a session has {MOST_OPEN} at most"));
     }
     match fact {

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -107,12 +107,7 @@ impl Supervision {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.leader => {
-                    let exit = match (status.exit_status(), status.terminating_signal()) {
-                        (Some(code), _) => Exit::Code(code),
-                        (None, Some(signal)) => Exit::Signal(signal),
-                        (None, None) => Exit::Unknown,
-                    };
-                    self.tell(&Report::Exited(exit));
+                    self.tell(&Report::Exited(Exit::from(ExitStatus::from_raw(status.as_raw()))));
                     self.settled = Some(Instant::now() + SETTLE);
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
