@@ -6,6 +6,8 @@
 mod body;
 mod weight;
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -118,8 +120,8 @@ pub enum Fact {
     PromptAccepted {
         /// Its name.
         prompt: PromptId,
-        /// Its words.
-        text: String,
+        /// Its words. Shared with the snapshots that show it waiting.
+        text: Arc<str>,
         /// Whose it is.
         by: Who,
     },
@@ -128,7 +130,7 @@ pub enum Fact {
         /// Its name.
         prompt: PromptId,
         /// Its words, so that nothing typed is lost.
-        text: String,
+        text: Arc<str>,
     },
     /// A prompt that came while a run was under way was given to it.
     PromptDelivered {

@@ -208,7 +208,7 @@ pub struct QueuedPrompt {
     /// Its name.
     pub prompt: PromptId,
     /// Its words.
-    pub text: String,
+    pub text: Arc<str>,
 }
 
 /// How a session's last turn ended.

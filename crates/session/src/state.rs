@@ -11,20 +11,23 @@ mod conversation;
 mod decide;
 mod decision;
 mod input;
+mod phase;
+mod shown;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskId, AskRequest, AsksMode, CallId, ContextFill, CutCause, Event, Fact, FileMark,
-    Hold, ItemId, Job, LastRun, LastTurn, Limits, PolicyMode, PolicyRules, PromptId, QueuedPrompt, Run, SessionId,
-    SessionSettings, SessionStatus, SessionSummary, Snapshot, Tasks, Timestamp, ToolCall, TurnId, Usage, Who,
+    AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact, FileMark, Hold, ItemId,
+    Job, LastRun, LastTurn, Limits, PolicyMode, PolicyRules, PromptId, Run, SessionId, SessionSettings, SessionStatus,
+    SessionSummary, Tasks, Timestamp, TurnId, Usage,
 };
 
 pub use conversation::{Conversation, KEPT};
 pub use decide::decide;
 pub use decision::{Decision, Effect, GateReply, Refused, Reply};
 pub use input::{Clearance, Confirm, Gate, Input, Moment, Report};
+pub use phase::{CallStage, Cut, Phase, Turn};
 
 /// The state of one session.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,74 +83,6 @@ pub struct State {
     files_modified: Arc<BTreeSet<String>>,
     /// Every file a call has read or written, as it was then.
     files_seen: BTreeMap<String, FileMark>,
-}
-
-/// What a session is at.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Phase {
-    /// No turn is open.
-    Idle,
-    /// A turn is open.
-    Running(Turn),
-    /// A turn was cut and is going down.
-    Interrupting(Turn, Cut),
-    /// The session has ended.
-    Closed,
-}
-
-/// An open turn.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
-    /// Its name.
-    pub id: TurnId,
-    /// The prompt it works on; nothing where it is an iteration of a run.
-    pub prompt: Option<PromptId>,
-    /// Its step: 0 before the first has begun.
-    pub step: u32,
-    /// The calls of its last answer that have no result yet, and how far each is.
-    pub calls: Vec<(ToolCall, CallStage)>,
-    /// What its steps have used, the open one left out.
-    pub usage: Usage,
-    /// What the step that is open has been answered, in bytes; nothing if none is open.
-    pub open_step: Option<u64>,
-}
-
-/// How far a call without a result is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CallStage {
-    /// The model wants it.
-    Proposed,
-    /// The policy's Confirm for it is open.
-    Asking,
-    /// It was confirmed.
-    Approved {
-        /// What the user was shown. Nothing else may run for it.
-        shown: AskRequest,
-    },
-    /// It was denied.
-    Denied {
-        /// Why.
-        reason: Option<String>,
-        /// By whom.
-        by: AnsweredBy,
-    },
-    /// Its tool has begun.
-    Started,
-}
-
-/// A cut, and what it released.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Cut {
-    /// Why.
-    pub cause: CutCause,
-    /// The asks it answered.
-    pub asks: Vec<AskId>,
-    /// The prompts it handed back.
-    pub prompts: Vec<PromptId>,
-    /// The session is to end with the turn.
-    pub closing: Option<Who>,
-    /// The runtime stops: the actor is to end with the turn.
-    pub stopping: bool,
 }
 
 /// Names that facts may have given that a log has lost.
@@ -398,49 +333,6 @@ impl State {
             && self.jobs.is_empty()
     }
 
-    /// What a list says of the session when it has no actor.
-    #[must_use]
-    pub fn summary(&self) -> SessionSummary {
-        SessionSummary { live: false, ..SessionSummary::from(&self.snapshot(self.last(), 0, true)) }
-    }
-
-    /// The state as clients see it.
-    #[must_use]
-    pub fn snapshot(&self, seq: u64, clients: usize, saved: bool) -> Snapshot {
-        Snapshot {
-            settings: Arc::clone(&self.settings),
-            title: self.title.clone().unwrap_or_else(|| self.settings.name.clone()),
-            last_line: self.last_line.clone(),
-            seq,
-            status: self.status(),
-            since: self.since,
-            worked_ms: self.worked_ms,
-            working_since: self.working_since,
-            turn: self.turn().map(|turn| turn.id),
-            step: self.turn().map(|turn| turn.step).filter(|step| *step > 0),
-            asks: self.asks.iter().cloned().collect(),
-            hold: self.hold.clone(),
-            queue: self
-                .queue
-                .iter()
-                .filter_map(|event| queued(event))
-                .map(|(prompt, text)| QueuedPrompt { prompt, text: text.to_owned() })
-                .collect(),
-            jobs: self.jobs.clone(),
-            last_turn: self.last_turn.clone(),
-            run: self.run.clone(),
-            last_run: self.last_run,
-            tasks: Arc::clone(&self.tasks.tasks),
-            notes: Arc::clone(&self.tasks.notes),
-            usage: self.usage,
-            context: self.context,
-            files_modified: Arc::clone(&self.files_modified),
-            clients,
-            saved,
-            is_debug_enabled: self.debug,
-        }
-    }
-
     /// The turn and step an upcoming fact belongs to.
     #[must_use]
     pub fn place(&self, fact: &Fact) -> (Option<TurnId>, Option<u32>) {
@@ -488,29 +380,9 @@ impl State {
 }
 
 /// A `PromptAccepted` as it waits.
-fn queued(event: &Event) -> Option<(PromptId, &str)> {
+fn queued(event: &Event) -> Option<(PromptId, &Arc<str>)> {
     match event.fact() {
         Some(Fact::PromptAccepted { prompt, text, .. }) => Some((*prompt, text)),
         _ => None,
-    }
-}
-
-impl Turn {
-    fn call(&self, id: CallId) -> Option<&(ToolCall, CallStage)> {
-        self.calls.iter().find(|(call, _)| call.id == id)
-    }
-
-    /// Whether a policy's Confirm for one of its calls stands.
-    fn stands(&self) -> bool {
-        self.calls.iter().any(|(_, stage)| *stage == CallStage::Asking)
-    }
-
-    /// Whether the call's tool has begun and not come back.
-    fn has_begun(&self, id: CallId) -> bool {
-        self.call(id).is_some_and(|(_, stage)| matches!(stage, CallStage::Started))
-    }
-
-    fn stage_mut(&mut self, id: CallId) -> Option<&mut CallStage> {
-        self.calls.iter_mut().find(|(call, _)| call.id == id).map(|(_, stage)| stage)
     }
 }

@@ -52,7 +52,7 @@ async fn m_b4_whoever_attaches_later_gets_the_same() {
     assert_eq!(first.events(), second.events());
     assert_eq!(second.attachment().snapshot().status, SessionStatus::Idle);
     // User input is in it too.
-    assert!(second.facts().any(|fact| matches!(fact, Fact::PromptAccepted { text, .. } if text == "go")));
+    assert!(second.facts().any(|fact| matches!(fact, Fact::PromptAccepted { text, .. } if &**text == "go")));
 }
 
 #[tokio::test]

@@ -100,9 +100,11 @@ fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
             Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, partial: false })
         };
         let fact = match happens {
-            Happens::Prompt(size) => {
-                Fact::PromptAccepted { prompt: PromptId(n as u64 + 1), text: words(*size, n), by: Who::named("test") }
-            }
+            Happens::Prompt(size) => Fact::PromptAccepted {
+                prompt: PromptId(n as u64 + 1),
+                text: words(*size, n).into(),
+                by: Who::named("test"),
+            },
             Happens::Thinks => answer(BlockKind::Thought, "hm".into(), vec![]),
             Happens::Says(size) => answer(BlockKind::Text, words(*size, n), vec![]),
             Happens::Calls(more, size) => {

@@ -322,7 +322,7 @@ async fn t_u16_wide_characters_are_never_cut_wherever_a_limit_falls() {
     let mut events = harness.watch(&session).await;
     session.prompt("go on").await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
-    let last = |event: &Event| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if text == "go on");
+    let last = |event: &Event| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if &**text == "go on");
     events.until("the last prompt", |event| last(event).then_some(())).await;
     let outputs = events.facts().filter_map(|fact| match fact {
         Fact::ToolFinished(result) => Some(&result.output),

@@ -210,7 +210,7 @@ async fn m_c5_queued_prompts_are_handed_back() {
     let returned: Vec<_> = events
         .facts()
         .filter_map(|fact| match fact {
-            Fact::PromptReturned { text, .. } => Some(text.clone()),
+            Fact::PromptReturned { text, .. } => Some(text.to_string()),
             _ => None,
         })
         .collect();

@@ -45,7 +45,11 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
             calls_before: 0,
         };
         let facts = [
-            Fact::PromptAccepted { prompt: PromptId(turn), text: format!("prompt {turn}"), by: Who::named("test") },
+            Fact::PromptAccepted {
+                prompt: PromptId(turn),
+                text: format!("prompt {turn}").into(),
+                by: Who::named("test"),
+            },
             Fact::TurnStarted { turn: TurnId(turn), prompt: PromptId(turn) },
             Fact::StepStarted,
             Fact::AssistantMessage(AssistantMessage { blocks: vec![block], ..AssistantMessage::default() }),

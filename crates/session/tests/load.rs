@@ -133,7 +133,7 @@ async fn t_t7_a_dropped_prompt_runs_once_or_not_at_all() {
         let accepted: Vec<_> = events
             .facts()
             .filter_map(|fact| match fact {
-                Fact::PromptAccepted { text, prompt, .. } if text != "next" => Some((text.clone(), *prompt)),
+                Fact::PromptAccepted { text, prompt, .. } if &**text != "next" => Some((text.to_string(), *prompt)),
                 _ => None,
             })
             .collect();

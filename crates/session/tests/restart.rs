@@ -427,7 +427,7 @@ async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
     let facts = reads.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
     let said = |wanted: &str| {
         let is =
-            |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if text == wanted);
+            |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if &**text == wanted);
         facts.iter().filter(is).count()
     };
     // The store gives the first up after a while, and it was told as not saved: then it is not there, and never twice.

@@ -90,7 +90,7 @@ async fn m_b8_closing_what_stands_in_a_log_answers_its_asks_and_hands_its_queue_
     let all = facts(&folder, &session).await;
     let closed = |fact: &Fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::SessionClosed, .. });
     assert_eq!(count(&all, closed), 1);
-    assert_eq!(count(&all, |fact| matches!(fact, Fact::PromptReturned { text, .. } if text == "next")), 1);
+    assert_eq!(count(&all, |fact| matches!(fact, Fact::PromptReturned { text, .. } if &**text == "next")), 1);
     let finished = |fact: &Fact| {
         let Fact::TurnFinished { outcome, cause, receipt, .. } = fact else { return false };
         *outcome == Outcome::Interrupted && matches!(cause, Some(CutCause::Close { .. })) && receipt.is_some()

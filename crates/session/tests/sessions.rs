@@ -270,7 +270,7 @@ async fn invariant_7_what_is_acknowledged_is_in_the_log() {
         }
         let snapshot = session.attach(AttachFrom::now()).await.unwrap().snapshot().clone();
         assert_eq!(snapshot.queue.len(), round + 1, "none lost, none doubled");
-        assert_eq!(snapshot.queue.last().unwrap().text, format!("prompt {round}"));
+        assert_eq!(snapshot.queue.last().unwrap().text, format!("prompt {round}").into());
     }
 }
 

@@ -37,8 +37,7 @@ fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
 }
 
 fn prompt(seq: u64, text: &str) -> Arc<Event> {
-    let fact =
-        Fact::PromptAccepted { prompt: holdpoint_common::PromptId(1), text: text.to_owned(), by: Who::named("t") };
+    let fact = Fact::PromptAccepted { prompt: holdpoint_common::PromptId(1), text: text.into(), by: Who::named("t") };
     event(seq, fact)
 }
 

@@ -78,7 +78,11 @@ fn facts() -> Vec<Arc<Event>> {
         let call = CallId(n as u64 / 4 + 1);
         let input = json!({"command": "cargo test --workspace", "timeout_ms": 60_000});
         let fact = match n % 4 {
-            0 => Fact::PromptAccepted { prompt: PromptId(n as u64), text: text.clone(), by: Who::named("figures") },
+            0 => Fact::PromptAccepted {
+                prompt: PromptId(n as u64),
+                text: text.as_str().into(),
+                by: Who::named("figures"),
+            },
             1 => answer(vec![ToolCall { id: call, name: "shell".into(), input, signature: None }]),
             2 => Fact::ToolFinished(ToolResult::unrun(call, ToolStatus::Ok, text.clone())),
             _ => answer(vec![]),

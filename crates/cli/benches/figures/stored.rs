@@ -107,7 +107,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
     let fact = |n: u64| {
         let turn = n / 5 + 1;
         match n % 5 {
-            0 => Fact::PromptAccepted { prompt: PromptId(turn), text: "go".to_owned(), by: Who::named("figures") },
+            0 => Fact::PromptAccepted { prompt: PromptId(turn), text: "go".into(), by: Who::named("figures") },
             1 => Fact::TurnStarted { turn: TurnId(turn), prompt: PromptId(turn) },
             2 => Fact::StepStarted,
             3 => {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, AnsweredBy, AskId, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause,
@@ -40,7 +41,7 @@ pub(crate) struct Human {
     /// What the user says is shown, too.
     prompts: bool,
     /// Prompts whose turns have not begun.
-    waiting: BTreeMap<PromptId, String>,
+    waiting: BTreeMap<PromptId, Arc<str>>,
     /// A turn is open.
     pub(super) is_open: bool,
     /// Of the turn that is open, if its beginning was shown.
@@ -148,7 +149,7 @@ impl Human {
             Fact::PromptDelivered { prompt, .. } => self.begins(*prompt, ui),
             Fact::PromptAccepted { prompt, text, .. } => {
                 if self.prompts {
-                    self.waiting.insert(*prompt, text.clone());
+                    self.waiting.insert(*prompt, Arc::clone(text));
                 }
                 // It may be long until it is begun with.
                 let waits = self.is_open || self.hold == HoldShown::Standing;

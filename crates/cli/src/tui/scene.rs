@@ -110,7 +110,7 @@ impl Scene {
         let prompt = PromptId(turn.0);
         (self.snapshot.turn, self.snapshot.status) = (Some(turn), SessionStatus::Running);
         let by = Who { name: "tui".to_owned(), pid: Some(OWN) };
-        self.fact(Fact::PromptAccepted { prompt, text: text.to_owned(), by });
+        self.fact(Fact::PromptAccepted { prompt, text: text.into(), by });
         self.fact(Fact::TurnStarted { turn, prompt }).fact(Fact::StepStarted)
     }
 

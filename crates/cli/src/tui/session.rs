@@ -32,7 +32,7 @@ impl Told {
     pub(crate) fn add(&mut self, event: &Event) {
         self.facts += usize::from(event.fact().is_some());
         if let Some(Fact::PromptAccepted { text, .. }) = event.fact() {
-            self.prompts.push(text.clone());
+            self.prompts.push(text.to_string());
         }
         self.transcript.add(event);
     }
@@ -118,7 +118,7 @@ impl Session {
             match fact {
                 Fact::PromptAccepted { prompt, by, .. } if by.pid == Some(self.own) => _ = self.sent.insert(*prompt),
                 Fact::TurnStarted { prompt, .. } | Fact::PromptDelivered { prompt, .. } => _ = self.sent.remove(prompt),
-                Fact::PromptReturned { prompt, text } if self.sent.remove(prompt) => back.push(text.as_str()),
+                Fact::PromptReturned { prompt, text } if self.sent.remove(prompt) => back.push(&**text),
                 _ => {}
             }
         }

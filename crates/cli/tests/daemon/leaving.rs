@@ -91,7 +91,7 @@ fn t_t7_a_request_that_is_dropped_is_done_once_or_not_at_all() {
     loop {
         match events.until_event(|_| true).fact() {
             Some(Fact::PromptAccepted { text, .. }) if text.contains("last") => break,
-            Some(Fact::PromptAccepted { text, .. }) => accepted.push(text.clone()),
+            Some(Fact::PromptAccepted { text, .. }) => accepted.push(text.to_string()),
             _ => {}
         }
     }

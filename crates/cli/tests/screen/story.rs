@@ -299,7 +299,7 @@ fn m_b2_prompts_are_taken_in_the_order_in_which_they_are_typed() {
     }
     let events = world.run(&["logs", "one", "--json"]).code(0).events();
     let accepted = |event: &Event| match event.fact() {
-        Some(Fact::PromptAccepted { text, .. }) => Some(text.clone()),
+        Some(Fact::PromptAccepted { text, .. }) => Some(text.to_string()),
         _ => None,
     };
     assert_eq!(events.iter().filter_map(accepted).collect::<Vec<_>>(), typed);

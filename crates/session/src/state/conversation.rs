@@ -122,7 +122,7 @@ mod tests {
     /// A prompt, or an answer.
     fn event(seq: u64, bytes: usize, prompt: bool) -> Arc<Event> {
         let fact = if prompt {
-            Fact::PromptAccepted { prompt: PromptId(seq), text: "x".repeat(bytes), by: Who::named("test") }
+            Fact::PromptAccepted { prompt: PromptId(seq), text: "x".repeat(bytes).into(), by: Who::named("test") }
         } else {
             let (item, text) = (ItemId(seq), "x".repeat(bytes));
             let block = Block { item, kind: BlockKind::Text, text, signature: None, calls_before: 0 };

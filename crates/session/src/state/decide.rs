@@ -76,7 +76,7 @@ impl Draft<'_> {
         if !starts && waiting >= limits.max_queued_prompts {
             return Err(Refused::QueueFull { waiting });
         }
-        self.facts.push(Fact::PromptAccepted { prompt, text, by });
+        self.facts.push(Fact::PromptAccepted { prompt, text: text.into(), by });
         if starts {
             self.start(prompt);
         }

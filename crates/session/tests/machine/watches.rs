@@ -247,7 +247,7 @@ struct TurnsAndPrompts {
     last: TurnId,
     accepted: PromptId,
     /// Accepted, not yet ended, in order, with their words.
-    waiting: VecDeque<(PromptId, String)>,
+    waiting: VecDeque<(PromptId, Arc<str>)>,
 }
 
 impl Watch for TurnsAndPrompts {

@@ -289,7 +289,7 @@ fn m_d6_segments_with_nothing_to_say_are_left_out() {
 fn session_restored_with_queued_prompts() {
     let mut scene = worked();
     let queued =
-        |number| QueuedPrompt { prompt: PromptId(number), text: format!("and then number {number}\nwith more") };
+        |number| QueuedPrompt { prompt: PromptId(number), text: format!("and then number {number}\nwith more").into() };
     scene.snapshot.queue = (1..=5).map(queued).collect();
     scene.hold(standing(HoldCause::Restored));
     shows("hold-restored", &mut scene);
@@ -349,7 +349,7 @@ fn what_was_cut_says_so_where_it_was_cut() {
 #[test]
 fn what_is_handed_back_is_one_line_of_it() {
     let mut scene = Scene::session();
-    let (prompt, text) = (PromptId(9), "First this.\nThen that.".to_owned());
+    let (prompt, text) = (PromptId(9), "First this.\nThen that.".into());
     scene.turn("Go.").fact(Fact::PromptReturned { prompt, text });
     let screen = scene.screen(80, 24);
     assert!(screen.contains("handed back: First this. (1 more line)"), "{screen}");

@@ -1,5 +1,7 @@
 //! How turns and sessions end: by a cut, by themselves, by a close.
 
+use std::sync::Arc;
+
 use holdpoint_common::{
     AskCloseCause, CutCause, EndedProcesses, Fact, Hold, HoldCause, JobEnd, Outcome, Receipt, RunEnd, StoppedTool,
     ToolResult, ToolStatus, TurnId, Who,
@@ -49,7 +51,7 @@ impl Draft<'_> {
 
     pub(super) fn return_queue(&mut self) {
         let waiting = self.state.queue.iter().filter_map(|event| queued(event));
-        self.facts.extend(waiting.map(|(prompt, text)| Fact::PromptReturned { prompt, text: text.to_owned() }));
+        self.facts.extend(waiting.map(|(prompt, text)| Fact::PromptReturned { prompt, text: Arc::clone(text) }));
     }
 
     pub(super) fn close(&mut self, by: Who) -> Result<Reply, Refused> {

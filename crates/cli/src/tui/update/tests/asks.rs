@@ -123,7 +123,7 @@ fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed(
             scene.turn("Go.");
             scene.snapshot.asks = vec![Ask { always, ..ask(9, pause(PauseKind::Confirm, &details), Timestamp(0)) }];
             // It has the room that the rest would take.
-            let queued = |number| holdpoint_common::QueuedPrompt { prompt: PromptId(number), text: "x".to_owned() };
+            let queued = |number| holdpoint_common::QueuedPrompt { prompt: PromptId(number), text: "x".into() };
             scene.snapshot.queue = (1..=5).map(queued).collect();
             scene.delta(holdpoint_common::Delta::SavedAgain);
             scene.tell(Message::Failed("word ".repeat(100)));

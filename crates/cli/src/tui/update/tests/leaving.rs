@@ -79,7 +79,7 @@ fn m_e1_an_untouched_session_is_forgotten_and_a_touched_one_is_not() {
     assert_eq!(scene.press("esc"), [Command::Detach]);
     // Each of these alone is reason enough to keep it.
     let last = holdpoint_common::LastTurn { turn: TurnId(1), outcome: Outcome::Done, cause: None, error: None };
-    let queued = holdpoint_common::QueuedPrompt { prompt: holdpoint_common::PromptId(1), text: "x".to_owned() };
+    let queued = holdpoint_common::QueuedPrompt { prompt: holdpoint_common::PromptId(1), text: "x".into() };
     let touches: [&dyn Fn(&mut holdpoint_common::Snapshot); 4] = [
         &|snapshot| snapshot.last_turn = Some(last.clone()),
         &|snapshot| snapshot.queue = vec![queued.clone()],

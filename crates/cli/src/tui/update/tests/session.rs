@@ -75,12 +75,12 @@ fn m_c5_what_is_handed_back_is_typed_again_unless_something_else_is() {
         scene.turn("Go.");
         for (prompt, pid) in [(50, crate::tui::scene::OWN), (51, 99), (52, crate::tui::scene::OWN)] {
             let by = Who { name: "tui".to_owned(), pid: Some(pid) };
-            scene.fact(Fact::PromptAccepted { prompt: PromptId(prompt), text: format!("next {prompt}"), by });
+            scene.fact(Fact::PromptAccepted { prompt: PromptId(prompt), text: format!("next {prompt}").into(), by });
         }
         scene.types(typed);
         for prompt in [50, 51, 52] {
             scene.snapshot.seq += 1;
-            scene.fact(Fact::PromptReturned { prompt: PromptId(prompt), text: format!("next {prompt}") });
+            scene.fact(Fact::PromptReturned { prompt: PromptId(prompt), text: format!("next {prompt}").into() });
         }
         let kept = if typed.is_empty() { "next 50\nnext 52" } else { "else" };
         assert_eq!(draft(&scene), kept);

@@ -1,0 +1,52 @@
+//! What clients see of a session.
+
+use std::sync::Arc;
+
+use holdpoint_common::{QueuedPrompt, SessionSummary, Snapshot};
+
+use super::{State, queued};
+
+impl State {
+    /// What a list says of the session when it has no actor.
+    #[must_use]
+    pub fn summary(&self) -> SessionSummary {
+        SessionSummary { live: false, ..SessionSummary::from(&self.snapshot(self.last(), 0, true)) }
+    }
+
+    /// The state as clients see it.
+    #[must_use]
+    pub fn snapshot(&self, seq: u64, clients: usize, saved: bool) -> Snapshot {
+        Snapshot {
+            settings: Arc::clone(&self.settings),
+            title: self.title.clone().unwrap_or_else(|| self.settings.name.clone()),
+            last_line: self.last_line.clone(),
+            seq,
+            status: self.status(),
+            since: self.since,
+            worked_ms: self.worked_ms,
+            working_since: self.working_since,
+            turn: self.turn().map(|turn| turn.id),
+            step: self.turn().map(|turn| turn.step).filter(|step| *step > 0),
+            asks: self.asks.iter().cloned().collect(),
+            hold: self.hold.clone(),
+            queue: self
+                .queue
+                .iter()
+                .filter_map(|event| queued(event))
+                .map(|(prompt, text)| QueuedPrompt { prompt, text: Arc::clone(text) })
+                .collect(),
+            jobs: self.jobs.clone(),
+            last_turn: self.last_turn.clone(),
+            run: self.run.clone(),
+            last_run: self.last_run,
+            tasks: Arc::clone(&self.tasks.tasks),
+            notes: Arc::clone(&self.tasks.notes),
+            usage: self.usage,
+            context: self.context,
+            files_modified: Arc::clone(&self.files_modified),
+            clients,
+            saved,
+            is_debug_enabled: self.debug,
+        }
+    }
+}
