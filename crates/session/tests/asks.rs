@@ -5,10 +5,12 @@ use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind,
     PauseResponse, PolicyMode, SessionStatus, ToolStatus, Who,
 };
+use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// Calls of the probe ask a Confirm or a Continue, as their input says, and tell what they were told.
 fn asking(harness: &Harness) {
@@ -300,9 +302,11 @@ async fn an_ask_comes_behind_the_output_of_its_call() {
     }
 }
 
+/// On disk, where a save takes its time: what one answer lets through waits together.
 #[tokio::test]
-async fn m_a2_an_always_also_answers_the_same_asks_behind_it() {
-    let harness = Harness::start();
+async fn m_a2_an_always_also_answers_the_same_asks_behind_it_and_all_of_them_run() {
+    let folder = TempDir::new().unwrap();
+    let harness = Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
     let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
     let mut events = harness.watch(&session).await;
     let (same, other) = (json!({"same": true}), json!({"same": false}));
@@ -319,6 +323,11 @@ async fn m_a2_an_always_also_answers_the_same_asks_behind_it() {
     assert_eq!(open[0].always.as_deref(), Some(r#"probe {"same":false}"#));
     session.answer(&open[0].id, Answer::Deny { reason: None }).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    // Whatever was approved has run.
+    let facts: Vec<_> = events.facts().cloned().collect();
+    let mut came: Vec<_> = result_text(&facts).into_iter().map(|(status, _)| format!("{status:?}")).collect();
+    came.sort();
+    assert_eq!(came, ["Denied", "Ok", "Ok"]);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{
     Answer, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionId, SessionStatus, SessionSummary,
+    ToolStatus,
 };
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{Memory, Page, SavedSession, SessionLog, SessionStore, StoreError};
@@ -417,12 +418,16 @@ async fn standing(door: &Door) -> (Harness, SessionHandle, Recorder) {
     let mut events = Recorder::of(session.attach(from).await.unwrap());
     door.full.store(true, Ordering::SeqCst);
     session.prompt("go").await.unwrap();
-    let stands = |event: &Event| match event.delta() {
-        Some(Delta::NotSaved { reason }) if reason.contains("nothing more is begun") => Some(()),
-        _ => None,
-    };
     events.until("it stands", stands).await;
     (harness, session, events)
+}
+
+/// That a session begins nothing more.
+fn stands(event: &Event) -> Option<()> {
+    match event.delta() {
+        Some(Delta::NotSaved { reason }) if reason.contains("nothing more is begun") => Some(()),
+        _ => None,
+    }
 }
 
 /// How many calls were begun.
@@ -441,6 +446,30 @@ async fn m_b8_a_turn_stands_when_too_much_of_it_is_not_saved() {
     door.full.store(false, Ordering::SeqCst);
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(begun(&events), 20, "it goes on where it stood");
+}
+
+/// The calls of one answer that stand together all run, each once, when saving works again.
+#[tokio::test]
+async fn m_b8_calls_that_stand_for_a_save_together_all_run() {
+    let door = Door::new();
+    let limits = Limits { buffered_bytes: BOUND, ..Limits::default() };
+    let harness = Harness::with(|engine| engine.store(door.clone()).limits(limits));
+    let answer = reply().text(&"x".repeat(2 * BOUND));
+    harness.model.then((0..4).fold(answer, |answer, n| answer.call("probe", json!({ "n": n }))));
+    let session = harness.open().await;
+    let from = AttachFrom::start().with_room(100 * BOUND);
+    let mut events = Recorder::of(session.attach(from).await.unwrap());
+    door.full.store(true, Ordering::SeqCst);
+    session.prompt("go").await.unwrap();
+    events.until("it stands", stands).await;
+    assert_eq!(begun(&events), 0);
+    door.full.store(false, Ordering::SeqCst);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let results = events.facts().filter_map(|fact| match fact {
+        Fact::ToolFinished(result) => Some(result.status),
+        _ => None,
+    });
+    assert_eq!(results.collect::<Vec<_>>(), [ToolStatus::Ok; 4]);
 }
 
 /// A turn that stands for want of a save is interrupted as any other.

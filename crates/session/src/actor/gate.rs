@@ -41,7 +41,7 @@ impl SessionActor {
 
     /// Something has changed: asks every gate that waits.
     pub(super) fn ask_gates_again(&mut self, ctx: &mut Context<Self>) {
-        let keys: Vec<_> = self.gates.waiting.iter().filter(|gate| !gate.decided).map(|gate| gate.key).collect();
+        let keys: Vec<_> = self.gates.waiting.iter().map(|gate| gate.key).collect();
         for key in keys {
             self.try_gate(key, ctx);
         }
@@ -49,7 +49,9 @@ impl SessionActor {
 
     fn try_gate(&mut self, key: GateKey, ctx: &mut Context<Self>) {
         let takes_on = self.takes_on();
-        let Some(waiting) = self.gates.waiting.iter_mut().find(|gate| gate.key == key) else { return };
+        // One that was let through on the way here is not asked again: it would be told that it has begun.
+        let undecided = |gate: &&mut Waiting| gate.key == key && !gate.decided;
+        let Some(waiting) = self.gates.waiting.iter_mut().find(undecided) else { return };
         let input = Input::Gate { turn: waiting.turn, gate: waiting.gate.clone() };
         let moment = Moment { now: super::now(), next: self.numbers.start, limits: &self.outfit.limits };
         let Ok(decision) = decide(&self.state, moment, input) else { return };
