@@ -82,11 +82,11 @@ impl fmt::Display for CutCause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RestoreCause {
-    /// The runtime was restarted.
+    /// The end of its runtime, which has cut what it did, or left it waiting.
     Restart,
     /// The session's actor failed.
     Panic,
-    /// It was unloaded to make room, or closed.
+    /// Nothing: it was at rest, or closed, and had no actor.
     Unloaded,
 }
 

@@ -289,6 +289,8 @@ impl Drop for SessionActor {
 pub(crate) enum Replied<R> {
     Now(R),
     Later(oneshot::Receiver<R>),
+    /// Whoever asks learns that the actor has ended.
+    Never,
 }
 
 impl<R, M> MessageResponse<SessionActor, M> for Replied<R>
@@ -303,6 +305,7 @@ where
                 // Who asked may be gone.
                 let _ = told.send(reply);
             }
+            Self::Never => {}
             Self::Later(reply) => {
                 actix_rt::spawn(async move {
                     if let Ok(reply) = reply.await {

@@ -269,6 +269,47 @@ fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
     );
 }
 
+/// What a long turn has come to is what the next prompt is about.
+#[test]
+fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
+    let step = |n: u64| {
+        let call = ToolCall { id: CallId(n), name: "probe".into(), input: json!({}), signature: None };
+        let answer = AssistantMessage { calls: vec![call], ..AssistantMessage::default() };
+        [
+            Message::Assistant(answer),
+            Message::Tool(ToolResult::unrun(CallId(n), ToolStatus::Ok, words(4_000, n as usize))),
+        ]
+    };
+    let said = Block {
+        item: ItemId(1),
+        kind: BlockKind::Text,
+        text: "A to C are done; D is left.".into(),
+        signature: None,
+        calls_before: 0,
+    };
+    let said = Message::Assistant(AssistantMessage { blocks: vec![said], ..AssistantMessage::default() });
+    let (goal, next) = (Message::User("do A to D".into()), Message::User("now do D".into()));
+    let turn = std::iter::once(goal.clone()).chain((1..=7).flat_map(step)).chain([said.clone(), next.clone()]);
+    let whole: Vec<_> = turn.collect();
+    let room = |tokens| {
+        let mut fitted = request(whole.clone());
+        let left_out = fit(&mut fitted, &Bounds { tokens, lines: 100_000 }, &mut |text| count(text)).unwrap().unwrap();
+        assert_eq!(violations(&fitted.messages), Vec::<String>::new());
+        assert_eq!(left_out.messages as usize, whole.len() - fitted.messages.len());
+        fitted.messages
+    };
+    let kept = room(6_000);
+    assert!(kept.len() > 5, "as many as fit: {}", kept.len());
+    assert_eq!(kept[0], goal, "they begin with their turn's prompt");
+    assert_eq!(kept[1..], whole[whole.len() + 1 - kept.len()..]);
+    // Where it has no place, they go.
+    let mut large = whole.clone();
+    large[0] = Message::User(words(40_000, 0));
+    let mut fitted = request(large);
+    fit(&mut fitted, &Bounds { tokens: 6_000, lines: 100_000 }, &mut |text| count(text)).unwrap();
+    assert_eq!(fitted.messages, [next]);
+}
+
 #[tokio::test]
 async fn m_e3_a_long_history_is_cut_told_and_shown() {
     let limits = holdpoint_common::Limits { max_history_tokens: 8000, ..holdpoint_common::Limits::default() };

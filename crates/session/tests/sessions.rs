@@ -193,6 +193,28 @@ async fn m_b8_a_tool_panic_is_told_and_the_next_prompt_works() {
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
 }
 
+/// What it had said by then stays, and what the next one says is not taken for more of it.
+#[tokio::test]
+async fn m_b8_a_model_that_panics_ends_its_turn_alone() {
+    let harness = Harness::start();
+    harness.model.then(reply().text("So far ").panic("the model fell over"));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let end = events.turn_finished().await;
+    assert_eq!(end.outcome, Outcome::Failed);
+    assert!(end.error.unwrap().contains("the model panicked: the model fell over"));
+    session.prompt("again").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let said = events.facts().filter_map(|fact| match fact {
+        Fact::AssistantMessage(message) => Some((message.text(), message.partial, message.blocks[0].item)),
+        _ => None,
+    });
+    let said: Vec<_> = said.collect();
+    assert!(said[0].0 == "So far " && said[0].1, "{said:?}");
+    assert!(said[1].0 == "done" && said[1].2 > said[0].2, "{said:?}");
+}
+
 #[tokio::test]
 async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     let harness = Harness::start();

@@ -24,6 +24,10 @@ impl Handler<AnswerAsk> for SessionActor {
 
     fn handle(&mut self, AnswerAsk { ask, answer, by }: AnswerAsk, ctx: &mut Self::Context) -> Self::Result {
         let word = answer.word();
+        // What stands is left for the restart. An answer taken now would be one to a call that nobody runs.
+        if self.outbox.is_ending() {
+            return Replied::Never;
+        }
         match self.take(Input::Answer { ask: ask.clone(), answer, by: by.clone() }, ctx) {
             Ok(_) => {
                 tracing::info!(%ask, answer = word, %by, "answered");

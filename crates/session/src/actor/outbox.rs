@@ -27,8 +27,8 @@ const LAST_SAVE: Duration = Duration::from_secs(10);
 pub(crate) struct Outbox {
     /// Facts that were not handed to the store yet, or that it refused. In order.
     unsaved: VecDeque<Arc<Event>>,
-    /// The last fact of the save that is under way.
-    saving: Option<u64>,
+    /// A save is under way.
+    saving: bool,
     /// The last fact that is saved.
     saved: u64,
     /// Saving does not work at present; clients have been told.
@@ -110,7 +110,13 @@ impl Outbox {
 
     /// Everything is saved.
     pub(super) fn is_saved(&self) -> bool {
-        self.unsaved.is_empty() && self.saving.is_none()
+        self.unsaved.is_empty() && !self.saving
+    }
+
+    /// The actor ends with what is on its way.
+    pub(super) fn is_ending(&self) -> bool {
+        let stops = |held: &Held| held.parcel.actions.iter().any(|action| matches!(action, Action::Stop));
+        self.ending || self.held.iter().any(stops)
     }
 }
 
@@ -144,7 +150,7 @@ impl SessionActor {
 
     /// Hands what is not saved to the store, one save at a time.
     fn save(&mut self, ctx: &mut Context<Self>) {
-        if self.outbox.saving.is_some() || self.outbox.retrying {
+        if self.outbox.saving || self.outbox.retrying {
             return;
         }
         let Some(upto) = self.outbox.unsaved.back().map(|fact| fact.seq) else { return };
@@ -153,13 +159,13 @@ impl SessionActor {
         match (&mut saving).now_or_never() {
             Some(result) => self.saved(upto, result, ctx),
             None => {
-                self.outbox.saving = Some(upto);
+                self.outbox.saving = true;
                 let late = ctx.run_later(SAVE_LATE, move |actor, ctx| {
                     actor.not_saved(&format!("saving takes longer than {} s", SAVE_LATE.as_secs()), ctx);
                 });
                 ctx.spawn(saving.into_actor(self).map(move |result, actor, ctx| {
                     ctx.cancel_future(late);
-                    actor.outbox.saving = None;
+                    actor.outbox.saving = false;
                     actor.saved(upto, result, ctx);
                     actor.save(ctx);
                 }));

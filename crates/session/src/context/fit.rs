@@ -1,7 +1,8 @@
 //! Leaving out what does not fit: one pure function.
 //!
 //! The system prompt, the tools, the newest prompt and the last unit stay; of the rest, as many of the newest whole
-//! units as fit. A unit is a prompt, an answer, or an answer with calls and all their results.
+//! units as fit. A unit is a prompt, an answer, or an answer with calls and all their results. Where the oldest that fits
+//! is in the middle of a turn, the prompt of that turn stays before it: a conversation begins with its user.
 
 use std::ops::Range;
 
@@ -93,13 +94,24 @@ pub fn fit(
         }
         from = next;
     }
-    // What is kept begins with a prompt.
-    while from < newest && !is_prompt(&request.messages[units[from].start]) {
-        let dropped = measure.unit(&request.messages[units[from].clone()]);
-        taken = Size { tokens: taken.tokens - dropped.tokens, lines: taken.lines - dropped.lines };
-        from += 1;
+    // What is kept begins with a prompt: that of its turn, for which some more may have to go.
+    let begins = |unit: usize| is_prompt(&request.messages[units[unit].start]);
+    let mut first = (0..from).rev().find(|unit| begins(*unit));
+    let prompt = first.map(|first| measure.unit(&request.messages[units[first].clone()]));
+    while from < newest && !begins(from) {
+        match prompt.map(|prompt| taken + prompt).filter(|more| more.is_within(bounds)) {
+            Some(more) => {
+                taken = more;
+                break;
+            }
+            None => {
+                taken = taken.less(measure.unit(&request.messages[units[from].clone()]));
+                from += 1;
+            }
+        }
     }
-    let stays = |unit: usize| unit >= from || unit == newest;
+    first.take_if(|_| from >= newest || begins(from));
+    let stays = |unit: usize| unit >= from || unit == newest || Some(unit) == first;
     let before = request.messages.len();
     let mut kept = units.iter().enumerate().flat_map(|(n, unit)| unit.clone().map(move |_| stays(n)));
     request.messages.retain(|_| kept.next().unwrap_or(true));
@@ -142,6 +154,10 @@ impl std::ops::Add for Size {
 }
 
 impl Size {
+    fn less(self, other: Self) -> Self {
+        Self { tokens: self.tokens - other.tokens, lines: self.lines - other.lines }
+    }
+
     fn is_within(self, bounds: &Bounds) -> bool {
         self.tokens <= bounds.tokens && self.lines <= bounds.lines
     }

@@ -9,7 +9,9 @@ use holdpoint_common::SessionId;
 use holdpoint_common::limits::LEAVE_AFTER;
 use tokio::sync::{mpsc, oneshot};
 
+use super::entries::NotYet;
 use super::{Life, Manager, start};
+use crate::error::SessionError;
 use crate::outfit::Base;
 
 /// So many actors of a session that fail within so long are each followed by the next at once, later ones after a wait:
@@ -82,8 +84,16 @@ fn rebuild(id: SessionId, manager: Addr<Manager>, base: Arc<Base>, before: Optio
             tokio::time::sleep(wait).await;
         }
         all_ended(before, base.limits.grace() + 2 * LEAVE_AFTER).await;
-        if let Err(error) = start::rebuild(&manager, &base, id.clone()).await {
+        while let Err(error) = start::rebuild(&manager, &base, &id).await {
             tracing::error!(session = %id, %error, "the session could not be rebuilt");
+            if !matches!(error, SessionError::Store(_)) {
+                return start::failed(&manager, id, error).await;
+            }
+            // Its log may be there again later, and until then nobody can say what it is at.
+            if manager.send(NotYet(id.clone(), error)).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(WAIT).await;
         }
     });
 }

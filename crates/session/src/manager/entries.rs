@@ -158,11 +158,32 @@ impl Handler<Failed> for Manager {
         // Who waits for its actor's end learns by this that there is none.
         entry.ends.clear();
         if let Life::Starting { waiting } = std::mem::replace(&mut entry.life, Life::Saved) {
-            for (_, waits) in waiting {
-                let _ = waits.send(Err(error.clone()));
-            }
+            refuse(waiting, &error);
         }
         self.free_name(&name, &id);
+    }
+}
+
+/// A session's actor could not be started, and it is tried again: who waits for it is not kept until then.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct NotYet(pub(super) SessionId, pub(super) SessionError);
+
+impl Handler<NotYet> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, NotYet(id, error): NotYet, _: &mut Self::Context) {
+        if let Some(Entry { life: Life::Starting { waiting }, .. }) = self.sessions.get_mut(&id) {
+            refuse(std::mem::take(waiting), &error);
+        }
+    }
+}
+
+/// Tells those who wait for an actor that there is none.
+fn refuse(waiting: Vec<(u64, oneshot::Sender<Result<Live, SessionError>>)>, error: &SessionError) {
+    for (_, waits) in waiting {
+        // Who waited may be gone.
+        let _ = waits.send(Err(error.clone()));
     }
 }
 

@@ -124,7 +124,8 @@ pub(super) async fn load(
     make_room(manager).await?;
     let (log, Found { state, draft, numbers }) = as_it_is_now(base, &id, found).await?;
     let outfit = equip(manager, base, &state, workspace, &supplies).await?;
-    let cause = if matches!(state.phase(), Phase::Closed) { RestoreCause::Unloaded } else { RestoreCause::Restart };
+    let rested = matches!(state.phase(), Phase::Closed) || state.is_at_rest();
+    let cause = if rested { RestoreCause::Unloaded } else { RestoreCause::Restart };
     let opened = state.opened();
     begin(manager, opened, outfit, log, Origin { state, numbers, restored: Some(Restored { cause, draft }) }).await
 }
@@ -202,14 +203,11 @@ pub(super) async fn resume(
 }
 
 /// Gives a session whose actor has failed the next one: rebuilt from its log, in its place, with what it had.
-pub(super) async fn rebuild(manager: &Addr<Manager>, base: &Base, id: SessionId) -> Result<Live, SessionError> {
-    let rebuilt = async {
-        let log = base.store.open(&id).await?;
-        let Found { state, draft, numbers } = for_owner(&id, &*log).await?;
-        let restored = Some(Restored { cause: RestoreCause::Panic, draft });
-        start(manager, 0, None, log, Origin { state, numbers, restored }).await
-    };
-    or_failed(manager, id.clone(), rebuilt.await).await
+pub(super) async fn rebuild(manager: &Addr<Manager>, base: &Base, id: &SessionId) -> Result<Live, SessionError> {
+    let log = base.store.open(id).await?;
+    let Found { state, draft, numbers } = for_owner(id, &*log).await?;
+    let restored = Some(Restored { cause: RestoreCause::Panic, draft });
+    start(manager, 0, None, log, Origin { state, numbers, restored }).await
 }
 
 /// What came of starting a session's actor. If there is none, the manager is told.
@@ -219,9 +217,15 @@ async fn or_failed(
     started: Result<Live, SessionError>,
 ) -> Result<Live, SessionError> {
     if let Err(error) = &started {
-        manager.send(Failed(id, error.clone())).await.map_err(stopped)?;
+        failed(manager, id, error.clone()).await;
     }
     started
+}
+
+/// Tells the manager that a session's actor could not be started.
+pub(super) async fn failed(manager: &Addr<Manager>, id: SessionId, error: SessionError) {
+    // One that has ended needs not know.
+    let _ = manager.send(Failed(id, error)).await;
 }
 
 /// What there is of a saved session, and where it works. Looked at before it is this one's turn to start an actor: it may

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use holdpoint_common::{Body, Event, Limits, SessionId};
+use holdpoint_common::{Body, Event, Limits, RestoreCause, SessionId};
 
 use super::fold::{Found, for_owner};
 use crate::error::SessionError;
@@ -17,7 +17,7 @@ pub(crate) struct Scribe<'a> {
     /// Those of the engine: by others, the same log would come to something else.
     limits: &'a Limits,
     /// What was saved of an answer that never ended.
-    pub(crate) draft: Vec<Arc<Event>>,
+    draft: Vec<Arc<Event>>,
     state: State,
     numbers: Range<u64>,
     /// The last fact of the log.
@@ -33,9 +33,26 @@ impl<'a> Scribe<'a> {
         Ok(Self { log, limits, draft, last: state.last(), state, numbers, facts: Vec::new() })
     }
 
+    /// A log that has nothing yet of these facts, which come to this state.
+    pub(crate) fn of_unsaved(
+        log: Arc<dyn SessionLog>,
+        limits: &'a Limits,
+        state: State,
+        facts: Vec<Arc<Event>>,
+    ) -> Self {
+        let numbers = state.last() + 1..u64::MAX;
+        Self { log, limits, draft: Vec::new(), last: 0, state, numbers, facts }
+    }
+
     /// What it comes to by now.
     pub(crate) fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Ends what can't go on without an actor.
+    pub(crate) fn end_what_is_open(&mut self) -> Result<(), Refused> {
+        let draft = std::mem::take(&mut self.draft);
+        self.take(Input::Restored { cause: RestoreCause::Restart, draft })
     }
 
     /// Takes an input in. Of its effects there is nobody to carry them out.

@@ -175,7 +175,10 @@ impl State {
                 }
             }
             Fact::AskClosed { ask, cause } => {
-                self.settle(ask, Settled::Closed(*cause));
+                // Its call is asked about no more. Nor is it run: what has closed the ask ends the call.
+                if let Some(Ask { call, origin: AskOrigin::Policy, .. }) = self.settle(ask, Settled::Closed(*cause)) {
+                    self.stage(call, CallStage::Proposed);
+                }
                 if let Phase::Interrupting(_, cut) = &mut self.phase {
                     cut.asks.push(ask.clone());
                 }

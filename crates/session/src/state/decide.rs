@@ -11,11 +11,12 @@ mod settings;
 mod shutdown;
 mod tasks;
 
-use holdpoint_common::{AskCloseCause, Fact, Hold, PromptId, TurnId, Who};
+use holdpoint_common::{AskCloseCause, Fact, Hold, PromptId, ToolResult, ToolStatus, TurnId, Who};
 
+use self::asks::denial;
 use super::decision::{Decision, Effect, Refused, Reply};
 use super::input::{Input, Moment, Report};
-use super::{Cut, Phase, State, queued};
+use super::{CallStage, Cut, Phase, State, queued};
 
 /// Says what `input` does to `state`, without doing it.
 ///
@@ -105,9 +106,14 @@ impl Draft<'_> {
             Report::Answered(message) if message.is_empty() => {}
             Report::Answered(message) => self.facts.push(Fact::AssistantMessage(message)),
             Report::ToolFinished(result) => {
-                if open.call(result.call).is_none() {
-                    return Reply::Stale;
-                }
+                // Whatever came in the way of a call that was denied, after a restart say: that it was is what the model is told.
+                let result = match open.call(result.call) {
+                    None => return Reply::Stale,
+                    Some((call, CallStage::Denied { reason, by })) => {
+                        ToolResult::unrun(call.id, ToolStatus::Denied, denial(reason.as_deref(), by))
+                    }
+                    Some(_) => result,
+                };
                 for ask in self.state.asks.iter().filter(|ask| ask.call == result.call) {
                     let cause = AskCloseCause::CallEnded;
                     self.facts.push(Fact::AskClosed { ask: ask.id.clone(), cause });

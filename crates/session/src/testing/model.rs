@@ -28,7 +28,11 @@ enum Reply {
 /// One answer, whole.
 #[derive(Debug, Clone, Default)]
 #[must_use]
-pub struct Script(Vec<Result<ModelEvent, ModelError>>);
+pub struct Script {
+    said: Vec<Result<ModelEvent, ModelError>>,
+    /// What it panics with then.
+    panics: Option<String>,
+}
 
 /// An answer that the test speaks as it goes. Dropping it ends the answer.
 pub struct LiveReply(mpsc::UnboundedSender<Result<ModelEvent, ModelError>>);
@@ -41,13 +45,13 @@ pub fn reply() -> Script {
 impl Script {
     /// Says this, as one piece.
     pub fn text(mut self, text: impl Into<String>) -> Self {
-        self.0.push(Ok(ModelEvent::Text(text.into())));
+        self.said.push(Ok(ModelEvent::Text(text.into())));
         self
     }
 
     /// Thinks this, as one piece.
     pub fn thought(mut self, text: impl Into<String>) -> Self {
-        self.0.push(Ok(ModelEvent::Thought(text.into())));
+        self.said.push(Ok(ModelEvent::Thought(text.into())));
         self
     }
 
@@ -58,13 +62,13 @@ impl Script {
 
     /// Wants this tool called with arguments that may be anything.
     pub fn raw_call(mut self, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        self.0.push(Ok(ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: None }));
+        self.said.push(Ok(ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: None }));
         self
     }
 
     /// Says what was used.
     pub fn usage(mut self, usage: Usage) -> Self {
-        self.0.push(Ok(ModelEvent::Usage(usage)));
+        self.said.push(Ok(ModelEvent::Usage(usage)));
         self
     }
 
@@ -75,8 +79,19 @@ impl Script {
 
     /// Ends with this error.
     pub fn error(mut self, error: ModelError) -> Self {
-        self.0.push(Err(error));
+        self.said.push(Err(error));
         self
+    }
+
+    /// Panics behind all else.
+    pub fn panic(mut self, message: impl Into<String>) -> Self {
+        self.panics = Some(message.into());
+        self
+    }
+
+    fn stream(self) -> ModelStream {
+        let panics = stream::iter(self.panics).map(|message| panic!("{message}"));
+        stream::iter(self.said).chain(panics).boxed()
     }
 }
 
@@ -141,9 +156,9 @@ impl Model for ScriptedModel {
         let mut inner = self.lock();
         inner.requests.push(request.clone());
         match inner.replies.pop_front() {
-            Some(Reply::Script(Script(events))) => stream::iter(events).boxed(),
+            Some(Reply::Script(script)) => script.stream(),
             Some(Reply::Live(hear)) => tokio_stream::wrappers::UnboundedReceiverStream::new(hear).boxed(),
-            None => stream::iter(reply().text("done").0).boxed(),
+            None => reply().text("done").stream(),
         }
     }
 }

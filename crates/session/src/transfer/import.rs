@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AsksMode, Body, Delta, Event, Fact, Hold, Limits, PolicyMode, PolicyRules, SessionId, SessionSettings,
-    SessionStatus, check_name, json,
+    AsksMode, Body, Delta, Event, Fact, Limits, PolicyMode, PolicyRules, SessionId, SessionSettings, check_name, json,
 };
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -15,8 +14,8 @@ use super::possible::impossible;
 use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::error::SessionError;
 use crate::names::{folder_name, fresh_id};
-use crate::saved::mend;
-use crate::state::State;
+use crate::saved::Scribe;
+use crate::state::{Phase, State};
 use crate::store::{SessionLog, SessionStore, StoreError, end_of};
 
 /// Why a session was not taken in. Nothing has changed then.
@@ -37,9 +36,6 @@ pub enum ImportError {
     /// The session can't be saved.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The session is saved, but was open when it was written out, and can't be brought to rest.
-    #[error("{0}")]
-    Mend(SessionError),
     /// The engine would not, or can't be reached.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -58,26 +54,26 @@ pub async fn import(
     let Parsed { id: own, mut facts } = parse(text)?;
     let (id, log) = create(store, &own).await?;
     facts.iter_mut().for_each(|event| take_in(Arc::make_mut(event), &id));
-    let taken = save(&*log, facts).await;
+    let taken = save(log, limits, facts).await;
     if taken.is_err() {
         // It may be there or not: it is not to be.
         let _ = store.delete(&id).await;
     }
-    if taken? {
-        mend(store, limits, &id).await.map_err(ImportError::Mend)?;
-    }
-    Ok(id)
+    taken.map(|()| id)
 }
 
-/// Saves a session's facts, and says whether something of it is open.
-async fn save(log: &dyn SessionLog, facts: Vec<Arc<Event>>) -> Result<bool, ImportError> {
+/// Saves a session's facts and the end of what is open, together: from then on somebody else may open it.
+async fn save(log: Arc<dyn SessionLog>, limits: &Limits, facts: Vec<Arc<Event>>) -> Result<(), ImportError> {
     let Some(state) = State::fold(&facts) else {
         return Err(ImportError::Line { line: 2, what: NO_OPENING.to_owned() });
     };
-    let summary = state.summary();
-    let open = summary.status != SessionStatus::Idle || summary.hold != Hold::Off;
-    log.append(0, facts, summary).await?;
-    Ok(open)
+    let rested = state.is_at_rest() || matches!(state.phase(), Phase::Closed);
+    let mut scribe = Scribe::of_unsaved(log, limits, state, facts);
+    if !rested {
+        scribe.end_what_is_open().map_err(SessionError::from)?;
+    }
+    scribe.save().await?;
+    Ok(())
 }
 
 /// Bytes that a line has at most: four times what an answer has, unless more is set.

@@ -1,16 +1,19 @@
 //! One model answer: streamed to the actor as it comes, put together for the log.
 
+use std::any::Any;
+use std::future::ready;
+use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
-use futures_util::{FutureExt, StreamExt};
+use futures_util::{FutureExt, StreamExt, stream};
 use holdpoint_common::limits::TEXT_DELTA;
 use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, Delta, ToolCall, Usage};
 use serde_json::Value;
 
 use super::retry::{Next, Tries};
-use super::{Runner, arguments, schema};
+use super::{Runner, arguments, panic_text, schema};
 use crate::lane::Lane;
-use crate::model::{ModelError, ModelEvent, ModelRequest, ModelStream};
+use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
 /// What an answer came to.
 pub(super) struct Answered {
@@ -80,6 +83,18 @@ impl Draft {
     }
 }
 
+/// The answer of a model, whose panics are faults: what it had said, and what the turn has, stay.
+fn guarded(model: &dyn Model, request: &ModelRequest) -> ModelStream {
+    let fault = |panic: Box<dyn Any + Send>| {
+        let message = format!("the model panicked: {}", panic_text(&*panic));
+        Err(ModelError::Failed { message })
+    };
+    match std::panic::catch_unwind(AssertUnwindSafe(|| model.stream(request))) {
+        Ok(stream) => AssertUnwindSafe(stream).catch_unwind().map(move |event| event.unwrap_or_else(fault)).boxed(),
+        Err(panic) => stream::once(ready(fault(panic))).boxed(),
+    }
+}
+
 impl Runner {
     /// Sends a request and streams its answer; tries again while nothing has been said and the fault may pass.
     /// Whichever way it ends, the connection is closed by then.
@@ -90,7 +105,7 @@ impl Runner {
         tracing::debug!(model = self.outfit.model.name(), messages, bytes, "the model is asked");
         let (draft, stop) = loop {
             let mut draft = Draft::default();
-            let mut stream = self.outfit.model.stream(request);
+            let mut stream = guarded(&*self.outfit.model, request);
             let stop = self.stream(&mut stream, &mut draft).await;
             drop(stream);
             match stop {

@@ -409,7 +409,12 @@ impl Model {
     }
 
     fn over_all(&mut self, how: &str) {
-        self.over.extend(self.asks.drain(..).map(|ask| (ask.seq, how.to_owned())));
+        for ask in self.asks.drain(..) {
+            // Its call is asked about no more.
+            let of_it = |(call, stage): &&mut (u64, &str)| *call == ask.call && *stage == "asking";
+            self.calls.iter_mut().filter(of_it).for_each(|(_, stage)| *stage = "proposed");
+            self.over.insert(ask.seq, how.to_owned());
+        }
     }
 
     fn held(&self) -> String {

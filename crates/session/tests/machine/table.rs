@@ -10,7 +10,7 @@ use holdpoint_common::{
     Answer, AskId, AskRequest, AsksMode, HoldShown, Outcome, PauseKind, QuestionReply, RestoreCause, SessionStatus,
     TaskState, TurnId,
 };
-use holdpoint_session::state::{CallStage, Gate, Input, Phase, Report};
+use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, Input, Phase, Reply, Report};
 
 use super::bench::{
     Bench, LONGEST, add_task, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started,
@@ -283,6 +283,20 @@ fn every_phase_and_input_comes_to_what_the_table_says() {
         assert_eq!(expected, Some(outcome), "`{input}` when {phase}");
     }
     assert_eq!(expected.len(), actual.len(), "the table has a pair that is none");
+}
+
+/// A Confirm that no longer is what the call would do is over, also for a runtime that dies before its call is.
+#[test]
+fn m_b7_a_confirm_that_closed_as_outdated_does_not_stand_again() {
+    let again = || [Input::Restored { cause: RestoreCause::Restart, draft: vec![] }];
+    let mut bench = at("asking").with(again());
+    assert!(bench.state.turn().is_some(), "it stands");
+    let Gate::Tool { call, clearance: Clearance::Ask(confirm) } = confirm(CALL, None) else { unreachable!() };
+    let clearance = Clearance::Ask(Confirm { message: "something else".to_owned(), ..confirm });
+    let decision = bench.take(gate(1, Gate::Tool { call, clearance })).unwrap();
+    assert!(matches!(decision.reply, Reply::Gate(GateReply::Denied { .. })), "{decision:?}");
+    let bench = bench.with(again());
+    assert_eq!((bench.state.turn(), bench.state.status()), (None, SessionStatus::Idle));
 }
 
 #[test]
