@@ -277,6 +277,22 @@ fn t_h2_the_environment_is_the_allowed_one() {
     }
 }
 
+/// With such an entry, a name that a rule allows is a file of the workspace.
+#[test]
+fn t_h2_programs_are_looked_for_in_absolute_folders_only() {
+    for (given, left) in [
+        ("/usr/bin:/bin", "/usr/bin:/bin"),
+        (".:/usr/bin:bin:/bin:", "/usr/bin:/bin"),
+        (":/a b/c::~/bin:./x:/bin", "/a b/c:/bin"),
+        (".", "/usr/bin:/bin"),
+        ("", "/usr/bin:/bin"),
+    ] {
+        let allowed = environment::allowed([("PATH".to_owned(), given.to_owned())]);
+        assert_eq!(allowed, [("PATH".to_owned(), left.to_owned())], "{given:?}");
+    }
+    assert_eq!(environment::allowed([]), []);
+}
+
 #[test]
 fn no_descriptor_of_ours_is_inherited() {
     let bench = Bench::new();
