@@ -97,9 +97,14 @@ impl CommandRule {
             return Err(format!("`{name}` runs other programs; write the whole command, or allow what it would run"));
         }
         if programs::is_runner(name) && wide && !self.names_a_part() {
-            return Err(format!(
-                "`{name}` can run other programs; write what of it, for example shell({name} SUBCOMMAND *), or the whole command"
-            ));
+            return Err(match programs::has_parts(name) {
+                true => format!(
+                    "`{name}` can run other programs; write what of it, for example shell({name} SUBCOMMAND *), or the whole command"
+                ),
+                false => format!(
+                    "`{name}` can run other programs by what it is given; write the whole command, without a `*` at its end"
+                ),
+            });
         }
         Ok(())
     }
