@@ -13,6 +13,7 @@ mod prefixes;
 mod programs;
 mod rule;
 mod shells;
+mod unmatched;
 mod variables;
 mod wrapper;
 

@@ -4,6 +4,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::matches::Match;
 use super::programs;
+use super::unmatched;
 use super::wrapper::is_wrapper;
 use crate::script::Word;
 
@@ -66,6 +67,7 @@ impl Glob {
 
 impl CommandRule {
     pub(super) fn new(pattern: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
+        unmatched::command(pattern)?;
         let mut words: Vec<_> = pattern.split_whitespace().collect();
         // One bare word is the program with any arguments.
         let open = words.len() == 1 || words.last() == Some(&"*");

@@ -644,6 +644,84 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
 }
 
 #[test]
+fn a_rule_that_is_refused_as_too_wide_says_what_this_program_could_be_given() {
+    let said = |rule: &str| Written { allow: &[rule], ..Written::default() }.policy(None).unwrap_err().why;
+    let with = |name: &str| {
+        format!(
+            "`{name}` can run other programs; write what of it, for example shell({name} SUBCOMMAND *), or the whole command"
+        )
+    };
+    let whole = |name: &str| {
+        format!(
+            "`{name}` can run other programs by what it is given; write the whole command, without a `*` at its end"
+        )
+    };
+    assert_eq!(said("shell(git)"), with("git"));
+    assert_eq!(said("shell(tofu *)"), with("tofu"));
+    for name in ["sed", "python3.12", "vim", "gmake", "tig"] {
+        let says = if name == "gmake" { with(name) } else { whole(name) };
+        assert_eq!(said(&format!("shell({name} *)")), says);
+    }
+    Written { allow: &["shell(sed -n 5p a.txt)"], ..Written::default() }.policy(None).unwrap();
+}
+
+#[test]
+fn a_command_that_none_can_match_is_refused_with_what_to_write() {
+    for (written, instead) in [
+        ("git push && *", "`git push`"),
+        ("git push || *", "`git push`"),
+        ("ls; rm", "`ls`"),
+        ("ls;rm", "`ls`"),
+        ("make &", "`make`"),
+        ("(ls)", "`ls`"),
+        ("cat * | tee *", "`cat *`"),
+        ("cat * > out", "`read(PATH)` or `write(PATH)`"),
+        ("cat <in", "`read(PATH)` or `write(PATH)`"),
+        ("make 2>&1", "`read(PATH)` or `write(PATH)`"),
+        ("FOO=1 make", "`make`"),
+        ("FOO+=1 BAR= make all", "`make all`"),
+        ("! ls", "`ls`"),
+        ("\"git\" push", "`git push`"),
+        ("'git push'", "`git push`"),
+        ("`ls`", "`ls`"),
+        ("echo $HOME", "what it stands for"),
+        ("echo ${x}", "what it stands for"),
+        ("$EDITOR", "what it stands for"),
+    ] {
+        for allows in [false, true] {
+            let rule = format!("shell({written})");
+            let rules = [rule.as_str()];
+            let rules = if allows {
+                Written { allow: &rules, ..Written::default() }
+            } else {
+                Written { deny: &rules, ..Written::default() }
+            };
+            let error = rules.policy(None).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("the rule `{rule}` can't be kept: ")) && error.contains(instead),
+                "{error}"
+            );
+        }
+    }
+    for (written, instead) in
+        [("$HOME/.ssh/**", "`~/.ssh/**`"), ("${HOME}/x", "`~/x`"), ("$TMPDIR/x", "the folder itself"), ("\"a\"", "`a`")]
+    {
+        for tool in ["read", "write_file"] {
+            let rule = format!("{tool}({written})");
+            let error = Written { deny: &[&rule], ..Written::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
+            assert!(error.why.contains(instead), "{error}");
+        }
+    }
+    // What a word really has in it, behind a backslash.
+    let deny = &["shell(curl *\\&*)", "shell(awk \\$1)", "shell(rm [ab])", "shell([ -f *)", "shell(x a=b)"];
+    let world = Written { mode: PolicyMode::All, deny, ..Written::default() }.world();
+    for command in ["curl 'a?b&c'", "awk '$1'", "rm b", "[ -f x ]", "x a=b"] {
+        assert_eq!(world.verdict(command), Deny, "{command}");
+    }
+    Written { deny: &["read(a$b)", "read(a$/x)", "write(\\$x)"], ..Written::default() }.policy(None).unwrap();
+}
+
+#[test]
 fn a_path_that_none_can_match_is_refused_with_what_to_write() {
     for (written, instead) in [
         ("secrets/", "secrets/**"),
