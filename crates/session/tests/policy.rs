@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use holdpoint_common::{Answer, AsksMode, Fact, PolicyMode, PolicyRules, Rule, Supplies, ToolResult, ToolStatus};
-use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::testing::{Harness, Recorder, ScriptedModel, reply};
 use holdpoint_session::{OpenSession, Sessions};
 use serde_json::json;
 
@@ -182,6 +182,27 @@ async fn t_a5_a_denied_program_is_denied_unasked_however_it_is_called() {
     let (results, _) = world.try_all(session, &commands).await;
     assert!(results.iter().all(|result| result.status == ToolStatus::Denied), "{results:#?}");
     assert!(!world.work("ran curl").exists());
+}
+
+/// Whoever writes there says what may be done.
+#[tokio::test]
+async fn t_e7_our_own_folders_are_written_to_by_nobody_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config/holdpoint");
+    let harness = Harness::with(|engine| engine.own_folders([&config]));
+    let session = OpenSession::in_folder(folder.path()).model(ScriptedModel::NAME).policy(PolicyMode::Edits);
+    let session = session.rules(PolicyRules { allow: rules(&["write(config/**)"]), ..PolicyRules::default() });
+    let write = |path: &str| reply().call("write_file", json!({"path": path, "content": "policy = \"all\""}));
+    harness.model.then(write("config/holdpoint/config.toml")).then(write("config/other.toml")).then(reply());
+    let session = harness.sessions().open(session).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    // Nor is it written to unasked from then on.
+    assert_eq!(events.asked().await.always, None);
+    events.answer(Answer::Deny { reason: None }).await.unwrap();
+    events.turn_finished().await;
+    assert_eq!(asks(&events), 1);
+    assert!(!config.exists() && folder.path().join("config/other.toml").exists());
 }
 
 #[tokio::test]

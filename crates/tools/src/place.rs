@@ -91,6 +91,20 @@ impl Place {
         self.inside
     }
 
+    /// It is this folder or lies below, by where it leads or what it is called. One that is there is known by what it is,
+    /// whatever it is called.
+    pub(crate) fn is_below(&self, folder: &Path) -> bool {
+        let real = follow(folder).ok().map(|(real, _)| real);
+        let number = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        let same = number(folder);
+        [self.path(), self.named()].into_iter().any(|path| {
+            let mut above = path.ancestors();
+            path.starts_with(folder)
+                || real.as_ref().is_some_and(|real| path.starts_with(real))
+                || same.is_some() && above.any(|path| number(path) == same)
+        })
+    }
+
     /// A part of its name, or of the name it was reached by, starts programs or configures what does.
     #[must_use]
     pub fn is_protected(&self) -> bool {

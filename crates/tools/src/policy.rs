@@ -17,7 +17,7 @@ mod unmatched;
 mod variables;
 mod wrapper;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdpoint_common::{PolicyClass, PolicyMode, PolicyRules, Rule, Verdict};
@@ -38,6 +38,8 @@ pub struct Policy {
     mode: PolicyMode,
     home: Option<String>,
     rules: Arc<Rules>,
+    /// Folders that are protected wherever they lie.
+    own: Arc<[PathBuf]>,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +84,19 @@ impl Policy {
             ask: compile(&rules.ask, false)?,
             deny: compile(&rules.deny, false)?,
         };
-        Ok(Self { mode, home: home.map(str::to_owned), rules: Arc::new(rules) })
+        Ok(Self { mode, home: home.map(str::to_owned), rules: Arc::new(rules), own: Arc::default() })
+    }
+
+    /// The same that protects these folders and what is below them, wherever they lie: like a protected name, nothing is
+    /// written there unasked under `ask` and `edits`, whatever is allowed.
+    #[must_use]
+    pub fn protecting(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { own: folders.into_iter().collect(), ..self }
+    }
+
+    /// Whether what is written there is asked about every time.
+    pub(crate) fn protects(&self, place: &Place) -> bool {
+        place.is_protected() || self.own.iter().any(|folder| place.is_below(folder))
     }
 
     /// What it says of a call of `tool` that would do these acts in the workspace at `root`.
@@ -121,6 +135,9 @@ impl Policy {
             |policy: &Self| match policy.rules.allow.iter().find(|rule| rule.allows_place(tool, place, writes, root)) {
                 _ if writes && place.is_protected() => {
                     Err(Some("its name is protected: it starts programs or configures what does".to_owned()))
+                }
+                _ if writes && self.protects(place) => {
+                    Err(Some("it is in Holdpoint's own folders: what may be done is configured there".to_owned()))
                 }
                 Some(rule) => Ok(allowed_by(rule)),
                 None => Err(None),

@@ -863,3 +863,43 @@ fn a_tool_is_judged_by_its_bare_name() {
         Deny
     );
 }
+
+/// Whoever writes there writes what may be done.
+#[test]
+fn t_e7_our_own_folders_are_asked_for_wherever_they_lie_and_whatever_is_allowed() {
+    for mode in [PolicyMode::Ask, PolicyMode::Edits] {
+        let allow = &["write", "write(**)", "write(config/**)", "write(~/ours/**)", "write_file", "shell(echo)"];
+        let mut world = Written { mode, allow, ..Written::default() }.world();
+        let folders = [world.root.join("config/holdpoint"), world.root.join("run"), world.home.join("ours")];
+        world.policy = world.policy.clone().protecting(folders.clone());
+        fs::create_dir(world.root.join("config")).unwrap();
+        symlink("config", world.root.join("link")).unwrap();
+        let ours = format!("{}/x", folders[2].display());
+        let paths =
+            ["config/holdpoint/config.toml", "config/holdpoint", "link/holdpoint/config.toml", "a/../run/x", &ours];
+        let others = ["config/x", "config/holdpoint.toml", "runs/x", "link/x"];
+        let asked = |world: &World| {
+            for path in paths {
+                assert_eq!(place(world, "write_file", path, true), Ask, "{path}");
+                assert_eq!(world.verdict(&format!("echo a > {path}")), Ask, "{path}");
+            }
+            for path in others {
+                assert_eq!(place(world, "write_file", path, true), Allow, "{path}");
+            }
+            assert_eq!(place(world, "read_file", paths[0], false), Allow);
+        };
+        // Before there is one, and then.
+        asked(&world);
+        fs::create_dir(&folders[0]).unwrap();
+        asked(&world);
+        // A link that is one of ours leads to what is ours.
+        fs::create_dir(world.root.join("real")).unwrap();
+        fs::remove_dir(&folders[0]).unwrap();
+        symlink("../real", &folders[0]).unwrap();
+        asked(&world);
+        assert_eq!(place(&world, "write_file", "real/config.toml", true), Ask);
+    }
+    let mut all = Written { mode: PolicyMode::All, ..Written::default() }.world();
+    all.policy = all.policy.clone().protecting([all.root.join("run")]);
+    assert_eq!(place(&all, "write_file", "run/x", true), Allow);
+}
