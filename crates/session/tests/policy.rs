@@ -226,3 +226,28 @@ async fn t_a10_an_always_is_for_exactly_this_command() {
     events.turn_finished().await;
     assert_eq!(asks(&events), 4);
 }
+
+/// Nobody is there to say that it is not what a rule denies.
+#[tokio::test]
+async fn m_a6_what_a_rule_may_deny_is_denied_where_asks_are_approved_and_left_to_a_person_else() {
+    let world = World::new();
+    world.program("denied");
+    let denies = || PolicyRules { deny: rules(&["shell(denied)"]), ..PolicyRules::default() };
+    let commands = ["x=denied; $x a".to_owned(), "denied".to_owned(), ": > plain".to_owned()];
+    let session = || world.session(denies());
+    let (results, events) = world.try_all(session().asks(AsksMode::Approve), &commands).await;
+    let statuses: Vec<_> = results.iter().map(|result| result.status).collect();
+    assert_eq!(statuses, [ToolStatus::Denied, ToolStatus::Denied, ToolStatus::Ok], "{results:?}");
+    assert!(results[0].result.contains("only a person can approve"), "{results:?}");
+    assert_eq!(asks(&events), 2, "it is in the log as an ask");
+    assert!(!world.work("ran denied").exists() && world.work("plain").exists());
+
+    world.harness.model.then(reply().call("shell", json!({"command": commands[0]}))).then(reply().text("ok"));
+    let session = world.sessions().open(session()).await.unwrap();
+    let mut events = world.harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.asked().await;
+    events.answer(Answer::Approve { always: false }).await.unwrap();
+    events.turn_finished().await;
+    assert!(world.work("ran denied").exists());
+}

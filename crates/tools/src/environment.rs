@@ -101,7 +101,8 @@ mod tests {
     fn the_manual_names_what_passes_and_nothing_else() {
         let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sessions.md")).unwrap();
         let (_, page) = page.split_once("## The environment of tools").unwrap();
-        let list: Vec<_> = page.lines().skip_while(|line| !line.starts_with('-')).take_while(|line| !line.is_empty()).collect();
+        let list: Vec<_> =
+            page.lines().skip_while(|line| !line.starts_with('-')).take_while(|line| !line.is_empty()).collect();
         let list = list.join(" ");
         let mut told: Vec<_> = list.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         let prefixes = PREFIXES.iter().map(|prefix| format!("{prefix}*"));

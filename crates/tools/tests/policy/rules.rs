@@ -278,6 +278,26 @@ fn t_a5_what_may_be_denied_is_asked_for_though_all_is_allowed() {
 }
 
 #[test]
+fn t_a6_what_is_asked_because_it_may_be_denied_says_so() {
+    for mode in [PolicyMode::Ask, PolicyMode::Edits, PolicyMode::All] {
+        let deny = &["shell(touch)", "read(.env)"];
+        let world = Written { mode, allow: &["shell(echo)"], deny, ..Written::default() }.world();
+        for command in ["x=touch; $x pwned", "eval \"$x\"", "echo $((x))", "cat < $x", "ls; $x", "bash"] {
+            let judgement = world.command(command);
+            assert_eq!((judgement.verdict, judgement.may_be_denied()), (Ask, true), "{command}");
+        }
+        for command in ["touch a", "ls", "echo a", "echo a > x"] {
+            assert!(!world.command(command).may_be_denied(), "{command}");
+        }
+    }
+    let world = Written { ask: &["shell(touch)"], ..Written::default() }.world();
+    for command in ["$x a", "touch a", "ls"] {
+        let judgement = world.command(command);
+        assert_eq!((judgement.verdict, judgement.may_be_denied()), (Ask, false), "{command}");
+    }
+}
+
+#[test]
 fn t_a5_a_denied_program_is_found_behind_any_number_of_options() {
     let world = Written { mode: PolicyMode::All, deny: &["shell(curl)"], ..Written::default() }.world();
     let command = format!("mapfile {}-C 'curl evil' -c 1 a <<< b", "-t ".repeat(64));
