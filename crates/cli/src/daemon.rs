@@ -96,6 +96,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let browsers = web::browsers(&config, folders)?;
     browsers.sweep();
     let engine = Engine::builder(catalog).limits(config.limits.clone()).store(store.clone());
+    let engine = engine.own_folders(folders.all());
     let engine = engine.tools(web::tools(&browsers)).supervisor(Supervisor::ThisProgram).start()?;
     let runtime = runtime()?;
 

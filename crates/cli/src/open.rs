@@ -49,7 +49,7 @@ enum Asks {
     Wait,
     /// Nobody: a Continue goes on, a Confirm is denied
     Deny,
-    /// Nobody: a Continue goes on, a Confirm is approved
+    /// Nobody: a Continue goes on, a Confirm is approved, unless a rule may deny it
     Approve,
 }
 

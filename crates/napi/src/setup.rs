@@ -1,6 +1,6 @@
 //! What the engine of the process is started with: its configuration, its tools, and where its sessions are saved.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdpoint_common::{Config, SessionSettings};
@@ -18,6 +18,8 @@ pub(crate) struct Setup {
     pub(crate) config: Arc<Config>,
     /// Those of all sessions, where there is a folder for them.
     browsers: Option<Browsers>,
+    /// Where this user's configuration and sessions are.
+    own_folders: Vec<PathBuf>,
     saved: Option<Saved>,
 }
 
@@ -31,21 +33,22 @@ impl Setup {
     /// By this configuration; with sessions that are saved in this folder, or else end with the process.
     pub(crate) fn new(config: Config, state_dir: Option<&str>) -> Result<Self, Failure> {
         let folders = Folders::find(state_dir.map(Path::new));
+        let own_folders = folders.as_ref().map(Folders::all).unwrap_or_default();
         let browsers = folders.as_ref().ok().map(|folders| Browsers::new(config.web.clone(), folders.web()));
         let browsers = browsers.transpose().map_err(|error| Failure::new("config", format!("[web]: {error}")))?;
         let saved = match state_dir {
             Some(_) => Some(Saved::open(&folders?)?),
             None => None,
         };
-        Ok(Self { config: Arc::new(config), browsers, saved })
+        Ok(Self { config: Arc::new(config), browsers, own_folders, saved })
     }
 
     /// An engine.
     pub(crate) fn engine(&self, supervisor: Supervisor) -> Result<Engine, Failure> {
-        let Self { config, browsers, saved } = self;
+        let Self { config, browsers, own_folders, saved } = self;
         // Each session has what its client brings along.
         let engine = Engine::builder(Catalog::new(config, |_| None)).limits(config.limits.clone());
-        let engine = engine.supervisor(supervisor).tools(tools(browsers.clone()));
+        let engine = engine.own_folders(own_folders).supervisor(supervisor).tools(tools(browsers.clone()));
         let engine = match saved {
             Some(Saved { store, .. }) => engine.store(store.clone()),
             None => engine,

@@ -1,5 +1,6 @@
 //! The engine: the threads that sessions, models and tools run on. One per process.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -41,6 +42,7 @@ pub struct EngineBuilder {
     limits: Limits,
     toolbox: ToolboxMaker,
     supervisor: Supervisor,
+    own_folders: Vec<PathBuf>,
     system: Arc<str>,
 }
 
@@ -60,6 +62,7 @@ impl Engine {
             limits: Limits::default(),
             toolbox: Arc::new(|_| builtin_tools()),
             supervisor: Supervisor::None,
+            own_folders: Vec::new(),
             system: SYSTEM_PROMPT.into(),
         }
     }
@@ -115,6 +118,12 @@ impl EngineBuilder {
         Self { supervisor, ..self }
     }
 
+    /// The folders of the program that runs it: its configuration, its state. Whoever writes there says what may be done, so
+    /// under `ask` and `edits` that asks, whatever is allowed, see [`Policy::protecting`](holdpoint_tools::Policy::protecting).
+    pub fn own_folders(self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
+        Self { own_folders: folders.into_iter().map(Into::into).collect(), ..self }
+    }
+
     /// Tells models this about themselves.
     pub fn system_prompt(self, text: impl Into<Arc<str>>) -> Self {
         Self { system: text.into(), ..self }
@@ -139,6 +148,7 @@ impl EngineBuilder {
             limits: Arc::new(self.limits),
             toolbox: self.toolbox,
             supervisor: self.supervisor,
+            own_folders: self.own_folders,
             system: self.system,
             tokenizer: Arc::default(),
             runtime: runtime.handle().clone(),

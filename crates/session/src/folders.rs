@@ -127,6 +127,13 @@ impl Folders {
         self.data.join("logs")
     }
 
+    /// All of them: nothing that an agent writes there is written unasked, see
+    /// [`EngineBuilder::own_folders`](crate::EngineBuilder::own_folders).
+    #[must_use]
+    pub fn all(&self) -> Vec<PathBuf> {
+        [&self.config, &self.data, &self.runtime].into_iter().chain(&self.second).cloned().collect()
+    }
+
     /// Where browsers have their folders, and pictures of pages are kept.
     #[must_use]
     pub fn web(&self) -> PathBuf {

@@ -21,6 +21,7 @@ pub(crate) struct Base {
     pub(crate) limits: Arc<Limits>,
     pub(crate) toolbox: ToolboxMaker,
     pub(crate) supervisor: Supervisor,
+    pub(crate) own_folders: Vec<PathBuf>,
     pub(crate) system: Arc<str>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
@@ -49,7 +50,7 @@ impl Base {
     ) -> Result<Outfit, PolicyError> {
         let env = environment::allowed(supplies.env.iter().cloned());
         let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
-        let policy = Policy::new(settings.policy, &settings.rules, home)?;
+        let policy = Policy::new(settings.policy, &settings.rules, home)?.protecting(self.own_folders.clone());
         let display = environment::display(supplies.env.iter().cloned());
         Ok(Outfit {
             model,

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use holdpoint_common::{Answer, AsksMode, Fact, PolicyMode, PolicyRules, Rule, Supplies, ToolResult, ToolStatus};
-use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::testing::{Harness, Recorder, ScriptedModel, reply};
 use holdpoint_session::{OpenSession, Sessions};
 use serde_json::json;
 
@@ -184,6 +184,27 @@ async fn t_a5_a_denied_program_is_denied_unasked_however_it_is_called() {
     assert!(!world.work("ran curl").exists());
 }
 
+/// Whoever writes there says what may be done.
+#[tokio::test]
+async fn t_e7_our_own_folders_are_written_to_by_nobody_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config/holdpoint");
+    let harness = Harness::with(|engine| engine.own_folders([&config]));
+    let session = OpenSession::in_folder(folder.path()).model(ScriptedModel::NAME).policy(PolicyMode::Edits);
+    let session = session.rules(PolicyRules { allow: rules(&["write(config/**)"]), ..PolicyRules::default() });
+    let write = |path: &str| reply().call("write_file", json!({"path": path, "content": "policy = \"all\""}));
+    harness.model.then(write("config/holdpoint/config.toml")).then(write("config/other.toml")).then(reply());
+    let session = harness.sessions().open(session).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    // Nor is it written to unasked from then on.
+    assert_eq!(events.asked().await.always, None);
+    events.answer(Answer::Deny { reason: None }).await.unwrap();
+    events.turn_finished().await;
+    assert_eq!(asks(&events), 1);
+    assert!(!config.exists() && folder.path().join("config/other.toml").exists());
+}
+
 #[tokio::test]
 async fn t_a10_an_always_is_for_exactly_this_command() {
     let world = World::new();
@@ -204,4 +225,29 @@ async fn t_a10_an_always_is_for_exactly_this_command() {
     }
     events.turn_finished().await;
     assert_eq!(asks(&events), 4);
+}
+
+/// Nobody is there to say that it is not what a rule denies.
+#[tokio::test]
+async fn m_a6_what_a_rule_may_deny_is_denied_where_asks_are_approved_and_left_to_a_person_else() {
+    let world = World::new();
+    world.program("denied");
+    let denies = || PolicyRules { deny: rules(&["shell(denied)"]), ..PolicyRules::default() };
+    let commands = ["x=denied; $x a".to_owned(), "denied".to_owned(), ": > plain".to_owned()];
+    let session = || world.session(denies());
+    let (results, events) = world.try_all(session().asks(AsksMode::Approve), &commands).await;
+    let statuses: Vec<_> = results.iter().map(|result| result.status).collect();
+    assert_eq!(statuses, [ToolStatus::Denied, ToolStatus::Denied, ToolStatus::Ok], "{results:?}");
+    assert!(results[0].result.contains("only a person can approve"), "{results:?}");
+    assert_eq!(asks(&events), 2, "it is in the log as an ask");
+    assert!(!world.work("ran denied").exists() && world.work("plain").exists());
+
+    world.harness.model.then(reply().call("shell", json!({"command": commands[0]}))).then(reply().text("ok"));
+    let session = world.sessions().open(session()).await.unwrap();
+    let mut events = world.harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.asked().await;
+    events.answer(Answer::Approve { always: false }).await.unwrap();
+    events.turn_finished().await;
+    assert!(world.work("ran denied").exists());
 }

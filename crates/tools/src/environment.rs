@@ -53,12 +53,22 @@ const SECRETS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 /// `PYENV_ROOT`, `CONDA_PREFIX`, `GEM_HOME`; `SSL_CERT_FILE`, `SSL_CERT_DIR`, `PKG_CONFIG_PATH`,
 /// `NIX_PROFILES`. A name that contains `KEY`, `TOKEN`, `SECRET` or `PASSWORD` never passes.
 ///
+/// Entries of `PATH` that are empty or relative are left out: by them a name would be a file of the workspace. If that
+/// leaves none, it is `/usr/bin:/bin`.
+///
 /// ```
 /// let vars = [("PATH", "/bin"), ("OPENAI_API_KEY", "sk"), ("XDG_TOKEN", "t")].map(|(n, v)| (n.into(), v.into()));
 /// assert_eq!(holdpoint_tools::environment::allowed(vars), [("PATH".into(), "/bin".into())]);
 /// ```
 pub fn allowed(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
-    vars.into_iter().filter(|(name, _)| is_allowed(name)).collect()
+    let vars = vars.into_iter().filter(|(name, _)| is_allowed(name));
+    vars.map(|(name, value)| if name == "PATH" { (name, absolute(&value)) } else { (name, value) }).collect()
+}
+
+/// The absolute entries of a `PATH`. An empty one would be the folder a program stands in, too.
+fn absolute(path: &str) -> String {
+    let entries: Vec<_> = path.split(':').filter(|entry| entry.starts_with('/')).collect();
+    if entries.is_empty() { "/usr/bin:/bin".to_owned() } else { entries.join(":") }
 }
 
 /// Those of `vars` that say where windows are shown, for a program that opens one: `DISPLAY`, `WAYLAND_DISPLAY` and
@@ -81,4 +91,25 @@ fn is_allowed(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     (NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
         && !SECRETS.iter().any(|part| upper.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_names_what_passes_and_nothing_else() {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sessions.md")).unwrap();
+        let (_, page) = page.split_once("## The environment of tools").unwrap();
+        let list: Vec<_> =
+            page.lines().skip_while(|line| !line.starts_with('-')).take_while(|line| !line.is_empty()).collect();
+        let list = list.join(" ");
+        let mut told: Vec<_> = list.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        let prefixes = PREFIXES.iter().map(|prefix| format!("{prefix}*"));
+        let mut pass: Vec<_> = NAMES.iter().map(|name| (*name).to_owned()).chain(prefixes).collect();
+        told.sort();
+        pass.sort();
+        assert_eq!(told, pass);
+        assert!(SECRETS.iter().all(|part| page.contains(&format!("`{part}`"))));
+    }
 }

@@ -6,9 +6,12 @@ mod protected;
 mod replace;
 
 use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
+use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
 pub(crate) use open::{Spot, open};
@@ -88,6 +91,20 @@ impl Place {
         self.inside
     }
 
+    /// It is this folder or lies below, by where it leads or what it is called. One that is there is known by what it is,
+    /// whatever it is called.
+    pub(crate) fn is_below(&self, folder: &Path) -> bool {
+        let real = follow(folder).ok().map(|(real, _)| real);
+        let number = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        let same = number(folder);
+        [self.path(), self.named()].into_iter().any(|path| {
+            let mut above = path.ancestors();
+            path.starts_with(folder)
+                || real.as_ref().is_some_and(|real| path.starts_with(real))
+                || same.is_some() && above.any(|path| number(path) == same)
+        })
+    }
+
     /// A part of its name, or of the name it was reached by, starts programs or configures what does.
     #[must_use]
     pub fn is_protected(&self) -> bool {
@@ -98,6 +115,37 @@ impl Place {
 /// Remembers from a tool's intent to its call where a path led, so that what was judged is what is done.
 #[derive(Debug, Default)]
 pub(crate) struct Judged(RefCell<Option<(String, Place)>>);
+
+/// The same of the workspace's folder: another of that name is another folder.
+#[derive(Debug, Default)]
+pub(crate) struct JudgedFolder {
+    place: Judged,
+    /// Held open: while it is, no other folder gets its number.
+    held: RefCell<Option<OwnedFd>>,
+}
+
+impl JudgedFolder {
+    pub(crate) fn judge(&self, root: &Path) -> Result<Place, ToolError> {
+        let place = self.place.judge(".", root)?;
+        self.held.replace(open(CWD, &place.path, open::HOLD).ok());
+        Ok(place)
+    }
+
+    /// The folder now: an error if it was judged and was another then.
+    pub(crate) fn resolve(&self, root: &Path) -> Result<Place, ToolError> {
+        let place = self.place.resolve(".", root)?;
+        let Some(held) = self.held.take() else { return Ok(place) };
+        let number = |folder: &OwnedFd| fstat(folder).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        let now = open(CWD, &place.path, open::HOLD).ok();
+        match now.is_some_and(|now| number(&now) == number(&held)) {
+            true => Ok(place),
+            false => Err(ToolError::failed(format!(
+                "{} is another folder now than when it was judged: nothing was done",
+                place.path.display()
+            ))),
+        }
+    }
+}
 
 impl Judged {
     pub(crate) fn judge(&self, path: &str, root: &Path) -> Result<Place, ToolError> {

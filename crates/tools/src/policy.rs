@@ -13,10 +13,11 @@ mod prefixes;
 mod programs;
 mod rule;
 mod shells;
+mod unmatched;
 mod variables;
 mod wrapper;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdpoint_common::{PolicyClass, PolicyMode, PolicyRules, Rule, Verdict};
@@ -37,6 +38,8 @@ pub struct Policy {
     mode: PolicyMode,
     home: Option<String>,
     rules: Arc<Rules>,
+    /// Folders that are protected wherever they lie.
+    own: Arc<[PathBuf]>,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +67,26 @@ pub struct Part {
     pub verdict: Verdict,
     /// Why, in words.
     pub why: String,
+    /// It is asked about because a rule may deny it.
+    pub may_be_denied: bool,
+}
+
+/// What rules and the mode say together.
+struct Settled {
+    verdict: Verdict,
+    why: String,
+    may_be_denied: bool,
+}
+
+impl Settled {
+    fn of(verdict: Verdict, why: String) -> Self {
+        Self { verdict, why, may_be_denied: false }
+    }
+
+    fn part(self, what: String) -> Part {
+        let Self { verdict, why, may_be_denied } = self;
+        Part { what, verdict, why, may_be_denied }
+    }
 }
 
 impl Policy {
@@ -81,7 +104,19 @@ impl Policy {
             ask: compile(&rules.ask, false)?,
             deny: compile(&rules.deny, false)?,
         };
-        Ok(Self { mode, home: home.map(str::to_owned), rules: Arc::new(rules) })
+        Ok(Self { mode, home: home.map(str::to_owned), rules: Arc::new(rules), own: Arc::default() })
+    }
+
+    /// The same that protects these folders and what is below them, wherever they lie: like a protected name, nothing is
+    /// written there unasked under `ask` and `edits`, whatever is allowed.
+    #[must_use]
+    pub fn protecting(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { own: folders.into_iter().collect(), ..self }
+    }
+
+    /// Whether what is written there is asked about every time.
+    pub(crate) fn protects(&self, place: &Place) -> bool {
+        place.is_protected() || self.own.iter().any(|folder| place.is_below(folder))
     }
 
     /// What it says of a call of `tool` that would do these acts in the workspace at `root`.
@@ -104,8 +139,7 @@ impl Policy {
                         let named = policy.rules.allow.iter().find(|rule| rule.names(tool) == Match::Yes);
                         named.map(allowed_by).ok_or(None)
                     };
-                    let (verdict, why) = self.settle(act.class(), |rule| rule.names(tool), allowed);
-                    parts.push(Part { what, verdict, why });
+                    parts.push(self.settle(act.class(), |rule| rule.names(tool), allowed).part(what));
                 }
             }
         }
@@ -121,11 +155,13 @@ impl Policy {
                 _ if writes && place.is_protected() => {
                     Err(Some("its name is protected: it starts programs or configures what does".to_owned()))
                 }
+                _ if writes && self.protects(place) => {
+                    Err(Some("it is in Holdpoint's own folders: what may be done is configured there".to_owned()))
+                }
                 Some(rule) => Ok(allowed_by(rule)),
                 None => Err(None),
             };
-        let (verdict, why) = self.settle(class, |rule| rule.restricts_place(tool, place, writes, root), allowed);
-        Part { what, verdict, why }
+        self.settle(class, |rule| rule.restricts_place(tool, place, writes, root), allowed).part(what)
     }
 
     /// What it says of a folder that is walked through. What lies below and may not be read is left out, so rules about
@@ -139,8 +175,8 @@ impl Policy {
             let rule = policy.rules.allow.iter().find(|rule| rule.allows_walk(tool, place, root));
             rule.map(allowed_by).ok_or(None)
         };
-        let (verdict, why) = self.settle(Act::Walk(place.clone()).class(), restricts, allowed);
-        Part { what: format!("read {} and below", place.shown()), verdict, why }
+        let settled = self.settle(Act::Walk(place.clone()).class(), restricts, allowed);
+        settled.part(format!("read {} and below", place.shown()))
     }
 
     /// Weighs the rules and the mode. `restricts` says whether a rule of denying or asking speaks of it,
@@ -150,7 +186,7 @@ impl Policy {
         class: PolicyClass,
         restricts: impl Fn(&RuleOf) -> Match,
         allowed: impl FnOnce(&Self) -> Result<String, Option<String>>,
-    ) -> (Verdict, String) {
+    ) -> Settled {
         let strongest = |rules: &[RuleOf]| {
             let matching = rules.iter().map(|rule| (restricts(rule), rule)).filter(|(is, _)| *is != Match::No);
             matching.max_by_key(|(is, _)| *is).map(|(is, rule)| (is, rule.to_string()))
@@ -158,23 +194,26 @@ impl Policy {
         let by_mode = self.mode.judge(class);
         let why_mode = || format!("the policy is `{}`", self.mode);
         match strongest(&self.rules.deny) {
-            Some((Match::Yes, rule)) => return (Verdict::Deny, format!("denied by the rule `{rule}`")),
-            _ if by_mode == Verdict::Deny => return (Verdict::Deny, why_mode()),
-            Some((_, rule)) => return (Verdict::Ask, format!("it may be what the rule `{rule}` denies")),
+            Some((Match::Yes, rule)) => return Settled::of(Verdict::Deny, format!("denied by the rule `{rule}`")),
+            _ if by_mode == Verdict::Deny => return Settled::of(Verdict::Deny, why_mode()),
+            Some((_, rule)) => {
+                let why = format!("it may be what the rule `{rule}` denies");
+                return Settled { may_be_denied: true, ..Settled::of(Verdict::Ask, why) };
+            }
             None => {}
         }
         if self.mode == PolicyMode::All {
-            return (Verdict::Allow, why_mode());
+            return Settled::of(Verdict::Allow, why_mode());
         }
         match strongest(&self.rules.ask) {
-            Some((Match::Yes, rule)) => return (Verdict::Ask, format!("asked for by the rule `{rule}`")),
-            Some((_, rule)) => return (Verdict::Ask, format!("it may be what the rule `{rule}` asks for")),
+            Some((Match::Yes, rule)) => return Settled::of(Verdict::Ask, format!("asked for by the rule `{rule}`")),
+            Some((_, rule)) => return Settled::of(Verdict::Ask, format!("it may be what the rule `{rule}` asks for")),
             None => {}
         }
         match allowed(self) {
-            Ok(why) => (Verdict::Allow, why),
-            Err(Some(why)) => (by_mode.max(Verdict::Ask), why),
-            Err(None) => (by_mode, why_mode()),
+            Ok(why) => Settled::of(Verdict::Allow, why),
+            Err(Some(why)) => Settled::of(by_mode.max(Verdict::Ask), why),
+            Err(None) => Settled::of(by_mode, why_mode()),
         }
     }
 }
@@ -184,6 +223,12 @@ fn allowed_by(rule: &RuleOf) -> String {
 }
 
 impl Judgement {
+    /// Whether it asks about something that a rule may deny: nobody but a person can say that it does not.
+    #[must_use]
+    pub fn may_be_denied(&self) -> bool {
+        self.parts.iter().any(|part| part.may_be_denied)
+    }
+
     /// Why the verdict is what it is, in words.
     #[must_use]
     pub fn why(&self) -> &str {

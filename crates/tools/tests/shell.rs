@@ -57,6 +57,38 @@ fn m_e7_a_command_runs_in_the_folder_that_was_shown_or_not_at_all() {
     assert!(other.join("made").exists());
 }
 
+/// Another folder of that name is another folder.
+#[test]
+fn m_e7_a_command_does_not_run_in_what_has_come_into_the_place_of_the_shown_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let root = folder.join("root");
+    std::fs::create_dir(&root).unwrap();
+    let bench = Bench::within(&root);
+    for removed in [false, true] {
+        for background in [false, true] {
+            let command = json!({ "command": "touch made", "background": background });
+            let tool = Shell::new();
+            tool.intent(&command, bench.workspace()).unwrap();
+            match removed {
+                false => std::fs::rename(&root, folder.join(format!("moved{background}"))).unwrap(),
+                // What comes next may get its number.
+                true => std::fs::remove_dir_all(&root).unwrap(),
+            }
+            std::fs::create_dir(&root).unwrap();
+            let error = bench.call(tool, command.clone()).result.unwrap_err().to_string();
+            assert!(error.contains(&root.display().to_string()) && error.contains("nothing was done"), "{error}");
+            assert!(!root.join("made").exists());
+        }
+    }
+    // What is done in the folder meanwhile does not make it another.
+    let (tool, command) = (Shell::new(), json!({ "command": "touch made" }));
+    tool.intent(&command, bench.workspace()).unwrap();
+    std::fs::write(root.join("x"), "").unwrap();
+    assert_eq!(said(&bench.call(tool, command)), "[exit code 0]");
+    assert!(root.join("made").exists());
+}
+
 #[test]
 fn the_end_is_told() {
     for supervisor in SUPERVISORS {
@@ -243,6 +275,22 @@ fn t_h2_the_environment_is_the_allowed_one() {
         }
         assert!(called.output.contains("MINE=yes"));
     }
+}
+
+/// With such an entry, a name that a rule allows is a file of the workspace.
+#[test]
+fn t_h2_programs_are_looked_for_in_absolute_folders_only() {
+    for (given, left) in [
+        ("/usr/bin:/bin", "/usr/bin:/bin"),
+        (".:/usr/bin:bin:/bin:", "/usr/bin:/bin"),
+        (":/a b/c::~/bin:./x:/bin", "/a b/c:/bin"),
+        (".", "/usr/bin:/bin"),
+        ("", "/usr/bin:/bin"),
+    ] {
+        let allowed = environment::allowed([("PATH".to_owned(), given.to_owned())]);
+        assert_eq!(allowed, [("PATH".to_owned(), left.to_owned())], "{given:?}");
+    }
+    assert_eq!(environment::allowed([]), []);
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 impl Explain {
     fn carry_out(&self, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
         let config = folders.config()?;
-        let policy = policy::of(self.policy.mode(&config), &self.policy.rules(&config))?;
+        let policy = policy::of(self.policy.mode(&config), &self.policy.rules(&config))?.protecting(folders.all());
         let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
         let root = cwd.canonicalize().map_err(|error| {
             CliError::usage(format!("{}: {error}", cwd.display())).hint("--cwd names the folder to work in")

@@ -78,7 +78,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let engine = args.in_process.then(|| {
         let browsers = web::browsers(&config, folders)?;
         let engine = Engine::builder(catalog).limits(config.limits.clone()).tools(web::tools(&browsers));
-        Ok::<_, CliError>(engine.supervisor(Supervisor::ThisProgram).start()?)
+        Ok::<_, CliError>(engine.own_folders(folders.all()).supervisor(Supervisor::ThisProgram).start()?)
     });
     let engine = engine.transpose()?;
     runtime()?.block_on(async {

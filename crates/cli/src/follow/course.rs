@@ -1,8 +1,7 @@
 //! How what is followed goes: where it ends, and what of that is the exit code.
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskId, AskRequest, AsksMode, CutCause, Event, Fact, Outcome, PauseKind, PromptId, RunEnd,
-    TurnId,
+    Answer, AnsweredBy, AskId, AskRequest, CutCause, Event, Fact, Outcome, PauseKind, PromptId, RunEnd, TurnId,
 };
 
 use crate::error::FAILED;
@@ -77,8 +76,7 @@ impl Course {
                 }
             }
             Fact::AskAnswered { ask, answer, by } => {
-                let unseen =
-                    *by == AnsweredBy::Setting { asks: AsksMode::Deny } && matches!(answer, Answer::Deny { .. });
+                let unseen = matches!(by, AnsweredBy::Setting { .. }) && matches!(answer, Answer::Deny { .. });
                 self.denied_unseen |= unseen && self.confirms.contains(ask);
             }
             Fact::TurnFinished { outcome, cause, .. } if event.turn.is_some() && event.turn == self.turn => {

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskId, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause,
+    Answer, AnsweredBy, AskId, AsksMode, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause,
     HoldShown, ItemId, ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, RunLimit, Tasks, Timestamp, ToolCall,
     ToolResult, ToolStatus,
 };
@@ -320,7 +320,8 @@ impl Human {
         let which = self.which(ask);
         let by_setting = matches!(by, AnsweredBy::Setting { .. });
         let denied = matches!(answer, Answer::Deny { .. });
-        self.denied_unseen |= by_setting && denied;
+        // What a rule may deny is denied under `approve`, too: there is nobody to be had there.
+        self.denied_unseen |= denied && *by == AnsweredBy::Setting { asks: AsksMode::Deny };
         let by = if by_setting { format!(" ({by})") } else { String::new() };
         ui.line(if denied { Style::Warning } else { Style::Dim }, &format!("  {which}→ {}{by}", said(answer)))
     }

@@ -183,6 +183,8 @@ pub struct Confirm {
     pub details: Option<String>,
     /// What an *always* remembers.
     pub always: Option<String>,
+    /// It is asked about because a rule may deny it: only a person approves that.
+    pub may_be_denied: bool,
 }
 
 impl Confirm {

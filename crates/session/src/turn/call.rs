@@ -55,7 +55,7 @@ impl Runner {
         tracing::debug!(verdict = ?judgement.verdict, "the policy judged");
         let clearance = match judgement.verdict {
             Verdict::Allow => Clearance::Allow,
-            Verdict::Ask => confirm(&call, intent),
+            Verdict::Ask => confirm(&call, intent, judgement.may_be_denied()),
             Verdict::Deny => {
                 order.comes().await;
                 let why = format!("denied: {} ({})", judgement.why(), intent.message);
@@ -167,9 +167,9 @@ fn interrupted(call: CallId, output: Kept, outcome: Option<ToolOutcome>) -> Tool
 }
 
 /// The Confirm for a call.
-fn confirm(call: &ToolCall, intent: Intent) -> Clearance {
+fn confirm(call: &ToolCall, intent: Intent, may_be_denied: bool) -> Clearance {
     let Intent { message, details, always, .. } = intent;
-    Clearance::Ask(Confirm { tool_name: call.name.clone(), message, details, always })
+    Clearance::Ask(Confirm { tool_name: call.name.clone(), message, details, always, may_be_denied })
 }
 
 /// A call that came back by itself.

@@ -150,8 +150,18 @@ pub(super) fn allow(call: u64) -> Gate {
 /// A call that the policy wants confirmed; *always* would remember `rule`.
 pub(super) fn confirm(call: u64, rule: Option<&str>) -> Gate {
     let PauseRequest { tool_name, message, details, .. } = pause(PauseKind::Confirm);
-    let confirm = Confirm { tool_name, message, details, always: rule.map(str::to_owned) };
+    let confirm = Confirm { tool_name, message, details, always: rule.map(str::to_owned), may_be_denied: false };
     Gate::Tool { call: CallId(call), clearance: Clearance::Ask(confirm) }
+}
+
+/// The same of one that a rule may deny.
+pub(super) fn confirm_deniable(call: u64) -> Gate {
+    match confirm(call, None) {
+        Gate::Tool { call, clearance: Clearance::Ask(confirm) } => {
+            Gate::Tool { call, clearance: Clearance::Ask(Confirm { may_be_denied: true, ..confirm }) }
+        }
+        gate => gate,
+    }
 }
 
 pub(super) fn ask(turn: u64, call: u64, request: AskRequest) -> Input {

@@ -166,7 +166,7 @@ impl Model {
                 if self.at != At::Running || turn.0 != self.turns || self.stage(call.0) != Some("started") {
                     return "AskRefused".to_owned();
                 }
-                self.raise(next, call.0, request, None);
+                self.raise(next, call.0, request, None, false);
                 format!("Asked {next}")
             }
             Input::JobStarted { turn, call, .. } => {
@@ -506,7 +506,7 @@ impl Model {
         self.run.iter_mut().for_each(|run| run.waiting = false);
     }
 
-    fn raise(&mut self, seq: u64, call: u64, request: &AskRequest, policy: Option<Option<String>>) {
+    fn raise(&mut self, seq: u64, call: u64, request: &AskRequest, policy: Option<Option<String>>, deniable: bool) {
         let takes = match request {
             AskRequest::Question(_) => "reply or cancel",
             AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm => "approve or deny",
@@ -519,7 +519,9 @@ impl Model {
         let yes = Answer::Approve { always: false };
         match (self.mode, takes) {
             (AsksMode::Wait, _) => {}
-            (mode @ AsksMode::Approve, "approve or deny") => self.settle(seq, &yes, &format!("asks = {mode}")),
+            (mode @ AsksMode::Approve, "approve or deny") if !deniable => {
+                self.settle(seq, &yes, &format!("asks = {mode}"))
+            }
             (mode, _) => self.settle(seq, &Answer::Cancel, &format!("asks = {mode}")),
         }
     }
@@ -545,7 +547,8 @@ impl Model {
             match &confirm.always {
                 Some(rule) if self.always.contains(rule) => self.set_stage(call, "approved"),
                 _ => {
-                    self.raise(next, call, &AskRequest::Pause(pause(PauseKind::Confirm)), Some(confirm.always.clone()))
+                    let request = AskRequest::Pause(pause(PauseKind::Confirm));
+                    self.raise(next, call, &request, Some(confirm.always.clone()), confirm.may_be_denied);
                 }
             }
         }

@@ -16,8 +16,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::bench::{
-    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started, pause,
-    piece, prompt, question, report, restored, session, step_finished, tasks, tool_finished,
+    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable, finished, gate, job_ended,
+    job_started, pause, piece, prompt, question, report, restored, session, step_finished, tasks, tool_finished,
 };
 use super::words;
 
@@ -314,9 +314,10 @@ fn some_tasks(a: u8, b: u8) -> TaskRequest {
 }
 
 fn cleared(call: u64, c: u8) -> Gate {
-    match c % 4 {
+    match c % 5 {
         0 => allow(call),
         1 => confirm(call, None),
+        4 => confirm_deniable(call),
         2 => confirm(call, Some("one rule")),
         _ => confirm(call, Some("another rule")),
     }

@@ -13,8 +13,9 @@ use holdpoint_common::{
 use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, Input, Phase, Reply, Report};
 
 use super::bench::{
-    Bench, LONGEST, add_task, allow, ann, answer, ask, ask_id, ben, confirm, finished, gate, job_ended, job_started,
-    next_task, pause, piece, prompt, question, report, restored, run, session, step_finished, tasks, tool_finished,
+    Bench, LONGEST, add_task, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable, finished, gate,
+    job_ended, job_started, next_task, pause, piece, prompt, question, report, restored, run, session, step_finished,
+    tasks, tool_finished,
 };
 use super::words;
 
@@ -189,6 +190,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("gate: call, allowed", gate(turn, allow(CALL))),
         ("gate: call, to be confirmed", gate(turn, confirm(CALL, Some("true")))),
         ("gate: call, to be confirmed, no always", gate(turn, confirm(CALL, None))),
+        ("gate: call, to be confirmed, may be denied", gate(turn, confirm_deniable(CALL))),
         ("gate: another call", gate(turn, allow(99))),
         ("gate: call of another turn", gate(stale, allow(CALL))),
         ("answered", report(turn, Report::Answered(answer(next, 1)))),

@@ -126,7 +126,7 @@ impl Tool for EditFile {
             })?),
         };
         // What is protected is asked about every time.
-        let always = (!place.is_protected()).then(|| format!("edit {}", place.path().display()));
+        let always = (!workspace.policy().protects(&place)).then(|| format!("edit {}", place.path().display()));
         Ok(Intent { acts, message: "Edit this file?".to_owned(), details, always })
     }
 

@@ -13,7 +13,7 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::input::{parse, schema_of};
-use crate::place::Judged;
+use crate::place::JudgedFolder;
 use crate::process::lossy::Lossy;
 use crate::process::{Exit, Process, ProcessSpec, Read};
 use crate::shown;
@@ -39,7 +39,7 @@ const MAX_COMMAND: usize = 128 * 1024 - 1;
 #[derive(Debug, Default)]
 pub struct Shell {
     /// The folder that was shown is the one it runs in, whatever has come into its place since.
-    folder: Judged,
+    folder: JudgedFolder,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -101,7 +101,7 @@ impl Tool for Shell {
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let Input { command, background, .. } = Self::input(input)?;
-        let folder = self.folder.judge(".", workspace.root())?;
+        let folder = self.folder.judge(workspace.root())?;
         let place = if background { " in the background" } else { "" };
         Ok(Intent {
             details: Some(shown::command(&command, folder.path())),
@@ -116,7 +116,7 @@ impl Tool for Shell {
         let spec = ProcessSpec {
             program: "bash".into(),
             args: vec!["-c".into(), command.clone().into()],
-            cwd: self.folder.resolve(".", context.root())?.path().to_owned(),
+            cwd: self.folder.resolve(context.root())?.path().to_owned(),
             env: context.workspace().env().to_vec(),
         };
         let failed = |what: &str, error: io::Error| match context.is_cancelled() {

@@ -94,7 +94,7 @@ impl Tool for WriteFile {
             },
         };
         // What is protected is asked about every time.
-        let always = (!place.is_protected()).then(|| format!("write {}", place.path().display()));
+        let always = (!workspace.policy().protects(&place)).then(|| format!("write {}", place.path().display()));
         Ok(Intent { acts, message: message.to_owned(), details, always })
     }
 

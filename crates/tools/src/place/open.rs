@@ -11,9 +11,9 @@ use rustix::io::Errno;
 
 /// What a folder is held open with, to open others from there.
 #[cfg(target_os = "linux")]
-const HOLD: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+pub(super) const HOLD: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
-const HOLD: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+pub(super) const HOLD: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// A place's folder, held open, and the name in it. Whatever becomes of the way there, this is the place that was
 /// found.

@@ -5,8 +5,8 @@ use std::path::{Component, Path};
 use unicode_normalization::UnicodeNormalization;
 
 /// Folders and files whose name, anywhere in a path, makes it protected: they start programs or configure
-/// what does, or hold what lets people in. Lower case, and all begin with a dot.
-const PROTECTED: [&str; 82] = [
+/// what does, or hold what lets people in. Lower case.
+const PROTECTED: [&str; 104] = [
     // Version control and its hooks, ourselves and other agents.
     ".git",
     ".gitconfig",
@@ -32,6 +32,10 @@ const PROTECTED: [&str; 82] = [
     ".amp",
     ".clinerules",
     ".aider.conf.yml",
+    ".qwen",
+    ".goose",
+    ".crush.json",
+    "opencode.json",
     // Shells and sessions.
     ".bashrc",
     ".bash_profile",
@@ -58,12 +62,14 @@ const PROTECTED: [&str; 82] = [
     ".tmux.conf",
     ".screenrc",
     ".direnv",
+    ".direnvrc",
     // Programs of the user's own, and our state.
     ".local",
     // Build tools and interpreters.
     ".cargo",
     ".mise.toml",
     ".devcontainer",
+    ".devcontainer.json",
     ".pdbrc",
     ".ghci",
     ".rprofile",
@@ -72,11 +78,22 @@ const PROTECTED: [&str; 82] = [
     ".npmrc",
     ".yarnrc",
     ".yarnrc.yml",
+    ".pnpmfile.cjs",
+    "bunfig.toml",
     ".mvn",
+    ".m2",
+    ".gradle",
     ".bundle",
+    ".gemrc",
+    ".condarc",
+    ".pip",
+    "pip.conf",
+    ".pypirc",
     // Editors and debuggers.
     ".vscode",
     ".idea",
+    ".ideavimrc",
+    ".dir-locals.el",
     ".zed",
     ".vim",
     ".vimrc",
@@ -94,7 +111,12 @@ const PROTECTED: [&str; 82] = [
     ".ssh",
     ".gnupg",
     ".netrc",
+    ".rhosts",
+    ".git-credentials",
+    ".pgpass",
     ".aws",
+    ".docker",
+    ".kube",
 ];
 
 /// Whether a part of `path` is a protected name, or one that some file system takes for it. What lies above
@@ -181,6 +203,30 @@ mod tests {
             ".helix",
             ".nvim.lua",
             "AIDER~1.YML",
+            ".git-credentials",
+            ".pgpass",
+            ".docker",
+            ".Kube",
+            ".gemrc",
+            ".condarc",
+            ".pip",
+            "pip.conf",
+            "Pip.Conf",
+            ".pypirc",
+            "bunfig.toml",
+            ".pnpmfile.cjs",
+            ".gradle",
+            ".m2",
+            ".dir-locals.el",
+            ".ideavimrc",
+            ".rhosts",
+            ".qwen",
+            ".goose",
+            ".crush.json",
+            "opencode.json",
+            "OPENCO~1.JSO",
+            ".direnvrc",
+            ".devcontainer.json",
         ] {
             assert!(is_protected_name(name), "{name:?}");
             assert!(is_protected(&Path::new("/w/sub").join(name).join("x"), Path::new("/w")), "{name:?}");

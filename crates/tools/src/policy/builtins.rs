@@ -15,15 +15,22 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
     // A subscript is arithmetic, which evaluates variables and their values in turn.
     let has_subscript =
         || words.iter().any(|word| word.literal().map_or(*word == Word::Dynamic, |word| word.contains('[')));
+    // What stands in parentheses makes an array: it is expanded then, whatever quotes it.
+    let has_array = || words.iter().filter_map(Word::literal).any(|word| word.contains("=("));
+    let is_of_arrays = || has_option('a') || has_option('A');
     match program {
         "bind" | "compgen" | "complete" | "enable" | "fc" | "let" => !words.is_empty(),
         "hash" => has_option('p') || words.contains(&Word::Dynamic),
         // With `-n` it is another name for a variable, which may be any of those.
-        "declare" | "local" | "typeset" => has_option('i') || has_option('n') || has_subscript() || names_evaluated(),
+        "declare" | "local" | "typeset" => {
+            has_option('i') || has_option('n') || has_subscript() || has_array() || names_evaluated()
+        }
         "set" | "shopt" => changes_reading(words),
         "read" | "unset" => has_subscript() || names_evaluated(),
+        // Of a variable that is no array yet, they do so only if they are told that it is one.
+        "export" | "readonly" => has_array() || is_of_arrays() && words.contains(&Word::Dynamic) || names_evaluated(),
         // These take names and nothing else.
-        "export" | "getopts" | "mapfile" | "readarray" | "readonly" => names_evaluated(),
+        "getopts" | "mapfile" | "readarray" => names_evaluated(),
         _ => evaluates(program, words),
     }
 }

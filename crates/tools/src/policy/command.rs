@@ -30,9 +30,8 @@ impl Policy {
             });
         }
         if parts.len() == before {
-            let (verdict, why) =
-                self.settle(PolicyClass::Run, |rule| rule.names(tool), |_| Ok("it does nothing".to_owned()));
-            parts.push(Part { what: "nothing".to_owned(), verdict, why });
+            let settled = self.settle(PolicyClass::Run, |rule| rule.names(tool), |_| Ok("it does nothing".to_owned()));
+            parts.push(settled.part("nothing".to_owned()));
         }
     }
 
@@ -55,8 +54,7 @@ impl Policy {
             }
             if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, stands) }
         };
-        let (verdict, why) = self.settle(PolicyClass::Run, restricts, allowed);
-        Part { what: text, verdict, why }
+        self.settle(PolicyClass::Run, restricts, allowed).part(text)
     }
 
     /// Whether rules allow a program, and all that it would run.
@@ -139,9 +137,8 @@ impl Policy {
     /// What it says of what can't be known before it runs.
     fn judge_unknown(&self, tool: &str, what: String, why: &str) -> Part {
         let allowed = |_: &Self| Err(Some(why.to_owned()));
-        let (verdict, by) = self.settle(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed);
-        let why = if verdict == Verdict::Ask { why.to_owned() } else { by };
-        Part { what, verdict, why }
+        let part = self.settle(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed).part(what);
+        if part.verdict == Verdict::Ask { Part { why: why.to_owned(), ..part } } else { part }
     }
 }
 

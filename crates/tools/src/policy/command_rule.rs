@@ -4,6 +4,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::matches::Match;
 use super::programs;
+use super::unmatched;
 use super::wrapper::is_wrapper;
 use crate::script::Word;
 
@@ -66,6 +67,7 @@ impl Glob {
 
 impl CommandRule {
     pub(super) fn new(pattern: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
+        unmatched::command(pattern)?;
         let mut words: Vec<_> = pattern.split_whitespace().collect();
         // One bare word is the program with any arguments.
         let open = words.len() == 1 || words.last() == Some(&"*");
@@ -97,9 +99,14 @@ impl CommandRule {
             return Err(format!("`{name}` runs other programs; write the whole command, or allow what it would run"));
         }
         if programs::is_runner(name) && wide && !self.names_a_part() {
-            return Err(format!(
-                "`{name}` can run other programs; write what of it, for example shell({name} SUBCOMMAND *), or the whole command"
-            ));
+            return Err(match programs::has_parts(name) {
+                true => format!(
+                    "`{name}` can run other programs; write what of it, for example shell({name} SUBCOMMAND *), or the whole command"
+                ),
+                false => format!(
+                    "`{name}` can run other programs by what it is given; write the whole command, without a `*` at its end"
+                ),
+            });
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::matches::Match;
+use super::unmatched;
 use crate::place::Place;
 
 /// The paths that a rule speaks of.
@@ -25,6 +26,7 @@ impl PathRule {
 
     /// What restricts does so in any case of letters where file names have none.
     pub(super) fn new(pattern: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
+        unmatched::path(pattern)?;
         let full = match pattern.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 let home = home.ok_or("`~` needs HOME, which is not set")?;

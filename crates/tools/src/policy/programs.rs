@@ -25,7 +25,7 @@ impl Names {
 static GUESSED: Names = Names::new(
     "
     bwrap caffeinate catchsegv cgexec choom chpst chronic coresched cpulimit dumb-init eatmydata entr faketime
-    firejail gdb gosu i386 ifne lldb ltrace nsenter numactl perf pipesz prlimit proot proxychains proxychains4 rlwrap
+    firejail gdb gosu gpg-agent i386 ifne lldb ltrace nsenter numactl perf pipesz prlimit proot proxychains proxychains4 rlwrap
     run-parts run0 runcon setarch setpriv setuidgid softlimit ssh-agent sshpass start-stop-daemon su-exec systemd-cat
     systemd-inhibit systemd-run tini torify torsocks uclampset uname26 unshare valgrind x86_64 xvfb-run
 ",
@@ -37,18 +37,27 @@ const WITH_G: [&str; 15] = [
     "timeout", "xargs",
 ];
 
-/// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone.
+/// Programs that can run others, by an argument, a file or a setting: never allowed by their name alone. Those of
+/// [`WITH_PARTS`] are more.
 static RUNNERS: Names = Names::new(
     "
-    ansible ant apt apt-get asdf at awk bazel brew bsdtar bun bundle bunx busctl c++ cabal cargo cc ccache clang clang++
-    cmake composer conda cpan crontab ctest dart dbus-send dc deno direnv docker dotnet dpkg duckdb ed elixir emacs erl
-    ex expect fzf g++ gawk gcc gem gh ghci git gnuplot go gradle groovy hatch helm hg iex ip ipython irb java jj julia
-    jupyter just kubectl latex latexmk ld less lftp lua lualatex m4 make mamba man mariadb mawk meson mise mix more mosh
-    mvn mysql nano nawk nc ncat netcat ninja nix nix-shell nmap node nodejs nox npm npx nvim octave open openssl
-    original-awk osascript pandoc pdflatex pdm perl php pip pip3 pipx pnpm podman poetry pre-commit prename pry psql
-    pypy pytest python python3 R rake rclone rename restic rpm Rscript rsync ruby runghc rustc rustup sage scala sccache
-    scp screen sed sftp socat sqlite3 ssh-copy-id stack svn swift systemctl tar tclsh tcpdump terraform tex tmux tox ts
-    ts-node tsx uv uvx vagrant vi view vim wish xcrun xdg-open xelatex yarn zig zip
+    ansible at awk bsdtar bunx c++ cc ccache clang clang++ clojure cmake cpan crontab ctest dbus-send dc dpkg duckdb
+    ed elixir emacs erl ex expect ftp fzf g++ gawk gcc ghci gnuplot groovy guile hx iex ip ipython irb java jest joe
+    jshell julia jupyter kak latex latexmk lazygit ld less lftp lua luajit lualatex m4 man mariadb mawk mocha more
+    mosh mysql nano nawk nc ncat netcat ninja nix-shell nmap node nodejs npx nvim ocaml octave open original-awk
+    osascript pandoc pdflatex perl php prename pry psql pypy pytest python python3 R racket rename rpm Rscript rsync
+    ruby runghc rustc sage sbcl scala sccache scp screen sed sftp socat sqlite3 ssh-copy-id tar tclsh tcpdump tex
+    tig tmux tox ts ts-node tsx uvx vi view vim vitest wish xcrun xdg-open xelatex zip
+",
+);
+
+/// The same of programs whose first argument says what they do: a rule can name that.
+static WITH_PARTS: Names = Names::new(
+    "
+    ant apt apt-get asdf bazel brew bun bundle busctl cabal cargo composer conda dart deno direnv docker dotnet gem
+    gh git go gradle hatch helm hg jj just kubectl make mamba meson mise mix mvn nix nox npm openssl pdm pip pip3
+    pipx pnpm podman poetry pre-commit rake rclone restic rustup scons stack svn swift systemctl terraform tofu uv
+    vagrant yarn zig
 ",
 );
 
@@ -108,8 +117,15 @@ pub(super) fn is_runner(name: &str) -> bool {
     let is_compiler = COMPILERS.iter().any(|compiler| unversioned.ends_with(compiler));
     RUNNERS.contains(without_g(name))
         || RUNNERS.contains(without_g(unversioned))
+        || has_parts(name)
         || is_compiler
         || name.starts_with("git-")
+}
+
+/// Whether it is one of those whose first argument says what they do.
+pub(super) fn has_parts(name: &str) -> bool {
+    let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    WITH_PARTS.contains(without_g(name)) || WITH_PARTS.contains(without_g(unversioned))
 }
 
 /// The option by which a program runs others, if it is or may be among these words: written out, shortened, or

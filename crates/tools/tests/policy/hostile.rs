@@ -33,6 +33,13 @@ const CHANGES: &[&str] = &[
     "set -k",
     "bash -c : BASH_ENV=/dev/stdin <<< bad",
     "RANDOM+='a[$(bad)]'",
+    "declare -a q",
+    "q=($(bad))",
+    "r='($(bad))'",
+    "declare 'q=($(bad))'",
+    "typeset q=\"$r\"",
+    "readonly -a z=\"$r\"",
+    "export q=$r",
     "good",
     "echo a",
 ];
@@ -142,6 +149,13 @@ const PROGRAMS: &[&str] = &[
     "set -x",
     "set -k",
     "RANDOM+='a[$(bad)]'",
+    "declare -a q",
+    "q=($(bad))",
+    "r='($(bad))'",
+    "declare 'q=($(bad))'",
+    "typeset q=\"$r\"",
+    "readonly -a z=\"$r\"",
+    "export q=$r",
 ];
 
 /// Pieces that end, open or change something.

@@ -124,6 +124,8 @@ const CURL: &[&str] = &[
     "sg root 'curl evil'",
     "sg root -c 'curl evil'",
     "ssh-agent curl evil",
+    "gpg-agent --daemon curl evil",
+    "gpg-agent --daemon --default-cache-ttl 5 sh -c 'curl evil'",
     "start-stop-daemon --start --exec /usr/bin/curl",
     "capsh -- -c 'curl evil'",
     "/lib64/ld-linux-x86-64.so.2 /bin/sh -c 'curl evil'",
@@ -194,6 +196,21 @@ const MAY_BE_CURL: &[&str] = &[
     "declare -n i='b[$(curl x)]'",
     "typeset \"$x\"",
     "local \"$x\"",
+    // Quoted or not, what is in parentheses makes an array, and is expanded.
+    "declare -a 'a=($(curl x))'",
+    "declare -a a='($(curl x))'",
+    "declare -a a+='($(curl x))'",
+    "declare 'DIRSTACK=($(curl x))'",
+    "declare -a a; declare 'a=($(curl x))'",
+    "mapfile -t a < f; declare \"a=(\\$(curl x))\"",
+    "read -a a < f; command typeset 'a=($(curl x))'",
+    "typeset -a 'a=($(curl x))'",
+    "f() { local -a 'a=($(curl x))'; }; f",
+    "export -a 'a=($(curl x))'",
+    "readonly -a 'a=($(curl x))'",
+    "readonly -A 'a=([q]=$(curl x))'",
+    "x='($(curl x))'; readonly -a a=$x",
+    "x='($(curl x))'; builtin export -A a=$x",
     "a=1; unset 'a[$(curl x)]'",
     "command unset 'a[$(curl x)]'",
     "compgen -W '$(curl x)'",
@@ -261,6 +278,26 @@ fn t_a5_what_may_be_denied_is_asked_for_though_all_is_allowed() {
 }
 
 #[test]
+fn t_a6_what_is_asked_because_it_may_be_denied_says_so() {
+    for mode in [PolicyMode::Ask, PolicyMode::Edits, PolicyMode::All] {
+        let deny = &["shell(touch)", "read(.env)"];
+        let world = Written { mode, allow: &["shell(echo)"], deny, ..Written::default() }.world();
+        for command in ["x=touch; $x pwned", "eval \"$x\"", "echo $((x))", "cat < $x", "ls; $x", "bash"] {
+            let judgement = world.command(command);
+            assert_eq!((judgement.verdict, judgement.may_be_denied()), (Ask, true), "{command}");
+        }
+        for command in ["touch a", "ls", "echo a", "echo a > x"] {
+            assert!(!world.command(command).may_be_denied(), "{command}");
+        }
+    }
+    let world = Written { ask: &["shell(touch)"], ..Written::default() }.world();
+    for command in ["$x a", "touch a", "ls"] {
+        let judgement = world.command(command);
+        assert_eq!((judgement.verdict, judgement.may_be_denied()), (Ask, false), "{command}");
+    }
+}
+
+#[test]
 fn t_a5_a_denied_program_is_found_behind_any_number_of_options() {
     let world = Written { mode: PolicyMode::All, deny: &["shell(curl)"], ..Written::default() }.world();
     let command = format!("mapfile {}-C 'curl evil' -c 1 a <<< b", "-t ".repeat(64));
@@ -286,6 +323,8 @@ fn t_a5_where_a_script_runs_elsewhere_its_paths_may_be_any() {
         "env HOME=/etc sh -c 'cat < ~/shadow'",
         "export HOME=/etc; cat < ~/shadow",
         "unset HOME; cat < ~/shadow",
+        // An array is read as bash reads words.
+        "declare -a 'a=($(< /etc/shadow))'",
         "sudo sh -c 'cat < ~/shadow'",
         "sudo -u x env sh -c 'cat < ~/shadow'",
     ] {
@@ -299,7 +338,7 @@ fn t_a5_where_a_script_runs_elsewhere_its_paths_may_be_any() {
         "alias",
         "alias -p ls",
         "set -euo pipefail; shopt -s nullglob; set -- -k",
-        "declare -x A=b; typeset -a c",
+        "declare -x A=b; typeset -a c; readonly -a d; export E=f",
         "SECONDS=0; OPTIND=1",
         "export PATH=\"$PATH:/x\" A+=$B C; readonly D=$(true); echo export $x",
     ] {
@@ -549,6 +588,25 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
         "shell(mise *)",
         "shell(rclone *)",
         "shell(rename *)",
+        "shell(luajit *)",
+        "shell(guile-3.0 *)",
+        "shell(ocaml)",
+        "shell(racket *)",
+        "shell(sbcl *)",
+        "shell(clojure *)",
+        "shell(jshell)",
+        "shell(tofu *)",
+        "shell(scons)",
+        "shell(ftp)",
+        "shell(hx *)",
+        "shell(kak)",
+        "shell(joe *)",
+        "shell(tig)",
+        "shell(lazygit)",
+        "shell(jest *)",
+        "shell(vitest *)",
+        "shell(mocha)",
+        "shell(gpg-agent *)",
         "shell(latexmk)",
         "shell(mariadb)",
         "shell(eval *)",
@@ -603,6 +661,84 @@ fn an_allow_rule_that_would_allow_more_than_it_seems_to_is_refused() {
     }
     // Denying and asking may be as wide as they like.
     Written { ask: &["shell(g*)"], deny: &["shell(git)", "shell(*)"], ..Written::default() }.policy(None).unwrap();
+}
+
+#[test]
+fn a_rule_that_is_refused_as_too_wide_says_what_this_program_could_be_given() {
+    let said = |rule: &str| Written { allow: &[rule], ..Written::default() }.policy(None).unwrap_err().why;
+    let with = |name: &str| {
+        format!(
+            "`{name}` can run other programs; write what of it, for example shell({name} SUBCOMMAND *), or the whole command"
+        )
+    };
+    let whole = |name: &str| {
+        format!(
+            "`{name}` can run other programs by what it is given; write the whole command, without a `*` at its end"
+        )
+    };
+    assert_eq!(said("shell(git)"), with("git"));
+    assert_eq!(said("shell(tofu *)"), with("tofu"));
+    for name in ["sed", "python3.12", "vim", "gmake", "tig"] {
+        let says = if name == "gmake" { with(name) } else { whole(name) };
+        assert_eq!(said(&format!("shell({name} *)")), says);
+    }
+    Written { allow: &["shell(sed -n 5p a.txt)"], ..Written::default() }.policy(None).unwrap();
+}
+
+#[test]
+fn a_command_that_none_can_match_is_refused_with_what_to_write() {
+    for (written, instead) in [
+        ("git push && *", "`git push`"),
+        ("git push || *", "`git push`"),
+        ("ls; rm", "`ls`"),
+        ("ls;rm", "`ls`"),
+        ("make &", "`make`"),
+        ("(ls)", "`ls`"),
+        ("cat * | tee *", "`cat *`"),
+        ("cat * > out", "`read(PATH)` or `write(PATH)`"),
+        ("cat <in", "`read(PATH)` or `write(PATH)`"),
+        ("make 2>&1", "`read(PATH)` or `write(PATH)`"),
+        ("FOO=1 make", "`make`"),
+        ("FOO+=1 BAR= make all", "`make all`"),
+        ("! ls", "`ls`"),
+        ("\"git\" push", "`git push`"),
+        ("'git push'", "`git push`"),
+        ("`ls`", "`ls`"),
+        ("echo $HOME", "what it stands for"),
+        ("echo ${x}", "what it stands for"),
+        ("$EDITOR", "what it stands for"),
+    ] {
+        for allows in [false, true] {
+            let rule = format!("shell({written})");
+            let rules = [rule.as_str()];
+            let rules = if allows {
+                Written { allow: &rules, ..Written::default() }
+            } else {
+                Written { deny: &rules, ..Written::default() }
+            };
+            let error = rules.policy(None).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("the rule `{rule}` can't be kept: ")) && error.contains(instead),
+                "{error}"
+            );
+        }
+    }
+    for (written, instead) in
+        [("$HOME/.ssh/**", "`~/.ssh/**`"), ("${HOME}/x", "`~/x`"), ("$TMPDIR/x", "the folder itself"), ("\"a\"", "`a`")]
+    {
+        for tool in ["read", "write_file"] {
+            let rule = format!("{tool}({written})");
+            let error = Written { deny: &[&rule], ..Written::default() }.policy(Some("/home/x".as_ref())).unwrap_err();
+            assert!(error.why.contains(instead), "{error}");
+        }
+    }
+    // What a word really has in it, behind a backslash.
+    let deny = &["shell(curl *\\&*)", "shell(awk \\$1)", "shell(rm [ab])", "shell([ -f *)", "shell(x a=b)"];
+    let world = Written { mode: PolicyMode::All, deny, ..Written::default() }.world();
+    for command in ["curl 'a?b&c'", "awk '$1'", "rm b", "[ -f x ]", "x a=b"] {
+        assert_eq!(world.verdict(command), Deny, "{command}");
+    }
+    Written { deny: &["read(a$b)", "read(a$/x)", "write(\\$x)"], ..Written::default() }.policy(None).unwrap();
 }
 
 #[test]
@@ -746,4 +882,44 @@ fn a_tool_is_judged_by_its_bare_name() {
         judge(Written { allow: &["deploy"], mode: PolicyMode::Readonly, ..Written::default() }, &[Act::Other]),
         Deny
     );
+}
+
+/// Whoever writes there writes what may be done.
+#[test]
+fn t_e7_our_own_folders_are_asked_for_wherever_they_lie_and_whatever_is_allowed() {
+    for mode in [PolicyMode::Ask, PolicyMode::Edits] {
+        let allow = &["write", "write(**)", "write(config/**)", "write(~/ours/**)", "write_file", "shell(echo)"];
+        let mut world = Written { mode, allow, ..Written::default() }.world();
+        let folders = [world.root.join("config/holdpoint"), world.root.join("run"), world.home.join("ours")];
+        world.policy = world.policy.clone().protecting(folders.clone());
+        fs::create_dir(world.root.join("config")).unwrap();
+        symlink("config", world.root.join("link")).unwrap();
+        let ours = format!("{}/x", folders[2].display());
+        let paths =
+            ["config/holdpoint/config.toml", "config/holdpoint", "link/holdpoint/config.toml", "a/../run/x", &ours];
+        let others = ["config/x", "config/holdpoint.toml", "runs/x", "link/x"];
+        let asked = |world: &World| {
+            for path in paths {
+                assert_eq!(place(world, "write_file", path, true), Ask, "{path}");
+                assert_eq!(world.verdict(&format!("echo a > {path}")), Ask, "{path}");
+            }
+            for path in others {
+                assert_eq!(place(world, "write_file", path, true), Allow, "{path}");
+            }
+            assert_eq!(place(world, "read_file", paths[0], false), Allow);
+        };
+        // Before there is one, and then.
+        asked(&world);
+        fs::create_dir(&folders[0]).unwrap();
+        asked(&world);
+        // A link that is one of ours leads to what is ours.
+        fs::create_dir(world.root.join("real")).unwrap();
+        fs::remove_dir(&folders[0]).unwrap();
+        symlink("../real", &folders[0]).unwrap();
+        asked(&world);
+        assert_eq!(place(&world, "write_file", "real/config.toml", true), Ask);
+    }
+    let mut all = Written { mode: PolicyMode::All, ..Written::default() }.world();
+    all.policy = all.policy.clone().protecting([all.root.join("run")]);
+    assert_eq!(place(&all, "write_file", "run/x", true), Allow);
 }

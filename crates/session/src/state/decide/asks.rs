@@ -49,25 +49,27 @@ impl Draft<'_> {
     pub(super) fn ask(&mut self, turn: TurnId, call: CallId, request: AskRequest) -> Reply {
         match &self.state.phase {
             Phase::Running(open) if open.id == turn && open.has_begun(call) => {
-                Reply::Asked(self.raise(call, AskOrigin::Tool, request, None))
+                Reply::Asked(self.raise(call, AskOrigin::Tool, request, None, false))
             }
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Reply::AskRefused,
         }
     }
 
-    /// Opens an ask; where the session has nobody to ask, it is answered in the same breath.
+    /// Opens an ask; where the session has nobody to ask, it is answered in the same breath. What a rule may deny, only a
+    /// person approves.
     pub(super) fn raise(
         &mut self,
         call: CallId,
         origin: AskOrigin,
         request: AskRequest,
         always: Option<String>,
+        may_be_denied: bool,
     ) -> AskId {
         let id = AskId { session: self.state.id().clone(), seq: self.moment.next + self.facts.len() as u64 };
         let ask = Ask { id: id.clone(), call, origin, since: self.moment.now, request, always };
         self.facts.push(Fact::AskRaised { ask: ask.clone() });
         let asks = self.state.settings.asks;
-        if let Some(answer) = answer_of_setting(asks, &ask.request) {
+        if let Some(answer) = answer_of_setting(asks, &ask.request, may_be_denied) {
             self.settle_by(&ask, answer, AnsweredBy::Setting { asks });
         }
         id
@@ -108,11 +110,11 @@ pub(super) fn reply_to(request: &AskRequest, answer: &Answer, by: &AnsweredBy) -
 }
 
 /// How a session answers by itself; `None` where a person does.
-pub(super) fn answer_of_setting(asks: AsksMode, request: &AskRequest) -> Option<Answer> {
+pub(super) fn answer_of_setting(asks: AsksMode, request: &AskRequest, may_be_denied: bool) -> Option<Answer> {
     let approves = match asks {
         AsksMode::Wait => return None,
         AsksMode::Deny => false,
-        AsksMode::Approve => true,
+        AsksMode::Approve => !may_be_denied,
     };
     Some(match request {
         AskRequest::Question(_) => Answer::Cancel,
@@ -135,5 +137,9 @@ pub(super) fn denial(reason: Option<&str>, by: &AnsweredBy) -> String {
 
 /// Why a setting has denied it.
 fn nobody(asks: AsksMode) -> String {
-    format!("nobody is there to confirm it (asks = {asks})")
+    let why = match asks {
+        AsksMode::Approve => "a rule may deny it, which only a person can approve",
+        AsksMode::Deny | AsksMode::Wait => "nobody is there to confirm it",
+    };
+    format!("{why} (asks = {asks})")
 }

@@ -66,12 +66,12 @@ impl Draft<'_> {
             (CallStage::Proposed, Clearance::Ask(confirm))
                 if !confirm.always.as_ref().is_some_and(|always| self.state.always.contains(always)) =>
             {
-                self.raise(call, AskOrigin::Policy, confirm.request(), confirm.always);
+                self.raise(call, AskOrigin::Policy, confirm.request(), confirm.always, confirm.may_be_denied);
                 match self.state.settings.asks {
                     AsksMode::Wait => GateReply::Wait,
-                    AsksMode::Approve => self.go(call),
-                    AsksMode::Deny => {
-                        GateReply::Denied { reason: denial(None, &AnsweredBy::Setting { asks: AsksMode::Deny }) }
+                    AsksMode::Approve if !confirm.may_be_denied => self.go(call),
+                    asks @ (AsksMode::Approve | AsksMode::Deny) => {
+                        GateReply::Denied { reason: denial(None, &AnsweredBy::Setting { asks }) }
                     }
                 }
             }
