@@ -454,7 +454,7 @@ async fn m_b8_calls_that_stand_for_a_save_together_all_run() {
     let door = Door::new();
     let limits = Limits { buffered_bytes: BOUND, ..Limits::default() };
     let harness = Harness::with(|engine| engine.store(door.clone()).limits(limits));
-    let answer = reply().text(&"x".repeat(2 * BOUND));
+    let answer = reply().text("x".repeat(2 * BOUND));
     harness.model.then((0..4).fold(answer, |answer, n| answer.call("probe", json!({ "n": n }))));
     let session = harness.open().await;
     let from = AttachFrom::start().with_room(100 * BOUND);
