@@ -25,6 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::set_socket_linger;
 use serde_json::Value;
 
 pub mod anthropic;
@@ -299,9 +300,17 @@ fn serve(shared: &Arc<Shared>, connection: usize, stream: TcpStream) {
         for request in incoming {
             let wire = Wire::of(&request.path).unwrap_or(Wire::OpenAi);
             let reply = writing.receive(request);
+            let resets = reply.resets();
             if !reply.send(wire, &mut output, |gate| writing.wait_open(connection, gate.map(|gate| gate.id))) {
-                // Ends our side; the thread that reads sees the client's.
-                drop(output.shutdown(Shutdown::Both));
+                let how = if resets {
+                    // Nothing is said until both threads have closed it: then the kernel says that.
+                    set_socket_linger(&output, Some(Duration::ZERO)).expect("a socket that lingers");
+                    Shutdown::Read
+                } else {
+                    // Ends our side; the thread that reads sees the client's.
+                    Shutdown::Both
+                };
+                drop(output.shutdown(how));
                 return;
             }
         }

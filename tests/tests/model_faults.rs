@@ -2,7 +2,7 @@
 //! all, and the next request is one that the strictest server takes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{AssistantMessage, Delta, Fact, Limits, Outcome, ToolResult, ToolStatus};
 use holdpoint_session::history::GO_ON;
@@ -65,9 +65,13 @@ async fn t_l2_what_may_pass_is_tried_again_and_told() {
         let requests = world.server.requests();
         assert!(requests.iter().all(|request| request.body == requests[0].body), "the same each time");
 
-        // A connection that breaks before anything came.
-        world.server.reply(Reply::refuse()).reply(Reply::stream().cut()).reply(Reply::text(["done"]));
+        // A connection that breaks before anything came: closed, or reset.
+        world.server.reply(Reply::refuse()).reply(Reply::stream().cut());
+        world.server.reply(Reply::default().reset()).reply(Reply::stream().reset()).reply(Reply::text(["done"]));
         assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
+        let told = retries(&talk.events).split_off(4);
+        assert_eq!(told.iter().map(|(next, _)| *next).collect::<Vec<_>>(), [2, 3, 4, 5], "{wire:?}");
+        assert!(told[2..].iter().all(|(_, reason)| reason.contains("reset")), "{wire:?}: {told:?}");
         world.server.assert_no_violations();
     }
 }
@@ -95,6 +99,22 @@ async fn t_l1_a_provider_that_is_away_for_long_is_not_waited_for() {
     let error = turn(&mut talk, "go").await.error.unwrap();
     assert!(error.contains("quota") && error.contains("3600 s"), "{error}");
     assert_eq!(world.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn t_l1_the_next_try_is_not_before_the_provider_says() {
+    let world = World::start(Wire::Anthropic);
+    let mut talk = world.open().await;
+    for wait in ["0", "1"] {
+        world.server.reply(Reply::status(429, &[("retry-after", wait)], r#"{"error":{"message":"busy"}}"#));
+    }
+    world.server.reply(Reply::text(["done"]));
+    assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done);
+    let tries: Vec<_> = world.server.requests().iter().map(|request| request.at).collect();
+    let waited: Vec<_> = tries.windows(2).map(|tries| tries[1] - tries[0]).collect();
+    println!("tried again after {waited:?}");
+    // By itself it would wait a few milliseconds.
+    assert!(waited.len() == 2 && waited[1] >= Duration::from_secs(1), "{waited:?}");
 }
 
 #[tokio::test]
@@ -130,7 +150,7 @@ async fn t_l4_an_answer_that_breaks_is_kept_and_gone_on_with_once() {
     for wire in Wire::ALL {
         let broken = Reply::stream().say("The first half, ").call(0, "shell", CALL);
         let whole = broken.body_len(wire);
-        let rounds = if full() { 125 } else { 8 };
+        let rounds = if full() { 125 } else { 13 };
         for _ in 0..rounds {
             let at = fastrand::usize(..=whole);
             let world = World::start(wire);
@@ -184,7 +204,10 @@ async fn t_l5_silence_ends_at_its_limit() {
         let world = World::with(wire, "", |limits| Limits { model_silence_s: 1, ..limits });
         let mut talk = world.open().await;
         world.server.reply(silent);
+        let since = Instant::now();
         let end = turn(&mut talk, "go").await;
+        let took = since.elapsed();
+        assert!((Duration::from_secs(1)..Duration::from_secs(1 + 5)).contains(&took), "{wire:?}: {took:?}");
         assert_eq!(end.outcome, Outcome::Failed);
         assert!(end.error.unwrap().contains("silent for 1 s"), "{wire:?}");
     };
@@ -205,6 +228,8 @@ async fn t_l5_silence_is_interrupted_without_waiting_for_its_limit() {
         let before = Instant::now();
         talk.session.interrupt(None).await.unwrap();
         let end = talk.events.turn_finished().await;
+        let took = before.elapsed();
+        assert!(!full() || took < Duration::from_millis(500), "{wire:?}: {took:?}");
         assert_eq!((end.outcome, end.error), (Outcome::Interrupted, None), "{wire:?}");
         assert!(world.server.dropped(0) >= before, "{wire:?}: the connection ends with it");
         assert_eq!(turn(&mut talk, "and now?").await.outcome, Outcome::Done, "{wire:?}");

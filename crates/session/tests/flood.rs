@@ -31,8 +31,13 @@ const NEIGHBOURS: usize = 4;
 /// KiB that the process may grow by, whatever the number of requests.
 const GROWTH: u64 = 16 * 1024;
 
+/// Whether the long versions are asked for.
+fn at_length() -> bool {
+    std::env::var_os("HOLDPOINT_FULL").is_some()
+}
+
 fn requests() -> usize {
-    if std::env::var_os("HOLDPOINT_FULL").is_some() { 1_000_000 } else { 100_000 }
+    if at_length() { 1_000_000 } else { 100_000 }
 }
 
 /// How the requests of the flood ended.
@@ -76,7 +81,9 @@ async fn t_t2_a_flooded_session_refuses_and_others_answer() {
     assert!(full >= requests() / 5, "overload is an error: {full}");
     assert_eq!(ends.other.load(Ordering::SeqCst), 0);
     assert!(grown < GROWTH, "grown by {grown} KiB");
-    assert!(p99 < Duration::from_secs(2), "{p99:?}");
+    // The figure is that of an optimized program that has the machine; what another takes says nothing of it.
+    let most = if at_length() && !cfg!(debug_assertions) { Duration::from_millis(100) } else { Duration::from_secs(2) };
+    assert!(p99 <= most, "{p99:?}");
     // The flooded session is as it was, and can be cut.
     let snapshot = flooded.snapshot();
     assert_eq!((snapshot.queue.len(), snapshot.clients, snapshot.status), (32, 0, SessionStatus::Running));

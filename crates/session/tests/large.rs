@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{
     AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PromptId, SessionSettings, SessionSummary,
@@ -77,7 +78,8 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
 #[tokio::test]
 async fn t_u12_a_session_larger_than_memory_may_be_opens_whole() {
     // A fact in six is an answer: as many bytes as 100,000 facts of the size of the row have.
-    let (facts, most) = if std::env::var_os("HOLDPOINT_FULL").is_some() { (600_000, 512) } else { (60_000, 256) };
+    let full = std::env::var_os("HOLDPOINT_FULL").is_some();
+    let (facts, most) = if full { (600_000, 512) } else { (60_000, 256) };
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let harness = Harness::with(|engine| engine.store(store.clone()));
@@ -86,9 +88,17 @@ async fn t_u12_a_session_larger_than_memory_may_be_opens_whole() {
     let settings = SessionSettings { id: "large".parse().unwrap(), name: "large".into(), ..(*settings).clone() };
     fill(&*store.create(&settings.id).await.unwrap(), settings.clone(), facts).await;
 
-    let listed = harness.sessions().list().await.unwrap();
-    assert!(listed.iter().any(|session| session.name == "large"));
+    let since = Instant::now();
+    let listing = harness.sessions().list().await.unwrap();
+    let listed = since.elapsed();
+    assert!(listing.iter().any(|session| session.name == "large"));
+    let since = Instant::now();
     let session = harness.sessions().get("large").await.unwrap();
+    let opened = since.elapsed();
+    println!("{facts} facts: listed in {listed:?}, opened in {opened:?}");
+    assert!(!full || listed < Duration::from_millis(300), "listed in {listed:?}");
+    // It reads all of it: how soon is the figure of an optimized program.
+    assert!(!full || cfg!(debug_assertions) || opened < Duration::from_secs(3), "opened in {opened:?}");
     harness.model.then(reply().text("still here"));
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     let (mut page, mut seen) = (Vec::new(), 0);

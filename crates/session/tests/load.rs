@@ -48,7 +48,9 @@ async fn t_t3_idle_sessions_answer_beside_ninety_that_wait() {
     took.sort();
     let p99 = took[(took.len() - 1) * 99 / 100];
     println!("turns of idle sessions: p99 {p99:?}");
-    assert!(p99 < Duration::from_secs(2), "{p99:?}");
+    // The figure at length; in between, what else the machine does is not counted.
+    let full = std::env::var_os("HOLDPOINT_FULL").is_some();
+    assert!(p99 <= if full { Duration::from_millis(100) } else { Duration::from_secs(2) }, "{p99:?}");
     // One more has no room among those that wait; an idle one makes it.
     drop(idle);
     harness.open().await;

@@ -222,8 +222,11 @@ fn t_p1_every_command_is_gone_after_a_cut() {
             let bench = bench(&census);
             let calling = bench.start(Shell::new(), json!({ "command": format!("echo ready; {command} wait") }));
             calling.wait_for("ready");
+            let since = Instant::now();
             calling.cut();
             let called = calling.wait();
+            let took = since.elapsed();
+            assert!(!full() || took <= GRACE + Duration::from_secs(1), "{command}: {took:?}");
             assert_eq!(census.living(), []);
             assert!(called.processes.left.is_empty());
         }

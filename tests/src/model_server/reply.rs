@@ -50,6 +50,8 @@ enum Step {
     /// What says nothing, again and again.
     KeepAlive,
     Cut,
+    /// As a peer that has forgotten the connection ends it.
+    Reset,
     /// The end of the body.
     End,
 }
@@ -230,6 +232,18 @@ impl Reply {
         self
     }
 
+    /// Resets the connection here (TCP RST): what was sent before may be lost, too.
+    #[must_use]
+    pub fn reset(mut self) -> Self {
+        self.steps.push(Step::Reset);
+        self
+    }
+
+    /// Whether the connection ends by a reset.
+    pub(super) fn resets(&self) -> bool {
+        matches!(self.steps.last(), Some(Step::Reset))
+    }
+
     /// Cuts the connection after this many bytes of the body.
     #[must_use]
     pub fn cut_after(mut self, bytes: usize) -> Self {
@@ -258,6 +272,7 @@ impl Reply {
             | Step::Silence
             | Step::KeepAlive
             | Step::Cut
+            | Step::Reset
             | Step::End => Vec::new(),
         };
         self.steps.iter().flat_map(bytes).collect()
@@ -307,7 +322,7 @@ impl Reply {
                 }
                 false
             }
-            Step::Cut => false,
+            Step::Cut | Step::Reset => false,
             Step::End => body.output.write_all(b"0\r\n\r\n").is_ok(),
         })
     }

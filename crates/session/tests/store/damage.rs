@@ -102,8 +102,8 @@ impl Before {
         Self { folder, sessions, bytes }
     }
 
-    /// Opens the store with these bytes for its database, and looks at everything.
-    async fn with(&self, name: &str, bytes: &[u8]) {
+    /// Opens the store with these bytes for its database, and looks at everything; how many sessions are whole.
+    async fn with(&self, name: &str, bytes: &[u8]) -> usize {
         let folder = self.folder.path().join(name.replace(' ', "-"));
         fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
         fs::write(folder.join("sessions.db"), bytes).unwrap();
@@ -111,10 +111,11 @@ impl Before {
         let store = match Sqlite::open(&folder) {
             Ok(store) => store,
             // A flipped bit can look like a later version; then it is left alone.
-            Err(StoreError::Newer { .. }) => return,
+            Err(StoreError::Newer { .. }) => return 0,
             Err(error) => panic!("{name}: {error}"),
         };
         let listed = store.list().await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut whole = 0;
         for (session, facts) in &self.sessions {
             let read = match store.open(session).await {
                 Ok(log) => log.read(0..u64::MAX).await,
@@ -131,6 +132,7 @@ impl Before {
                         assert!(facts.contains(fact), "{name}: {session} has a fact that never was: {fact:?}");
                     }
                     lost |= kept.len() != facts.len() && !told;
+                    whole += usize::from(kept.len() == facts.len());
                 }
                 Err(_) => lost = true,
             }
@@ -144,6 +146,7 @@ impl Before {
             assert!(salvaged.kept_at.exists(), "{name}: the damaged one is kept");
         }
         fs::remove_dir_all(folder).unwrap();
+        whole
     }
 }
 
@@ -280,7 +283,83 @@ async fn t_u3_a_cut_store_opens_with_what_is_left_and_says_what_is_not() {
             1 => 50,
             _ => before.bytes.len() - random.usize(1..8 * 4_096),
         };
-        before.with(&format!("cut {round}"), &before.bytes[..length]).await;
+        let whole = before.with(&format!("cut {round}"), &before.bytes[..length]).await;
+        // A few pages at the end are of the sessions that were written last.
+        assert!(round < 2 || whole >= 3, "cut {round}, to {length} bytes: {whole} sessions are whole");
+    }
+}
+
+/// A store as SIGKILL leaves it: what was written last lies in the log beside the database.
+struct Killed {
+    database: Vec<u8>,
+    log: Vec<u8>,
+    session: SessionId,
+    facts: Vec<Arc<Event>>,
+    /// How long the log was when each of the facts was acknowledged; 0 for those that the database has.
+    saved: Vec<usize>,
+}
+
+impl Killed {
+    async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = Sqlite::open(folder.path()).unwrap();
+        let (path, beside) = (folder.path().join("sessions.db"), folder.path().join("sessions.db-wal"));
+        let session = id("killed");
+        let log = store.create(&session).await.unwrap();
+        let (mut facts, mut saved) = (vec![opened(&session, 1)], vec![0]);
+        log.append(0, facts.clone(), summary(&session, "t")).await.unwrap();
+        for seq in 2..40 {
+            if seq == 10 {
+                let db = Connection::open(&path).unwrap();
+                db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+                saved.fill(0);
+            }
+            let fact = prompt(seq, &"words ".repeat(usize::try_from(seq * seq % 1_500).unwrap()));
+            log.append(seq - 1, vec![Arc::clone(&fact)], summary(&session, "t")).await.unwrap();
+            facts.push(fact);
+            saved.push(fs::metadata(&beside).unwrap().len().try_into().unwrap());
+        }
+        // While it is open: closed, it would put them together.
+        Self { database: fs::read(path).unwrap(), log: fs::read(beside).unwrap(), session, facts, saved }
+    }
+
+    /// Opens the store with these bytes for its log, which are damaged from `at` on.
+    async fn with(&self, name: &str, log: &[u8], at: usize) {
+        let folder = TempDir::new().unwrap();
+        for (file, bytes) in [("sessions.db", &*self.database), ("sessions.db-wal", log)] {
+            fs::write(folder.path().join(file), bytes).unwrap();
+            fs::set_permissions(folder.path().join(file), Permissions::from_mode(0o600)).unwrap();
+        }
+        let store = Sqlite::open(folder.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(store.list().await.unwrap().len(), 1, "{name}");
+        let log = store.open(&self.session).await.unwrap();
+        let kept = log.read(0..u64::MAX).await.unwrap();
+        assert!(self.facts.starts_with(&kept), "{name}: what is there is what was written first");
+        // The head of the log says how to read the rest of it.
+        let sound = self.saved.iter().filter(|saved| **saved <= if at < WAL_HEAD { 0 } else { at }).count();
+        assert!(kept.len() >= sound, "{name}: {} of {sound} facts before the damage are there", kept.len());
+        // It goes on.
+        let next = prompt(kept.last().unwrap().seq + 1, "next");
+        log.append(next.seq - 1, vec![next.clone()], summary(&self.session, "t")).await.unwrap();
+        assert_eq!(log.read(next.seq..u64::MAX).await.unwrap(), [next], "{name}");
+    }
+}
+
+/// Bytes of a log before its first page.
+const WAL_HEAD: usize = 32;
+
+#[tokio::test]
+async fn t_u3_a_cut_or_flipped_log_costs_what_was_written_from_there_on() {
+    let killed = Killed::new().await;
+    assert!(killed.saved.iter().filter(|saved| **saved > 0).count() > 20, "the log has facts: {:?}", killed.saved);
+    killed.with("whole", &killed.log, killed.log.len()).await;
+    let mut random = fastrand::Rng::with_seed(5);
+    for round in 0..rounds() {
+        let at = if round == 0 { 0 } else { random.usize(..killed.log.len()) };
+        killed.with(&format!("cut {round} at {at}"), &killed.log[..at], at).await;
+        let mut flipped = killed.log.clone();
+        flipped[at] ^= 1 << random.u8(..8);
+        killed.with(&format!("flip {round} at {at}"), &flipped, at).await;
     }
 }
 

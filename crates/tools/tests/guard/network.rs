@@ -20,7 +20,7 @@ pub(crate) fn enter(test: &str) -> bool {
         command
     };
     if !unshare(&["ip", "link", "set", "lo", "up"]).status().is_ok_and(|status| status.success()) {
-        println!("passed over: no network of its own can be made here");
+        println!("skipped: no network of its own can be made here");
         return false;
     }
     let everywhere = "ip link set lo up && ip route add local default dev lo && ip -6 route add local default dev lo";

@@ -357,7 +357,7 @@ fn device(guard: &Guard) -> String {
 #[cfg(target_os = "linux")]
 fn run_as(user: &str, script: &str) -> Option<String> {
     if std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) != 0 {
-        println!("passed over: only root can be another user");
+        println!("skipped: only root can be another user");
         return None;
     }
     let mut command = Command::new("setpriv");

@@ -39,6 +39,36 @@ fn m_e7_web_downloads_are_refused_and_told() {
     session.close();
 }
 
+/// What a page makes itself needs no server, and so nothing that looks at what comes from one.
+#[test]
+fn t_g5_what_a_page_makes_itself_is_not_downloaded_either() {
+    let name = format!("holdpoint-made-{}.txt", std::process::id());
+    let link = |script: &str| html(&format!("<a id=a download='{name}'>get</a><script>{script}; a.click()</script>"));
+    let (data, blob) =
+        (link("a.href = 'data:text/plain,made'"), link("a.href = URL.createObjectURL(new Blob(['made']))"));
+    let server = Server::start(move |path| match path {
+        "/data" => data.clone(),
+        "/blob" => blob.clone(),
+        _ => html("<p>text</p>"),
+    });
+    let mut session = Session::new();
+    for path in ["/data", "/blob"] {
+        // Told of instead of the page, or with it: as it comes.
+        let told = session.call(json!({"action": "open_page", "url": server.url(path)}));
+        let told = format!("{:?}", told.result);
+        assert!(told.contains(&name) && told.contains("refused"), "{path}: {told}");
+    }
+    let home = std::env::home_dir().unwrap();
+    let places = [session.place(), session.bench.root().to_owned(), home.join("Downloads")];
+    let left: Vec<_> = places.iter().flat_map(|place| walk(place)).filter(|path| path.contains("-made-")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    // Where the user is, or what is temporary: not all that is below is looked at.
+    for folder in [home, std::env::current_dir().unwrap(), std::env::temp_dir()] {
+        assert!(!folder.join(&name).exists(), "{}", folder.display());
+    }
+    session.close();
+}
+
 fn walk(folder: &std::path::Path) -> Box<dyn Iterator<Item = String>> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     Box::new(entries.flat_map(|entry| {

@@ -138,3 +138,20 @@ fn migrate(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     transaction.commit()?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_u11_every_connection_waits_for_another_process() -> Result<(), StoreError> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("sessions.db");
+        place::make_file(&path)?;
+        for db in [writer(&path)?, reader(&path)?] {
+            let waits: u32 = db.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+            assert!(waits >= 5_000, "{waits} ms");
+        }
+        Ok(())
+    }
+}
