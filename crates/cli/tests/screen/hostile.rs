@@ -154,6 +154,22 @@ fn t_y6_ten_mebibytes_are_pasted_and_the_screen_is_alive() {
 }
 
 #[test]
+fn t_d7_an_export_follows_no_link_that_was_planted() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    std::os::unix::fs::symlink(world.path("victim"), world.work("out.md")).unwrap();
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    tty.press("/export out.md");
+    tty.wait_for("› /export out.md");
+    tty.press("\r");
+    tty.wait_for("is there already");
+    assert!(!world.path("victim").exists());
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
 fn t_y5_a_storm_of_resizes_ends_in_the_right_frame() {
     let world = World::new();
     world.opens("one", &[], "say Hello.\nshell: touch made");
