@@ -158,7 +158,16 @@ impl From<PolicyError> for CliError {
 impl From<FoldersError> for CliError {
     fn from(error: FoldersError) -> Self {
         let hint = match &error {
-            FoldersError::Io { .. } => return Self::failed(error),
+            FoldersError::Io { error: cause, .. } => {
+                let unwritable =
+                    matches!(cause.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem);
+                let failed = Self::failed(error);
+                return if unwritable {
+                    failed.hint("make it writable, or --state-dir names another place")
+                } else {
+                    failed
+                };
+            }
             FoldersError::Config { path, error } => return Self::config(path, error),
             FoldersError::NoHome => "set HOME, or use --state-dir".to_owned(),
             FoldersError::SocketPath { .. } => "name a shorter place by --state-dir or XDG_RUNTIME_DIR".to_owned(),

@@ -77,15 +77,20 @@ fn t_h1_no_secret_is_in_what_the_program_writes_at_its_most_talkative() {
     // Ollama is sent no key from the environment.
     for (wire, key) in [(Wire::OpenAi, 0), (Wire::Anthropic, 1), (Wire::Gemini, 2), (Wire::Ollama, 3)] {
         for how in [&["run", "--in-process"][..], &["run"]] {
-            no_secret_is_written(wire, SECRETS[key].1, how);
+            no_secret_is_written(wire, SECRETS[key].1, wire == Wire::Ollama, how);
         }
+    }
+    // Whatever form it has, it may be a provider's.
+    for (_, secret) in SECRETS {
+        no_secret_is_written(Wire::OpenAi, secret, true, &["run", "--in-process"]);
     }
 }
 
-fn no_secret_is_written(wire: Wire, secret: &str, how: &[&str]) {
+/// The secret is the key of this provider, by the configuration or by the environment.
+fn no_secret_is_written(wire: Wire, secret: &str, configured: bool, how: &[&str]) {
     let (world, server) = (World::new(), ModelServer::start());
     let provider = wire.provider();
-    let set = if wire == Wire::Ollama { format!("api_key = '{secret}'\n") } else { String::new() };
+    let set = if configured { format!("api_key = '{secret}'\n") } else { String::new() };
     let url = server.url(wire);
     let reach = format!("[providers.{provider}]\nbase_url = '{url}'\n{set}");
     world.config(&format!("[limits]\nmodel_retry_ms = 1\n{reach}"));

@@ -377,6 +377,20 @@ fn a_shell_completes_sessions_and_asks() {
     assert!(complete(&["show", &id[..3]]).contains(&id));
 }
 
+/// Whoever can write to the folder has put a link where the file will be.
+#[test]
+fn t_d7_an_export_follows_no_link_that_was_planted() {
+    let world = World::new();
+    world.open(&["--name", "one"], "say Hello.");
+    world.idle("one");
+    let link = world.work("out.jsonl");
+    std::os::unix::fs::symlink(world.path("victim"), &link).unwrap();
+    let told = world.run(&["export", "one", "-o", "out.jsonl"]).code(1).err;
+    assert!(told.contains("out.jsonl") && told.contains("hint: "), "{told}");
+    assert!(!world.path("victim").exists());
+    assert!(link.is_symlink(), "it is left as it is");
+}
+
 #[test]
 fn a_session_is_written_out_and_taken_in_elsewhere() {
     let (here, there) = (World::new(), World::new());

@@ -126,9 +126,14 @@ pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_holdpoint"))
 }
 
+/// Whether time does not matter. Only then are figures looked at that depend on the machine.
+pub(crate) fn full() -> bool {
+    std::env::var_os("HOLDPOINT_FULL").is_some()
+}
+
 /// So many rounds, or more where time does not matter.
-pub(crate) fn rounds(everyday: usize, full: usize) -> usize {
-    if std::env::var_os("HOLDPOINT_FULL").is_some() { full } else { everyday }
+pub(crate) fn rounds(everyday: usize, at_length: usize) -> usize {
+    if full() { at_length } else { everyday }
 }
 
 impl Ran {

@@ -230,7 +230,7 @@ fn t_s8_clients_that_come_and_go_at_random_miss_nothing() {
     const CLIENTS: usize = 20;
     let (_house, api) = house();
     let session = api.open("all");
-    let (attaches, turns) = (rounds(20, 500), rounds(3, 40));
+    let (attaches, turns) = (rounds(50, 500), rounds(4, 40));
     let mut all = Known::default();
     let clients = std::thread::scope(|scope| {
         let client = |_| {

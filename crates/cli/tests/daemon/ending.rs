@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Delta, Event, Fact};
+use holdpoint_common::{Delta, Event, Fact, Outcome};
 use holdpoint_session::AttachFrom;
 use holdpoint_session::store::Sqlite;
 use holdpoint_tests::model_server::{ModelServer, Reply};
@@ -127,9 +127,14 @@ fn t_n6_it_is_gone_within_ten_seconds_whatever_its_sessions_do() {
 }
 
 #[test]
-fn t_n7_a_hang_up_means_nothing_to_it() {
+fn t_n7_a_hang_up_means_nothing_to_it_and_its_sessions_go_on() {
     let house = House::new();
     let pid = house.start();
+    let api = Api::new(&house);
+    let session = api.open("all");
+    let mut events = api.attach(&session, "");
+    api.prompt(&session, "shell: echo up; until test -e go; do sleep 0.01; done\nsay It went on.");
+    events.until_event(|event| matches!(event.delta(), Some(Delta::Output { .. })));
     house.signal(Signal::HUP);
     house.signal(Signal::HUP);
     let by = Instant::now() + PATIENCE;
@@ -138,6 +143,12 @@ fn t_n7_a_hang_up_means_nothing_to_it() {
         std::thread::yield_now();
     }
     assert_eq!(house.pid(), pid);
+    std::fs::write(house.0.work("go"), "").unwrap();
+    assert_eq!(api.settled(&session).last_turn.unwrap().outcome, Outcome::Done);
+    // What it did is saved, and does not wait for an end in order.
+    house.signal(Signal::KILL);
+    house.wait_gone();
+    assert!(house.run(&["logs", &session]).code(0).out.contains("It went on."));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What no client of ours sends: too much, too many, nonsense. It is refused in words, and nothing else happens.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::Outcome;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::client::Api;
 use crate::house::House;
-use crate::world::rounds;
+use crate::world::{PATIENCE, full, rounds};
 
 /// The most that a body may have: six bytes for each of a prompt's, and room for an environment.
 const MOST: usize = 10 * 1024 * 1024;
@@ -44,19 +45,23 @@ fn t_s3_what_is_too_large_is_refused() {
         assert!(since.elapsed() < Duration::from_secs(1));
     }
     // It does not say so.
+    let since = Instant::now();
     let mut line = api.line();
     line.send(format!("POST /v1/{path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n").as_bytes()).unwrap();
     let piece = [format!("{:x}\r\n", 1 << 20).into_bytes(), vec![b' '; 1 << 20], b"\r\n".to_vec()].concat();
     // It may be closed before all has been sent.
     while line.send(&piece).is_ok() && !line.has_answer() {}
     assert_eq!(line.answer().unwrap().error(413).code, "tooLarge");
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     // A line that does not end, and one header after the other.
     for endless in ["GET /v1/", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nx: "] {
+        let since = Instant::now();
         let mut line = api.line();
         line.send(endless.as_bytes()).unwrap();
         let more: &[u8] = if endless.ends_with('\n') { b"x: y\r\n" } else { &[b'x'; 4096] };
         while line.send(more).is_ok() && !line.has_answer() {}
         assert!(line.answer().map_or(true, |answer| (400..500).contains(&answer.status)));
+        assert!(since.elapsed() < Duration::from_secs(1), "{endless:?}: {:?}", since.elapsed());
     }
     // A prompt has a limit of its own.
     let long = "x".repeat(1024 * 1024 + 1);
@@ -210,6 +215,54 @@ fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
     }
     api.prompt(&session, "say well");
     watched.until_event(|event| matches!(event.fact(), Some(holdpoint_common::Fact::TurnFinished { .. })));
+    assert_well(&house, &api, &session);
+}
+
+#[test]
+fn t_s5_thousands_that_hang_on_and_a_storm_of_others_leave_one_that_is_there_alone() {
+    let (house, api) = house();
+    let sockets = house.sockets();
+    let storm = Duration::from_millis(rounds(1_000, 60_000) as u64);
+    let mut kept = api.line();
+    let request = api.request("GET", "status", "", b"");
+    let over = AtomicBool::new(false);
+    let mut took = std::thread::scope(|scope| {
+        let asks = scope.spawn(|| {
+            let mut took = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                let since = Instant::now();
+                kept.send(&request).unwrap();
+                kept.answer().unwrap().ok();
+                took.push(since.elapsed());
+            }
+            took
+        });
+        // Each sends the half of a request. Those that are too many are told so, and stay where they are all the same.
+        let half = |_| {
+            let mut line = api.line();
+            let _ = line.send(&request[..request.len() / 2]);
+            line
+        };
+        let held: Vec<_> = (0..rounds(500, 5_000)).map(half).collect();
+        let by = Instant::now() + storm;
+        while Instant::now() < by {
+            drop(api.try_line());
+        }
+        drop(held);
+        over.store(true, Ordering::Relaxed);
+        asks.join().unwrap()
+    });
+    took.sort_unstable();
+    let p99 = took[took.len() * 99 / 100];
+    println!("{} answers, 99 of 100 within {:.1} ms", took.len(), p99.as_secs_f64() * 1e3);
+    assert!(!full() || p99 <= Duration::from_millis(200), "{p99:?}");
+    drop(kept);
+    let by = Instant::now() + PATIENCE;
+    while house.sockets() > sockets {
+        assert!(Instant::now() < by, "{} connections are still open", house.sockets() - sockets);
+        std::thread::yield_now();
+    }
+    let session = api.open("all");
     assert_well(&house, &api, &session);
 }
 

@@ -58,29 +58,42 @@ const PLANTED: [&str; 12] = [
 ];
 
 #[tokio::test]
-async fn t_h1_no_secret_reaches_the_log_at_its_most_talkative() {
+async fn t_h1_no_secret_reaches_the_log_or_the_status_at_its_most_talkative() {
+    for key in PLANTED {
+        nothing_is_told(key).await;
+    }
+}
+
+/// This key is in the configuration, the environment, headers both ways, addresses and outputs; the others are said.
+async fn nothing_is_told(key: &str) {
     let house = House::new();
     let server = ModelServer::start();
-    let key = PLANTED[0];
-    house.0.config(&format!("[providers.openai]\nbase_url = '{}'\napi_key = '{key}'\n", server.base_url()));
+    house.0.config(&format!(
+        "[limits]\nmodel_retry_ms = 1\n[providers.openai]\nbase_url = '{}'\napi_key = '{key}'\n",
+        server.base_url()
+    ));
     let mut start = house.0.command(&["daemon", "start"]);
     start.env("HOLDPOINT_LOG", "trace").env("OPENAI_API_KEY", key);
     Ran::of(start).code(0);
     // A password is one by where it stands.
     let all = PLANTED[..11].join(" ");
-    let echo = format!(r#"{{"command":"echo {all}"}}"#);
+    let echo = format!(r#"{{"command":"echo {all}; : https://me:{key}@host/?key={key}"}}"#);
     server.reply(Reply::calls([("shell", echo.as_str())])).reply(Reply::status(500, &[("x-echo", key)], &all));
     server.reply(Reply::status(401, &[], &all));
     let session = house.sessions().open(house.session().model("openai/scripted").name("secrets")).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
-    session.prompt(format!("use https://me:{}@host/?key={key} and {all}", PLANTED[11])).await.unwrap();
+    session.prompt(format!("use https://me:{key}@host/?key={key} and {all}")).await.unwrap();
     finished(&mut events).await;
-    house.run(&["status", "--json"]).code(0);
+    let sent = server.request(0).headers.iter().any(|(_, value)| value.contains(key));
+    assert!(sent, "{key}: it is in the request");
+    let status = house.run(&["status", "--json"]).code(0);
+    assert!(status.out.contains("\"live\": 1"), "{status:#?}");
     let log = house.last_words();
     assert!(log.contains(" TRACE ") && log.len() > 10_000, "it talks");
     for planted in PLANTED {
         let told: Vec<_> = log.lines().filter(|line| line.contains(planted)).collect();
-        assert!(told.is_empty(), "{planted}: {told:#?}");
+        assert!(told.is_empty(), "{key}: {planted}: {told:#?}");
+        assert!(!status.out.contains(planted) && !status.err.contains(planted), "{key}: {planted}: {status:#?}");
     }
 }
 

@@ -7,6 +7,7 @@ mod attaching;
 mod client;
 mod cursors;
 mod description;
+mod disk;
 mod ending;
 mod every_path;
 mod hostile;

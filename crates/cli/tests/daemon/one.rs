@@ -2,29 +2,38 @@
 
 use std::collections::BTreeSet;
 use std::process::Child;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::client::at_once;
 use crate::house::House;
-use crate::world::{PATIENCE, rounds, wait};
+use crate::world::{PATIENCE, full, rounds, wait};
 
 /// How many start at once.
 const CROWD: usize = 50;
 
 #[test]
 fn t_n1_fifty_commands_at_once_start_one_daemon_and_all_are_served() {
+    let mut slowest = Duration::ZERO;
     for round in 0..rounds(10, 100) {
         let house = House::new();
-        let crowd: Vec<Child> = (0..CROWD).map(|_| house.0.command(&["daemon", "start"]).spawn().unwrap()).collect();
-        let outcomes: Vec<_> = crowd.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+        let outcomes = at_once(CROWD, |_| {
+            let since = Instant::now();
+            let outcome = house.0.command(&["daemon", "start"]).output().unwrap();
+            (outcome, since.elapsed())
+        });
         let mut told = BTreeSet::new();
-        for outcome in outcomes {
+        for (outcome, took) in outcomes {
+            slowest = slowest.max(took);
             assert!(outcome.status.success(), "round {round}: {outcome:?}");
             told.insert(outcome.stdout);
         }
         assert_eq!(told.len(), 1, "round {round}: all are told of the same daemon");
         assert_eq!(house.programs(), [house.pid()], "round {round}: and it is the only one");
     }
+    println!("each was served within {} ms", slowest.as_millis());
+    assert!(!full() || slowest < Duration::from_secs(3), "{slowest:?}");
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! Nobody but its user gets at the daemon and its files.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 use rustix::process::{Uid, geteuid};
 
 use crate::house::{House, ask};
@@ -23,15 +27,28 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn t_f1_folders_and_socket_are_private_at_every_moment() {
-    let mut seen = 0;
+    let (mut seen, mut told) = (0, 0);
     for round in 0..rounds(20, 200) {
         let house = House::new();
         let (folder, socket) = (house.socket().parent().unwrap().to_owned(), house.socket());
+        // There before it starts, so that what is made there is told of.
+        let above = folder.parent().unwrap();
+        fs::create_dir(above).unwrap();
         let done = AtomicBool::new(false);
         seen += std::thread::scope(|scope| {
             let watched = scope.spawn(|| {
                 let mut seen = 0;
+                let mut changes = Changes::of(above);
                 while !done.load(Ordering::Relaxed) {
+                    // Whatever is told of is looked at once more, at once.
+                    for (name, changed) in changes.next() {
+                        if name == "holdpoint" {
+                            changes.watch(&folder);
+                        }
+                        let private = changed.contains(ReadFlags::ATTRIB);
+                        assert!(!private, "round {round}: {name} was made with another mode than it has now");
+                        told += usize::from(name.ends_with(".sock"));
+                    }
                     assert!(mode(&folder).is_none_or(|mode| mode == 0o700), "round {round}: the folder");
                     assert!(mode(&house.data()).is_none_or(|mode| mode == 0o700), "round {round}: the data");
                     if let Some(mode) = mode(&socket) {
@@ -48,6 +65,36 @@ fn t_f1_folders_and_socket_are_private_at_every_moment() {
         });
     }
     assert!(seen > 0, "the socket was looked at while daemons started");
+    assert!(told > 0, "that it was made was told of");
+}
+
+/// What the system tells of a folder.
+struct Changes(OwnedFd);
+
+impl Changes {
+    fn of(folder: &Path) -> Self {
+        let changes = Self(inotify::init(inotify::CreateFlags::NONBLOCK).unwrap());
+        changes.watch(folder);
+        changes
+    }
+
+    fn watch(&self, folder: &Path) {
+        let all = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ATTRIB;
+        // It may be gone again.
+        let _ = inotify::add_watch(&self.0, folder, all);
+    }
+
+    /// What was made, or given another mode, since.
+    fn next(&mut self) -> Vec<(String, ReadFlags)> {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(&self.0, &mut buffer);
+        let mut all = Vec::new();
+        while let Ok(event) = reader.next() {
+            let name = event.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            all.push((name, event.events()));
+        }
+        all
+    }
 }
 
 #[test]
@@ -122,24 +169,32 @@ fn t_h4_a_file_that_others_get_at_or_that_is_a_link_is_refused() {
 #[test]
 fn t_f2_another_user_is_refused_by_the_kernels_word() {
     if !geteuid().is_root() {
-        println!("left out: to be another user takes root");
+        println!("skipped: to be another user takes root");
         return;
     }
     let house = House::new();
     house.start();
-    // By mistake, everything stands open.
-    let mut folder = house.socket();
-    set_mode(&folder, 0o777);
-    while folder.pop() && folder.starts_with(house.0.path("")) {
-        set_mode(&folder, 0o755);
+    let folder = house.socket().parent().unwrap().to_owned();
+    for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(house.0.path(""))) {
+        set_mode(above, 0o755);
     }
-    let socket = house.socket();
-    let answer = std::thread::spawn(move || {
-        // Of this thread alone.
-        rustix::thread::set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
-        ask(UnixStream::connect(socket).unwrap(), "/v1/status", "")
-    });
-    let answer = answer.join().unwrap();
+    let connect = || {
+        let socket = house.socket();
+        let connected = std::thread::spawn(move || {
+            // Of this thread alone.
+            rustix::thread::set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
+            UnixStream::connect(socket)
+        });
+        connected.join().unwrap()
+    };
+    // As it is made; with its folder open to all: neither lets them as far as the daemon.
+    for open in [0o700, 0o755] {
+        set_mode(&folder, open);
+        assert_eq!(connect().unwrap_err().kind(), ErrorKind::PermissionDenied, "{open:o}");
+    }
+    // By mistake, everything stands open.
+    set_mode(&house.socket(), 0o777);
+    let answer = ask(connect().unwrap(), "/v1/status", "");
     assert!(answer.starts_with("HTTP/1.1 403") && !answer.contains("pid"), "{answer}");
     let ours = ask(UnixStream::connect(house.socket()).unwrap(), "/v1/status", "");
     assert!(ours.starts_with("HTTP/1.1 200"), "{ours}");

@@ -3,29 +3,66 @@
 use std::time::{Duration, Instant};
 
 use crate::tty::Tty;
-use crate::world::{World, rounds};
+use crate::world::{World, full, rounds};
+
+/// What terminals take as an order, each as it comes and as it is shown.
+const ORDERS: [(&[u8], &str); 14] = [
+    (b"\x1b]52;c;aGk=\x07", r"\u{1b}]52;c;aGk=\u{7}"),
+    (b"\x1b]8;;http://x\x1b\\link", r"\u{1b}]8;;http://x\u{1b}\link"),
+    (b"\x1b]0;title\x07", r"\u{1b}]0;title\u{7}"),
+    (b"\x1b]2;title\x07", r"\u{1b}]2;title\u{7}"),
+    (b"\x1b]9;note\x07", r"\u{1b}]9;note\u{7}"),
+    (b"\x1b]777;notify;x\x07", r"\u{1b}]777;notify;x\u{7}"),
+    (b"\x1b]1337;File=:aGk=\x07", r"\u{1b}]1337;File=:aGk=\u{7}"),
+    (b"\x1bPq#0\x1b\\", r"\u{1b}Pq#0\u{1b}\"),
+    (b"\x1b_Gx\x1b\\", r"\u{1b}_Gx\u{1b}\"),
+    (b"\x1b[31mred", r"\u{1b}[31mred"),
+    (b"\xc2\x9b31m", r"\u{9b}31m"),
+    // By itself it is no text at all. (What stands for it is nothing to this terminal.)
+    (b"\x9b31mlone", "31mlone"),
+    // These never end: all that follows would be theirs.
+    (b"\x1b]8;;http://y", r"\u{1b}]8;;http://y"),
+    (b"\x1b]52;c;aGk=", r"\u{1b}]52;c;aGk="),
+];
 
 #[test]
 fn t_c7_no_order_of_a_tools_output_reaches_the_terminal() {
     let world = World::new();
-    let orders = r"printf '\033]52;c;aGk=\a \033]8;;http://x\033\\link \033]0;title\a \033]9;note\a \033]777;x\a \033]1337;File=:aGk=\a \033Pq#0\033\\ \033_Gx\033\\ \033[31mred \233 next\n'; echo line two";
-    world.opens(
-        "one",
-        &["--policy", "all"],
-        &format!("shell: {}\nsay A \\x1b[31m text.", orders.replace('\\', "\\\\")),
-    );
-    let mut tty = Tty::run(&world, &["attach", "one"]);
+    let orders: Vec<_> = ORDERS.iter().map(|(order, _)| *order).collect();
+    std::fs::write(world.work("orders"), orders.join(&b'\n')).unwrap();
+    world.opens("one", &["--policy", "all"], "shell: cat orders; echo; echo line two\nsay A \x1b]0;b\x1b[31m text.");
+    let mut program = portable_pty::CommandBuilder::new(crate::world::program());
+    program.args(["attach", "one"]);
+    let mut tty = Tty::start_on(&world, program, &[], 80, 50);
     tty.wait_for("done: 2 steps");
     tty.press("\x0f");
-    tty.wait_for("line two");
-    let bytes = String::from_utf8_lossy(&tty.bytes()).into_owned();
-    // What the program itself says: its title.
-    let said = bytes.replace("\x1b]2;one - holdpoint\x07", "");
-    for order in ["\x1b]52", "\x1b]8;", "\x1b]0;", "\x1b]9", "\x1b]777", "\x1b]1337", "\x1bP", "\x1b_", "\u{9b}"] {
-        assert!(!said.contains(order), "{order:?} got through");
+    for (_, shown) in ORDERS {
+        tty.wait_for(&format!(" {shown}\n"));
     }
+    tty.wait_for(" line two\n");
+    tty.wait_for("A \\u{1b}]0;b\\u{1b}[31m text.");
     tty.press("\x18d");
     tty.end(0);
+    let bytes = String::from_utf8(tty.bytes()).unwrap();
+    // What the program itself says: its title.
+    let said = ["one - holdpoint", "holdpoint"]
+        .iter()
+        .fold(bytes, |bytes, title| bytes.replace(&format!("\x1b]2;{title}\x07"), ""));
+    for order in [
+        "\x1b]0",
+        "\x1b]2",
+        "\x1b]52",
+        "\x1b]8;",
+        "\x1b]9",
+        "\x1b]777",
+        "\x1b]1337",
+        "\x1bP",
+        "\x1b_",
+        "\x1b[31m",
+        "\u{9b}",
+    ] {
+        assert!(!said.contains(order), "{order:?} got through");
+    }
 }
 
 #[test]
@@ -46,6 +83,24 @@ fn t_y6_a_paste_is_one_literal_paste_whatever_is_in_it() {
         tty.press(std::str::from_utf8(&[byte]).unwrap());
     }
     tty.wait_for("› one\n  two");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+/// Whoever wrote what is pasted can put the paste's end into it: what stands after it is pasted, too, or typed.
+#[test]
+fn t_y6_an_end_in_the_middle_of_a_paste_sends_nothing() {
+    let world = World::new();
+    world.run(&["new", "--name", "one"]).code(0);
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("Say what to do");
+    tty.press("\x1b[200~echo good\x1b[201~; evil\r\x1b[201~");
+    tty.wait_for("› echo good; evil");
+    // What has come at once is settled: a key is a key again.
+    tty.press("typed");
+    tty.wait_for("› echo good; evil\n  typed");
+    let shown = world.run(&["show", "one"]).code(0).out;
+    assert!(shown.contains("used      0 tokens") && !shown.contains("last turn"), "{shown}");
     tty.press("\x18d");
     tty.end(0);
 }
@@ -82,12 +137,34 @@ fn t_y6_ten_mebibytes_are_pasted_and_the_screen_is_alive() {
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
     let size = rounds(1, 10) * 1024 * 1024;
+    let since = Instant::now();
     tty.press("\x1b[200~");
     tty.press(&"pasted\n".repeat(size / 7));
     tty.press("\x1b[201~");
     tty.wait_for("[paste 1: ");
+    let took = since.elapsed();
+    println!("{} MiB are pasted in {took:?}", size >> 20);
+    // As it is built for tests it takes five times as long as the one that people have.
+    let most = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
+    assert!(!full() || took < most, "{took:?}");
     tty.press("\x03");
     tty.wait_for("Ctrl+C again leaves");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
+fn t_d7_an_export_follows_no_link_that_was_planted() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    std::os::unix::fs::symlink(world.path("victim"), world.work("out.md")).unwrap();
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    tty.press("/export out.md");
+    tty.wait_for("› /export out.md");
+    tty.press("\r");
+    tty.wait_for("is there already");
+    assert!(!world.path("victim").exists());
     tty.press("\x18d");
     tty.end(0);
 }

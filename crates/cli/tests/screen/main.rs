@@ -7,6 +7,7 @@ mod hostile;
 mod leaving;
 mod picture;
 mod plain;
+mod saving;
 mod start;
 mod story;
 #[allow(dead_code, reason = "shared with the benchmark")]

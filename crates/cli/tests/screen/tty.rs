@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::termios::{Termios, tcgetattr};
+use rustix::termios::{LocalModes, Termios, tcgetattr};
 
 /// How long what has to come is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -107,6 +107,17 @@ impl Tty {
     /// Whether the screen is the program's own one.
     pub(crate) fn is_taken(&self) -> bool {
         self.shown().screen.screen().alternate_screen()
+    }
+
+    /// Waits until keys come one by one.
+    #[track_caller]
+    pub(crate) fn wait_taken(&self) {
+        let modes = || tcgetattr(&self.master.as_ref().unwrap().1).unwrap().local_modes;
+        let by = Instant::now() + PATIENCE;
+        while modes().contains(LocalModes::ICANON) {
+            assert!(Instant::now() < by, "the terminal is not taken:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// Waits until the screen is like this.

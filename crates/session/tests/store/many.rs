@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_tools::testing::{again, part};
@@ -45,6 +45,27 @@ async fn t_u10_eight_processes_write_and_not_one_write_is_lost() {
         all += facts.len();
     }
     assert_eq!(all, 1_600);
+}
+
+#[tokio::test]
+async fn t_u10_a_process_that_can_not_write_ends_with_a_code_that_says_so() {
+    if let Some(name) = part() {
+        return write(&name).await;
+    }
+    let folder = TempDir::new().unwrap();
+    drop(Sqlite::open(folder.path()).unwrap());
+    let mount = |how: &[&str]| Command::new("mount").args(how).arg(folder.path()).output().unwrap().status.success();
+    if !mount(&["--bind", folder.path().to_str().unwrap()]) {
+        println!("skipped: nothing can be mounted here");
+        return;
+    }
+    let read_only = mount(&["-o", "remount,ro,bind"]);
+    let output = again("w0").env(STORE, folder.path()).output();
+    assert!(Command::new("umount").arg("-l").arg(folder.path()).status().unwrap().success());
+    let (said, status) =
+        output.map(|output| (String::from_utf8_lossy(&output.stdout).into_owned(), output.status)).unwrap();
+    assert!(read_only && !status.success() && !said.contains("wrote"), "{status}: {said}");
+    assert!(Sqlite::open(folder.path()).unwrap().list().await.unwrap().is_empty());
 }
 
 /// What each of the processes does.

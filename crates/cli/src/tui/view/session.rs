@@ -136,13 +136,17 @@ fn status_line(buffer: &mut Buffer, area: Rect, session: &Session, now: holdpoin
     let rest = put(buffer, area, &bar);
     if used.width() + 2 <= left && area.height > 0 {
         let x = area.x + area.width - u16::try_from(used.width()).unwrap_or_default();
-        buffer.set_string(x, area.y, &used, Tone::Dim.style());
+        let tone = if session.snapshot.saved { Tone::Dim } else { Tone::Warning };
+        buffer.set_string(x, area.y, &used, tone.style());
     }
     rest
 }
 
-/// What the model was given, and how full its context is.
+/// What the model was given, and how full its context is: but where nothing of it is saved, that.
 fn used(session: &Session) -> String {
+    if !session.snapshot.saved {
+        return "not saved".to_owned();
+    }
     let tokens = match session.snapshot.usage.total() {
         0 => String::new(),
         few @ 1..1_000 => format!("{few} tokens"),

@@ -1,0 +1,41 @@
+//! What can't be saved, as every client shows it.
+
+use std::io::{BufRead, BufReader};
+
+use crate::tty::Tty;
+use crate::world::World;
+
+#[test]
+fn t_u9_what_is_not_saved_is_shown_in_every_client() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "say Hello.");
+    let tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    let mut plain = world.command(&["attach", "--plain", "one"]).spawn().unwrap();
+    let mut said = BufReader::new(plain.stderr.take().unwrap()).lines();
+    let mut wait_said = |words: &str| while !said.next().expect("it goes on").unwrap().contains(words) {};
+    wait_said("done: 1 step");
+    let (there, away) = (world.path("data/holdpoint/sessions.db"), world.path("data/holdpoint/away.db"));
+    std::fs::rename(&there, &away).unwrap();
+    assert!(world.run(&["prompt", "one", "say More."]).code(0).out.contains("not saved"));
+    tty.wait_for("not saved: ");
+    wait_said("not saved: ");
+    // Who comes later has not been told, and sees it all the same.
+    let late = Tty::run(&world, &["attach", "one"]);
+    late.wait_for("More.\n  done: 1 step");
+    late.wait_for(" not saved\n");
+    assert!(world.run(&["status"]).code(0).out.contains("not saved: "));
+    assert!(world.run(&["show", "one"]).code(0).out.contains("saved     no"));
+    std::fs::rename(&away, &there).unwrap();
+    tty.wait_for("saved again");
+    wait_said("saved again");
+    assert!(!world.run(&["status"]).code(0).out.contains("not saved"));
+    assert!(!world.run(&["show", "one"]).code(0).out.contains("saved     no"));
+    late.wait_until("without a word", |screen| !screen.contains(" not saved\n"));
+    for mut tty in [tty, late] {
+        tty.press("\x18d");
+        tty.end(0);
+    }
+    plain.kill().unwrap();
+    plain.wait().unwrap();
+}
