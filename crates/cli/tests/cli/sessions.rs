@@ -450,6 +450,36 @@ fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
     assert!(ran.out.contains("next line\n"), "{:?}", ran.out);
 }
 
+/// What is refused at once leaves no session behind, and prints no id.
+#[test]
+fn m_b1_a_session_whose_first_prompt_is_refused_is_not_there() {
+    let world = World::new();
+    std::fs::write(world.work("long"), "x".repeat(1_100_000)).unwrap();
+    for command in [&["new", "--name", "one"][..], &["run"]] {
+        let mut child = world.command(&[command, &["--model", "rehearsal", "-"]].concat());
+        let child = child.stdin(std::fs::File::open(world.work("long")).unwrap()).output().unwrap();
+        let (out, err) = (String::from_utf8(child.stdout).unwrap(), String::from_utf8(child.stderr).unwrap());
+        assert_eq!((child.status.code(), &*out), (Some(2), ""), "{err}");
+        assert!(err.contains("hint: write it to a file"), "{err}");
+    }
+    assert_eq!(world.json(&["list", "--json"])["sessions"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn m_a5_an_answer_that_says_nothing_is_told_so() {
+    let world = World::new();
+    for command in ["approve", "deny", "continue"] {
+        let err = world.run(&[command, ""]).code(2).err;
+        assert!(err.starts_with("error: no ask is named\nhint: "), "{err}");
+    }
+    let id = world.open(&["--asks", "wait"], "shell: touch made");
+    let ask = world.ask(&id);
+    world.run(&["deny", &ask, "--reason", " "]).code(0);
+    world.idle(&id);
+    let log = world.run(&["logs", &id]).code(0).out;
+    assert!(log.contains("the user denied this") && !log.contains("denied this:"), "{log}");
+}
+
 /// What others give a session to do while `run` follows it is theirs: it neither counts for `run` nor is cut by its end.
 #[test]
 fn m_b2_run_is_about_its_own_prompt() {
