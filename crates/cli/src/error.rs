@@ -37,6 +37,9 @@ pub(crate) const NO_READER: i32 = 141;
 pub(crate) const DAMAGED: &str =
     "the store was damaged: `holdpoint status` says what is lost, and where the rest is kept";
 
+/// What to do where there is no room for another session.
+const TOO_MANY: &str = "close one, or set `max_sessions` under [limits], which `holdpoint daemon restart` has read";
+
 /// Where rules are explained.
 const RULES: &str = "`holdpoint policy --help` says how rules are written";
 
@@ -59,6 +62,15 @@ impl CliError {
     /// The same, with what to do about it.
     pub(crate) fn hint(self, hint: impl Display) -> Self {
         Self { hint: Some(hint.to_string()), ..self }
+    }
+
+    /// Why a session that was opened for it did not take what it was to do.
+    pub(crate) fn of_first_prompt(error: SessionError) -> Self {
+        match &*error.code() {
+            // It made room for others before it had begun.
+            "notLive" => Self::failed("too many sessions are live: this one had to make room").hint(TOO_MANY),
+            _ => error.into(),
+        }
     }
 
     /// The same, of the session of this name.
@@ -116,9 +128,7 @@ impl From<SessionError> for CliError {
             "unknownEvent" => (false, "leave out `after` to begin with the first event"),
             "ambiguous" => (false, "give its id, or more of it: `holdpoint list` has them"),
             "live" => (false, "`holdpoint close` closes it"),
-            "tooManySessions" => {
-                (false, "close one, or set `max_sessions` under [limits], which `holdpoint daemon restart` has read")
-            }
+            "tooManySessions" => (false, TOO_MANY),
             "notSaving" => {
                 (false, "make room on the disk of the data folder, which `holdpoint status` names, and try again")
             }

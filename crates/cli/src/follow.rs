@@ -114,7 +114,7 @@ impl<'a> Follower<'a> {
             // What was opened for it is of no use.
             let closed = self.session.close().await;
             tracing::debug!(?closed, "closed without a turn");
-            return Err(error.into());
+            return Err(CliError::of_first_prompt(error));
         }
         if self.leaving.code().is_some() {
             // The signal came before there was a turn to interrupt.

@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use holdpoint_session::levels::{Levels, VARIABLE};
+use holdpoint_tools::secrets::mask;
+use holdpoint_tools::shown::prose_line;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -55,17 +57,34 @@ where
     tracing_subscriber::registry().with(levels.around(lines)).init();
 }
 
+/// A line of a log as it is written: secrets masked, nothing in it that a terminal acts on.
+pub(crate) fn line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    format!("{}\n", prose_line(&mask(text.trim_end_matches('\n'))))
+}
+
 /// Standard error, for as long as somebody reads it: a log nobody reads any more must not disturb the work.
 struct Quiet;
 
 impl Write for Quiet {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Nobody is left to be told.
-        let _ = io::stderr().write_all(bytes);
+        let _ = io::stderr().write_all(line(bytes).as_bytes());
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_c5_a_line_of_a_log_has_no_secrets_and_gives_no_orders() {
+        let said = line(b"started with API_TOKEN=aB3dE6gH9jK2mN5pQ8 \x1b[2J\n");
+        assert_eq!(said, "started with API_TOKEN=aB3d\u{2026}(14 characters masked) \\u{1b}[2J\n");
     }
 }

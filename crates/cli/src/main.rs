@@ -6,6 +6,7 @@ mod commands;
 mod daemon;
 mod error;
 mod follow;
+mod json;
 mod log;
 mod open;
 mod policy;

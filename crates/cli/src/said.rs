@@ -4,7 +4,7 @@ pub(crate) mod clock;
 pub(crate) mod runs;
 pub(crate) mod session;
 
-use holdpoint_common::{Answer, AskRequest, Fact, HoldCause, PauseKind, ToolCall};
+use holdpoint_common::{Answer, AskRequest, Fact, HoldCause, PauseKind, PauseRequest, ToolCall};
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
 
@@ -87,17 +87,31 @@ pub(crate) fn cut(messages: u64, results: u64, tokens: u64, limit: u64) -> Strin
 pub(crate) fn about(request: &AskRequest) -> String {
     let what = match request {
         AskRequest::Pause(pause) => {
-            let details = pause.details.as_deref().and_then(|details| details.lines().next());
-            let is_diff = details.is_some_and(|line| line.starts_with("--- "));
             // Of what is only to be gone on with, the details are for who looks at it.
-            let tells = pause.kind == PauseKind::Confirm && !is_diff;
-            details.filter(|_| tells).unwrap_or(&pause.message).to_owned()
+            let details = first_detail(pause).filter(|_| pause.kind == PauseKind::Confirm);
+            details.unwrap_or(&pause.message).to_owned()
         }
         AskRequest::Question(request) => {
             request.questions.iter().map(|question| question.header.trim()).collect::<Vec<_>>().join(", ")
         }
     };
     format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&what)))
+}
+
+/// What an ask wants, in a line.
+pub(crate) fn wants(request: &AskRequest) -> String {
+    let text = match request {
+        AskRequest::Pause(pause) => format!("{} {}", pause.message, first_detail(pause).unwrap_or_default()),
+        AskRequest::Question(request) => {
+            request.questions.first().map(|question| question.question.clone()).unwrap_or_default()
+        }
+    };
+    prose_line(text.lines().next().unwrap_or_default().trim_end()).into_owned()
+}
+
+/// What a pause is about, in its details' first line: that of a diff says only which file, as the message does.
+fn first_detail(pause: &PauseRequest) -> Option<&str> {
+    pause.details.as_deref().and_then(|details| details.lines().next()).filter(|line| !line.starts_with("--- "))
 }
 
 /// The first line of a text, and how many more there are.
@@ -133,6 +147,21 @@ mod tests {
         assert_eq!(cut(3, 0, 90, 100), format!("3 messages left out{rest}"));
         assert_eq!(cut(0, 2, 90, 100), format!("2 results cut{rest}"));
         assert_eq!(cut(3, 2, 90, 100), format!("3 messages left out, 2 results cut{rest}"));
+    }
+
+    #[test]
+    fn what_an_ask_wants_is_said_without_the_head_of_a_diff() {
+        let pause = |details: &str| {
+            AskRequest::Pause(PauseRequest {
+                kind: PauseKind::Confirm,
+                tool_name: "x".to_owned(),
+                message: "Do it?".to_owned(),
+                details: Some(details.to_owned()),
+            })
+        };
+        assert_eq!(wants(&pause("ls\u{9b}\n\nin /w")), "Do it? ls\\u{9b}");
+        assert_eq!(wants(&pause("--- a.rs\n+++ a.rs\n")), "Do it?");
+        assert_eq!(about(&pause("--- a.rs\n+++ a.rs\n")), "⏸ x: Do it? ");
     }
 
     #[test]

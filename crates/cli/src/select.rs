@@ -9,6 +9,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use holdpoint_common::{SessionSummary, Snapshot};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::{AttachFrom, SessionHandle, Sessions};
+use holdpoint_tools::shown::prose_line;
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
@@ -200,7 +201,7 @@ pub(crate) fn complete_session(begun: &OsStr) -> Vec<CompletionCandidate> {
     let Some(begun) = begun.to_str() else { return Vec::new() };
     let listed = with_daemon(|sessions| async move { sessions.list().await.ok() });
     let candidates = listed.into_iter().flatten().flat_map(|session| {
-        let help = format!("{} {} {}", session.id, session.status, session.title);
+        let help = format!("{} {} {}", session.id, session.status, prose_line(&session.title));
         let words = [Some(session.name).filter(|name| is_plain(name)), Some(session.id.to_string())];
         words.into_iter().flatten().map(move |word| CompletionCandidate::new(word).help(Some(help.clone().into())))
     });
@@ -218,7 +219,7 @@ pub(crate) fn complete_ask(begun: &OsStr) -> Vec<CompletionCandidate> {
     let Some(begun) = begun.to_str() else { return Vec::new() };
     let asks = with_daemon(|sessions| async move { sessions.inbox().await.ok() });
     let candidates = asks.into_iter().flatten().map(|asked| {
-        let help = format!("{}: {}", asked.name, asked.ask.request.tool_name());
+        let help = format!("{}: {}", prose_line(&asked.name), prose_line(asked.ask.request.tool_name()));
         CompletionCandidate::new(asked.ask.id.to_string()).help(Some(help.into()))
     });
     candidates.filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun)).collect()

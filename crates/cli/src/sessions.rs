@@ -1,9 +1,10 @@
 //! The daemon's sessions, as commands use them.
 
-use holdpoint_common::{Config, Supplies, Who};
-use holdpoint_session::Sessions;
+use holdpoint_common::{Config, SessionId, SessionStatus, Supplies, Who};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
+use holdpoint_session::state::Refused;
+use holdpoint_session::{SessionError, Sessions};
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
@@ -50,6 +51,20 @@ pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
         env: std::env::vars_os().filter_map(text).collect(),
         models: Some(catalog.supplies()),
         system_prompt: config.system_prompt.clone(),
+    }
+}
+
+/// Closes and deletes a session in which nothing was said.
+pub(crate) async fn forget(sessions: &Sessions, id: &SessionId) {
+    let Ok(now) = sessions.look(id.as_str()).await else { return };
+    let said = now.last_turn.is_some() || !now.queue.is_empty();
+    let untouched = now.status == SessionStatus::Idle && !said && now.clients <= 1;
+    if !untouched {
+        return;
+    }
+    if matches!(sessions.close(id).await, Ok(()) | Err(SessionError::Refused(Refused::Closed))) {
+        // One that stays is listed, and does no harm.
+        let _ = sessions.delete(id.as_str()).await;
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) enum Signalled {
 pub(crate) struct Leaving(watch::Receiver<i32>);
 
 impl Leaving {
-    /// The exit code that the first such signal asked for: 128 and its number.
+    /// The exit code that such a signal asked for: 128 and its number. Of several, that of the first, or of TERM.
     pub(crate) fn code(&self) -> Option<i32> {
         match *self.0.borrow() {
             0 => None,
@@ -73,7 +73,13 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
     };
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            let first = ask.send_if_modified(|asked| *asked == 0 && std::mem::replace(asked, signal) == 0);
+            let mut first = false;
+            ask.send_if_modified(|asked| {
+                first = *asked == 0;
+                // Who ends us by TERM looks for its code, whatever came before.
+                let counts = first || signal == SIGTERM;
+                counts && std::mem::replace(asked, signal) != signal
+            });
             let code = asked.code().unwrap_or(128 + signal);
             if signal == SIGINT && !first {
                 leave(code);

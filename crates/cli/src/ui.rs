@@ -12,6 +12,8 @@ use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::json::Json;
+
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 64 * 1024;
 
@@ -120,27 +122,34 @@ impl Ui {
         self.write(text.as_bytes())
     }
 
-    /// Standard output, for what writes by itself.
-    pub(crate) fn out(&mut self) -> &mut (dyn Write + Send) {
-        &mut self.out.writer
-    }
-
     /// Writes our own bytes to standard output, and makes sure that they got there.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.writer.write_all(bytes)?;
         self.out.writer.flush()
     }
 
-    /// Writes something to standard output as JSON: on a terminal over several lines, else on one.
-    pub(crate) fn json(&mut self, what: &impl Serialize) -> io::Result<()> {
-        let text = if self.out.is_terminal { serde_json::to_string_pretty(what) } else { serde_json::to_string(what) };
-        self.print(&format!("{}\n", text?))
+    /// Standard output, for what writes JSON by itself: a terminal gets it so that it only shows it.
+    pub(crate) fn json_out(&mut self) -> Box<dyn Write + Send + '_> {
+        match self.out.is_terminal {
+            true => Box::new(Json::new(&mut self.out.writer)),
+            false => Box::new(&mut self.out.writer),
+        }
     }
 
-    /// Writes an event to standard output, one line of JSON. JSON escapes what a terminal would act on, but
-    /// not what merely hides or reorders: it is for programs.
+    /// Writes something to standard output as JSON: on a terminal over several lines, else on one.
+    pub(crate) fn json(&mut self, what: &impl Serialize) -> io::Result<()> {
+        let json = Json::new(&mut self.out.writer);
+        if self.out.is_terminal {
+            serde_json::to_writer_pretty(json, what)
+        } else {
+            serde_json::to_writer(json, what)
+        }?;
+        self.print("\n")
+    }
+
+    /// Writes an event to standard output, one line of JSON.
     pub(crate) fn event(&mut self, event: &Arc<Event>) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out.writer, &**event)?;
+        serde_json::to_writer(Json::new(&mut self.out.writer), &**event)?;
         self.out.writer.write_all(b"\n")
     }
 

@@ -48,18 +48,35 @@ pub fn line(text: &str) -> Cow<'_, str> {
 /// comes from others, shown or not, can go through this on its way to a terminal.
 #[must_use]
 pub fn prose(text: &str) -> Cow<'_, str> {
-    written_out(text, |character| {
-        hidden::is_unseen(character) && !matches!(character, '\n' | '\t' | '\u{fe0e}' | '\u{fe0f}')
+    written_out(text, is_hidden, write_out)
+}
+
+/// JSON, or a whole number of its characters, with the same values: what [`prose`] writes out is escaped as JSON has it
+/// (`\u001b`).
+#[must_use]
+pub fn json(text: &str) -> Cow<'_, str> {
+    // None of it is part of JSON but in strings, where any character may be escaped.
+    written_out(text, is_hidden, |character, shown| {
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a string does not fail.
+            let _ = write!(shown, "\\u{unit:04x}");
+        }
     })
+}
+
+/// What is written out of text that need not be exact.
+fn is_hidden(character: char) -> bool {
+    hidden::is_unseen(character) && !matches!(character, '\n' | '\t' | '\u{fe0e}' | '\u{fe0f}')
 }
 
 /// [`prose`] on one line: line feeds and tabs are written out, too.
 #[must_use]
 pub fn prose_line(text: &str) -> Cow<'_, str> {
-    written_out(text, |character| hidden::is_unseen(character) && !matches!(character, '\u{fe0e}' | '\u{fe0f}'))
+    let is_hidden = |character| hidden::is_unseen(character) && !matches!(character, '\u{fe0e}' | '\u{fe0f}');
+    written_out(text, is_hidden, write_out)
 }
 
-fn written_out(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn written_out(text: &str, is_hidden: impl Fn(char) -> bool, write_out: impl Fn(char, &mut String)) -> Cow<'_, str> {
     // Most text is plain ASCII, and most of the rest has nothing to hide.
     let Some(first) = text.find(&is_hidden) else { return Cow::Borrowed(text) };
     let (clean, rest) = text.split_at(first);

@@ -118,6 +118,11 @@ fn t_c5_what_a_command_only_hands_on_is_masked() {
         ("TOKEN=", "; curl -H \"Authorization: Bearer $TOKEN\" https://example.com"),
         ("export A_TOKEN=", " && gh --token \"${A_TOKEN}\" x"),
         ("env API_KEY=", " make"),
+        ("env A=1 API_KEY=", " DEBUG=1 ./x"),
+        ("NPM_TOKEN=", " npm publish ."),
+        ("python3 x.py --token ", " x"),
+        ("python3 x.py --token=", " x"),
+        ("python3 -c 'get(\"-H\", \"Authorization: Bearer ", "\")'"),
         ("bash -c 'curl -H \"Authorization: Bearer ", "\" https://example.com'"),
         ("gh --token ", " x"),
         ("cat > x.json <<X\n{\"api_key\": \"", "\"}\nX\n"),
@@ -137,7 +142,7 @@ fn t_c5_what_a_command_only_hands_on_is_masked() {
 
 #[test]
 fn t_c5_what_runs_where_and_on_what_is_never_masked() {
-    let (key, long) = (format!("ghp_{}", random(36)), random(40));
+    let (key, long, hex) = (format!("ghp_{}", random(36)), random(40), "0a1b2c3d".repeat(8));
     for command in [
         // Programs, whatever they are called.
         format!("{key} --help"),
@@ -166,6 +171,24 @@ fn t_c5_what_runs_where_and_on_what_is_never_masked() {
         "A_TOKEN=sk-aaaaaaaaaaaaaaaaaaaaaaaaaaaa; $A_TOKEN now".to_owned(),
         "f() { \"$2\" now; }; f --token shutdown".to_owned(),
         "echo 'password: \"shutdown\"' | cut -c12-19 | sh".to_owned(),
+        // What a variable holds, whatever it looks like, where something may read variables by other ways than their names.
+        format!("X_KEY={hex} sh -c 'eval \"$(printenv | sed -n s/^X_K.Y=//p | xxd -r -p)\"'"),
+        format!("X_KEY={long} bash -c 'eval \"$(printenv | sed -n s/^X_K.Y=//p | base64 -d)\"'"),
+        format!("export X_KEY={key}; printenv | sed -n s/^X_K.Y=ghp_//p | base64 -d > x; ./x"),
+        format!("env X_KEY={hex} A=1 | cut -c7- | xxd -r -p > x; ./x"),
+        format!("env X_KEY={hex} A=\"x y\" | cut -c7- | xxd -r -p > x; ./x"),
+        format!("X_KEY={hex} python3 -c 'import os;exec(bytes.fromhex(os.getenv(\"X\"+\"_KEY\")))'"),
+        format!("X_KEY={hex} /usr/bin/perl5.36 -e 'eval pack \"H*\", $ENV{{\"X\".\"_KEY\"}}'"),
+        format!("X_KEY={hex} node -e 'eval(Buffer.from(process.env[\"X\"+\"_KEY\"], \"hex\").toString())'"),
+        format!("X_KEY={hex} ruby -e 'eval [ENV[\"X\"+\"_KEY\"]].pack(\"H*\")'"),
+        format!("X_KEY={hex} php -r 'eval(hex2bin(getenv(\"X\".\"_KEY\")));'"),
+        format!("X_KEY={hex} awk 'BEGIN {{ system(ENVIRON[\"X\" \"_KEY\"]) }}'"),
+        format!("X_KEY={hex} \"p\"ython3 -c 'run()'"),
+        format!("X_KEY={hex} s\\h -c 'run'"),
+        format!("X_KEY={hex}; . ./run"),
+        format!("X_KEY={hex}; command -p . ./run"),
+        format!("python3 -c 'x_token = \"{hex}\"; exec(bytes.fromhex(vars()[\"x_to\" + \"ken\"]))'"),
+        format!("echo '{{\"x_token\": \"{hex}\"}}' | python3 -c 'run()'"),
         // A value that is empty, and what follows.
         "A_TOKEN= \"shutdown\" now".to_owned(),
         "authorization=token shutdown now".to_owned(),

@@ -82,7 +82,8 @@ pub(crate) fn approve(args: &Approve, folders: &Folders, ui: &mut Ui) -> Result<
 }
 
 pub(crate) fn deny(args: &Deny, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    answer("deny", &args.ask, &|_| Ok(Answer::Deny { reason: args.reason.clone() }), folders, ui)
+    let reason = args.reason.as_ref().filter(|reason| !reason.trim().is_empty());
+    answer("deny", &args.ask, &|_| Ok(Answer::Deny { reason: reason.cloned() }), folders, ui)
 }
 
 pub(crate) fn go_on(args: &Continue, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
@@ -111,6 +112,9 @@ fn answer(
     folders: &Folders,
     ui: &mut Ui,
 ) -> Result<i32, CliError> {
+    if args.ask.trim().is_empty() {
+        return Err(CliError::usage("no ask is named").hint("`holdpoint inbox` lists what waits for an answer"));
+    }
     runtime()?.block_on(async {
         let sessions = control(folders, command).await?;
         let (id, answer) = match args.ask.parse::<AskId>() {

@@ -1,12 +1,13 @@
 //! `holdpoint inbox`
 
 use holdpoint_common::api::{Inbox, InboxAsk};
-use holdpoint_common::{AskRequest, PauseKind};
+use holdpoint_common::{AskRequest, PauseKind, PauseRequest};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::runtime::runtime;
+use crate::said::wants;
 use crate::sessions::control;
 use crate::table::{age, table};
 use crate::ui::Ui;
@@ -37,26 +38,17 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 }
 
 fn row(asked: &InboxAsk) -> [String; 6] {
-    let (kind, wants) = match &asked.ask.request {
-        AskRequest::Pause(pause) => {
-            let kind = match pause.kind {
-                PauseKind::Continue => "continue",
-                PauseKind::Confirm => "confirm",
-            };
-            let details = pause.details.as_deref().and_then(|details| details.lines().next()).unwrap_or_default();
-            (kind, format!("{} {details}", pause.message))
-        }
-        AskRequest::Question(request) => {
-            ("question", request.questions.first().map(|question| question.question.clone()).unwrap_or_default())
-        }
+    let kind = match &asked.ask.request {
+        AskRequest::Pause(PauseRequest { kind: PauseKind::Continue, .. }) => "continue",
+        AskRequest::Pause(PauseRequest { kind: PauseKind::Confirm, .. }) => "confirm",
+        AskRequest::Question(_) => "question",
     };
-    let wants = wants.lines().next().unwrap_or_default().trim_end().to_owned();
     [
         asked.ask.id.to_string(),
         kind.to_owned(),
         prose_line(&asked.name).into_owned(),
         age(asked.ask.since),
         prose_line(asked.ask.request.tool_name()).into_owned(),
-        prose_line(&wants).into_owned(),
+        wants(&asked.ask.request),
     ]
 }

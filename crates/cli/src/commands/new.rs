@@ -8,7 +8,7 @@ use holdpoint_tools::shown::prose_line;
 use crate::error::CliError;
 use crate::open::OpenArgs;
 use crate::runtime::runtime;
-use crate::sessions::{of_daemon, supplies};
+use crate::sessions::{forget, of_daemon, supplies};
 use crate::ui::{Style, Ui};
 use crate::words::words;
 
@@ -38,7 +38,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let asks = args.open.asks(&config).map_or(AsksMode::Wait, |(asks, _)| asks);
     let open = args.open.session(&config, &model, asks)?;
     runtime()?.block_on(async {
-        let session = of_daemon(folders, "new", supplies(&config, &catalog)).await?.open(open).await?;
+        let sessions = of_daemon(folders, "new", supplies(&config, &catalog)).await?;
+        let session = sessions.open(open).await?;
+        if let Some(prompt) = prompt
+            && let Err(error) = session.prompt(prompt).await
+        {
+            // What was opened for it is of no use.
+            forget(&sessions, session.id()).await;
+            return Err(CliError::of_first_prompt(error));
+        }
         let snapshot = session.snapshot();
         let model = prose_line(&snapshot.settings.model).into_owned();
         ui.line(
@@ -48,12 +56,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         if !args.json {
             ui.print(&format!("{}\n", session.id()))?;
         }
-        if let Some(prompt) = prompt {
-            session.prompt(prompt).await?;
-        }
         if args.json {
             // With what the prompt has made of it.
-            let sessions = of_daemon(folders, "new", Default::default()).await?;
             ui.json(&*sessions.look(session.id().as_str()).await?)?;
         }
         ui.flush()?;

@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::follow::{Begin, Followed, Follower, View};
 use crate::open::OpenArgs;
 use crate::runtime::runtime;
-use crate::sessions::{of_daemon, supplies, who};
+use crate::sessions::{forget, of_daemon, supplies, who};
 use crate::signals::{self, Signalled};
 use crate::terminal::Terminal;
 use crate::ui::{Style, Ui};
@@ -24,8 +24,9 @@ use crate::words::words;
 ///
 /// The model's words go to standard output, everything about them to standard error. Ctrl+C
 /// interrupts: what the agent has started is ended, and a receipt says what that was; a second
-/// Ctrl+C leaves at once. The session is the daemon's: others can attach to it while it lasts, it
-/// goes on when this program is killed or its terminal is gone, and is closed when its turn has ended.
+/// Ctrl+C leaves at once. The session is the daemon's: others can attach to it while it lasts. This
+/// program closes it when its turn has ended; when it is killed or its terminal is gone, the turn goes
+/// on, and the session stays: `holdpoint close` closes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
@@ -100,8 +101,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.flush()?;
         let view = View::steps(args.json, asks.terminal.is_some());
         let daemon = (!args.in_process).then_some(folders);
+        let id = session.id().clone();
         let followed = Followed { session, from: AttachFrom::start(), daemon };
-        Follower::attach(followed, asks.terminal, leaving, view, ui).await?.run(Begin::Prompt(prompt)).await
+        let follower = Follower::attach(followed, asks.terminal, leaving, view, ui).await?;
+        let ended = follower.run(Begin::Prompt(prompt)).await;
+        if ended.is_err() {
+            // One whose prompt was refused is of no use.
+            forget(&sessions, &id).await;
+        }
+        ended
     })
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i3
         let sessions = sessions(folders, "export").await?;
         let what = &args.session.session;
         let exported = match &args.output {
-            None => sessions.export(what, ui.out()).await,
+            None => sessions.export(what, &mut ui.json_out()).await,
             Some(path) => {
                 let file = File::create_new(path).map_err(|error| {
                     CliError::failed(format!("{}: {error}", path.display()))

@@ -5,11 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use holdpoint_session::folders;
-use holdpoint_tools::secrets::mask;
-use holdpoint_tools::shown::prose_line;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 
 use crate::error::CliError;
+use crate::log;
 
 /// Bytes of one file.
 const FILE_SIZE: u64 = 8 * 1024 * 1024;
@@ -87,8 +86,7 @@ impl Rolling {
 
 impl Write for Rolling {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(bytes);
-        let line = format!("{}\n", prose_line(&mask(text.trim_end_matches('\n'))));
+        let line = log::line(bytes);
         if self.size + line.len() as u64 > self.most {
             self.roll()?;
         }

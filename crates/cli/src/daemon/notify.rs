@@ -9,6 +9,7 @@ use std::time::Duration;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{Ask, AskId, SessionId, SessionSummary, Timestamp};
 use holdpoint_session::{SessionError, Sessions};
+use holdpoint_tools::shown::prose_line;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Command;
 use tokio::sync::{Semaphore, watch};
@@ -17,6 +18,8 @@ use tokio::sync::{Semaphore, watch};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long after a failure to watch the sessions it is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
+/// Bytes of what is told by a variable: a message says what it is about at its beginning.
+const MOST: usize = 4096;
 /// Commands that run at once; the others wait.
 const AT_ONCE: usize = 4;
 
@@ -88,13 +91,20 @@ fn telling(command: &str, session: &SessionSummary, ask: &Ask) -> Command {
         .args(["-c", command])
         .env("HOLDPOINT_ASK", ask.id.to_string())
         .env("HOLDPOINT_SESSION", session.id.as_str())
-        .env("HOLDPOINT_NAME", &session.name)
-        .env("HOLDPOINT_TOOL", ask.request.tool_name())
-        .env("HOLDPOINT_MESSAGE", ask.request.message().lines().next().unwrap_or_default())
+        .env("HOLDPOINT_NAME", fitting(&session.name))
+        .env("HOLDPOINT_TOOL", fitting(ask.request.tool_name()))
+        .env("HOLDPOINT_MESSAGE", fitting(ask.request.message().lines().next().unwrap_or_default()))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     shell
+}
+
+/// A line as a variable takes it: without NUL, and not longer than the system lets one be.
+fn fitting(line: &str) -> String {
+    let shown = prose_line(&line[..line.floor_char_boundary(MOST)]);
+    let end = shown.floor_char_boundary(MOST);
+    if end == shown.len() && line.len() <= MOST { shown.into_owned() } else { format!("{}…", &shown[..end]) }
 }
 
 /// Runs it; nothing if the time was up first. What it has started ends then, too, as it does when the daemon stops.

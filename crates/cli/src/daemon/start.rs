@@ -54,11 +54,10 @@ pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<()
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
     let mut daemon =
         command(folders, idle_stop).spawn().map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
-    let mut said = String::new();
-    if let Some(words) = daemon.stdout.take() {
-        // Nothing was said is told below.
-        let _ = BufReader::new(words).read_line(&mut said);
-    }
+    let said = match daemon.stdout.take() {
+        Some(words) => first_line(words)?,
+        None => String::new(),
+    };
     if said.trim_end() == READY {
         return Ok(());
     }
@@ -68,6 +67,23 @@ pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<()
         CliError::failed(format!("the daemon ended before it served: {ended}"))
             .hint(format!("its log is in {}; `holdpoint daemon` runs it here", folders.logs().display()))
     }))
+}
+
+/// What a daemon says first; nothing if it ends before.
+fn first_line(words: impl io::Read + Send + 'static) -> Result<String, CliError> {
+    let (says, said) = mpsc::sync_channel(1);
+    // A read has no time limit: if it runs out, the thread ends with the daemon.
+    let read = move || {
+        let mut line = String::new();
+        let _ = BufReader::new(words).read_line(&mut line);
+        // Nobody waits any more.
+        let _ = says.send(line);
+    };
+    std::thread::Builder::new().spawn(read).map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
+    said.recv_timeout(PATIENCE).map_err(|_| {
+        CliError::failed(format!("the daemon has been starting for {} s, and does not serve yet", PATIENCE.as_secs()))
+            .hint("`holdpoint status` says whether it does; `holdpoint daemon` runs it here")
+    })
 }
 
 /// This program as a daemon, with nothing of ours but where things are.

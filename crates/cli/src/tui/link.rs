@@ -7,7 +7,7 @@ mod news;
 
 use std::sync::Arc;
 
-use holdpoint_common::{AskId, SessionId, SessionStatus};
+use holdpoint_common::{AskId, SessionId};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
@@ -16,6 +16,7 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::message::{Command, Message};
 use crate::error::CliError;
+use crate::sessions::forget;
 
 /// Messages that wait to be looked at. Whoever has more to tell waits.
 const MESSAGES: usize = 64;
@@ -146,11 +147,8 @@ impl Link {
             Command::Answer { ask, answer } => {
                 let shared = self.shared.clone();
                 self.begin(async move {
-                    let answered = match shared.sessions.get(ask.session.as_str()).await {
-                        Ok(session) => session.answer(&ask, answer).await,
-                        Err(error) => Err(error),
-                    };
-                    if let Err(error) = answered {
+                    // A saved session is opened for it only if it takes it.
+                    if let Err(error) = shared.sessions.answer(&ask, answer).await {
                         shared.tell(Message::AnswerRefused { ask, why: why(error) }).await;
                     }
                 });
@@ -275,18 +273,4 @@ impl Link {
 /// What went wrong and what to do about it, in a line.
 fn why(error: impl Into<CliError>) -> String {
     error.into().in_a_line()
-}
-
-/// Closes and deletes a session in which nothing was said.
-async fn forget(sessions: &Sessions, id: &SessionId) {
-    let Ok(now) = sessions.look(id.as_str()).await else { return };
-    let said = now.last_turn.is_some() || !now.queue.is_empty();
-    let untouched = now.status == SessionStatus::Idle && !said && now.clients <= 1;
-    if !untouched {
-        return;
-    }
-    if matches!(sessions.close(id).await, Ok(()) | Err(SessionError::Refused(Refused::Closed))) {
-        // One that stays is listed, and does no harm.
-        let _ = sessions.delete(id.as_str()).await;
-    }
 }

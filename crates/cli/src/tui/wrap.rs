@@ -7,8 +7,19 @@ use unicode_width::UnicodeWidthStr;
 /// Cells of a tab. A terminal's own would depend on where it stands.
 const TAB: &str = "    ";
 
-/// A line as the lines it takes up at this width; `indent` stands before all but the first.
+/// A line as the lines it takes up at this width; `indent` stands before all but the first. A space at the end of a row
+/// is not seen, and goes.
 pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Vec<Line<'static>>) {
+    broken(line, width, indent, false, wrapped);
+}
+
+/// The same for what has to be exact: no space goes. A row that is broken at one has it at the beginning of the next row,
+/// where it is seen; without one there, what is before and behind the break stands together.
+pub(crate) fn wrap_exact(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Vec<Line<'static>>) {
+    broken(line, width, indent, true, wrapped);
+}
+
+fn broken(line: &Line<'_>, width: usize, indent: &str, exact: bool, wrapped: &mut Vec<Line<'static>>) {
     let width = width.max(2);
     let mut row = Row { line: Line::default().style(line.style), cells: 0 };
     row.line.alignment = line.alignment;
@@ -18,7 +29,9 @@ pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Ve
     let mut next = |row: &mut Row| {
         let fresh = Row { line: Line::default().style(line.style), cells: 0 };
         let mut full = std::mem::replace(row, fresh);
-        full.trim();
+        if !exact {
+            full.trim();
+        }
         wrapped.push(full.line);
         if hanging > 0 {
             row.push(indent, Default::default());
@@ -26,15 +39,16 @@ pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Ve
     };
     for span in &line.spans {
         let content = span.content.replace('\t', TAB);
-        for word in words(&content) {
+        let mut put = |word: &str| {
             let cells = word.width();
+            // Of what is exact, a row is left early only for what begins with a space.
+            let moves = if exact { word.starts_with(' ') } else { !word.trim().is_empty() };
             if row.cells + cells <= width {
                 row.push(word, span.style);
-            } else if cells <= width - hanging && !word.trim().is_empty() {
+            } else if cells <= width - hanging && moves {
                 next(&mut row);
                 row.push(word, span.style);
-            } else if word.trim().is_empty() {
-                // A space at the end of a row is not seen.
+            } else if !exact && word.trim().is_empty() {
                 next(&mut row);
             } else {
                 for grapheme in word.graphemes(true) {
@@ -44,9 +58,25 @@ pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Ve
                     row.push(grapheme, span.style);
                 }
             }
+        };
+        match exact {
+            true => spaced_words(&content).for_each(&mut put),
+            false => words(&content).for_each(&mut put),
         }
     }
     wrapped.push(row.line);
+}
+
+/// The words of a text, each with the spaces before it.
+fn spaced_words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let word = rest.find(|character| character != ' ').unwrap_or(rest.len());
+        let end = rest[word..].find(' ').map_or(rest.len(), |length| word + length);
+        let (first, after) = rest.split_at(end);
+        rest = after;
+        (!first.is_empty()).then_some(first)
+    })
 }
 
 /// The words and spaces of a text; what opens or closes a word stays with it.
@@ -117,6 +147,22 @@ mod tests {
         assert_eq!(wrapped("abcdefghij", 4, ""), ["abcd", "efgh", "ij"]);
         assert_eq!(wrapped("", 4, ""), [""]);
         assert_eq!(wrapped("a\tb", 9, ""), ["a    b"]);
+    }
+
+    #[test]
+    fn no_space_of_what_is_exact_goes() {
+        let wrapped = |text: &str, width: usize| {
+            let mut lines = Vec::new();
+            wrap_exact(&Line::raw(text.to_owned()), width, "┆ ", &mut lines);
+            lines.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(wrapped("one two   three", 8), ["one two ", "┆   thre", "┆ e"]);
+        assert_eq!(wrapped("one two  end", 8), ["one two", "┆   end"]);
+        assert_eq!(wrapped("rm -rf ./home", 8), ["rm -rf .", "┆ /home"]);
+        assert_eq!(wrapped("rm ./ home", 8), ["rm ./", "┆  home"]);
+        assert_eq!(wrapped("abcdefghij", 4), ["abcd", "┆ ef", "┆ gh", "┆ ij"]);
+        assert_eq!(wrapped("ends   ", 5), ["ends", "┆    "]);
+        assert_eq!(wrapped("", 4), [""]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use holdpoint_common::{CutCause, Fact, Outcome};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::pty::Terminal;
 use crate::world::{Ran, World, finished, wait_full};
 
 /// A command that starts a daemon where it finds none: it ends before its world does, also when a test fails.
@@ -429,6 +430,7 @@ fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
         "\u{9b}31m",
         "\u{9d}0;c1\u{9c}",
         "\u{1b}[2J\u{1b}[H",
+        "\u{7f}\u{202e}\u{200b}\u{e0041}",
     ];
     std::fs::write(world.work("said"), escapes.concat()).unwrap();
     let name = format!("n{}", escapes[2]);
@@ -437,22 +439,59 @@ fn t_c7_no_escape_of_a_tool_or_a_model_reaches_the_terminal() {
     world.run(&["rename", &id, &name]);
     let ask = world.ask(&id);
     let mut shown = String::new();
-    for args in [&["inbox"][..], &["show", &id], &["list"], &["logs", &id]] {
+    for args in [&["inbox"][..], &["show", &id], &["list"], &["logs", &id], &["inbox", "--json"]] {
         let ran = world.run(args).code(0);
         shown.extend([ran.out, ran.err]);
     }
     world.run(&["approve", &ask]).code(0);
     world.idle(&id);
-    for args in [&["logs", &id][..], &["show", &id], &["list"], &["close", &id]] {
+    let json = [&["show", "--json", &id][..], &["list", "--json"], &["logs", "--json", &id]];
+    for args in [&["logs", &id][..], &["show", &id], &["list"], &["close", &id]].iter().chain(&json) {
         let ran = world.run(args).code(0);
         shown.extend([ran.out, ran.err]);
     }
+    let mut terminal = Terminal::run(&world, &["export", &id]);
+    terminal.end(0);
+    shown.push_str(&String::from_utf8(terminal.bytes()).unwrap().replace("\r\n", "\n"));
+    let said = world.run(&["logs", "--json", &id]).code(0).events();
+    assert!(format!("{said:?}").contains(&format!("{:?}", escapes.concat())), "{said:?}");
     let ran = world.play(&["--policy", "all"], &format!("shell: cat said\nsay {}\nsay next line", escapes.concat()));
     shown.extend([ran.out.clone(), ran.err]);
     assert!(shown.contains("\\u{1b}]52;c;aGk="), "{shown}");
-    let raw: Vec<_> = shown.chars().filter(|character| character.is_control() && *character != '\n').collect();
+    let acts = |character: &char| character.is_control() && *character != '\n' || escapes[12].contains(*character);
+    let raw: Vec<_> = shown.chars().filter(acts).collect();
     assert!(raw.is_empty(), "{raw:?} in {shown:?}");
     assert!(ran.out.contains("next line\n"), "{:?}", ran.out);
+}
+
+/// What is refused at once leaves no session behind, and prints no id.
+#[test]
+fn m_b1_a_session_whose_first_prompt_is_refused_is_not_there() {
+    let world = World::new();
+    std::fs::write(world.work("long"), "x".repeat(1_100_000)).unwrap();
+    for command in [&["new", "--name", "one"][..], &["run"]] {
+        let mut child = world.command(&[command, &["--model", "rehearsal", "-"]].concat());
+        let child = child.stdin(std::fs::File::open(world.work("long")).unwrap()).output().unwrap();
+        let (out, err) = (String::from_utf8(child.stdout).unwrap(), String::from_utf8(child.stderr).unwrap());
+        assert_eq!((child.status.code(), &*out), (Some(2), ""), "{err}");
+        assert!(err.contains("hint: write it to a file"), "{err}");
+    }
+    assert_eq!(world.json(&["list", "--json"])["sessions"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn m_a5_an_answer_that_says_nothing_is_told_so() {
+    let world = World::new();
+    for command in ["approve", "deny", "continue"] {
+        let err = world.run(&[command, ""]).code(2).err;
+        assert!(err.starts_with("error: no ask is named\nhint: "), "{err}");
+    }
+    let id = world.open(&["--asks", "wait"], "shell: touch made");
+    let ask = world.ask(&id);
+    world.run(&["deny", &ask, "--reason", " "]).code(0);
+    world.idle(&id);
+    let log = world.run(&["logs", &id]).code(0).out;
+    assert!(log.contains("the user denied this") && !log.contains("denied this:"), "{log}");
 }
 
 /// What others give a session to do while `run` follows it is theirs: it neither counts for `run` nor is cut by its end.

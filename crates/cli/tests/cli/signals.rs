@@ -44,6 +44,23 @@ fn t_p12_m_b10_m_c2_a_signal_ends_everything_and_the_receipt_says_so() {
     }
 }
 
+/// A service that is ended gets TERM's code, also where somebody had already interrupted.
+#[test]
+fn t_p12_term_after_int_is_what_the_program_ends_by() {
+    let world = World::new();
+    let mut running =
+        world.start(&APPROVE, "shell: trap 'touch cut' TERM INT HUP; echo up; until test -e go; do sleep 0.01; done");
+    running.wait_output("up");
+    running.signal("INT");
+    while !world.work("cut").exists() {
+        std::thread::yield_now();
+    }
+    running.signal("TERM");
+    std::fs::write(world.work("go"), "").unwrap();
+    let (status, _, err) = running.end();
+    assert_eq!(status.code(), Some(143), "{err}");
+}
+
 #[test]
 fn m_c6_a_person_is_told() {
     let world = World::new();

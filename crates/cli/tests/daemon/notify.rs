@@ -101,3 +101,21 @@ async fn the_command_and_what_it_has_started_end_with_the_daemon() {
         std::thread::yield_now();
     }
 }
+
+/// Whatever a model asks, it is told of: what no variable can have is written out, or cut.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_is_told_of_whatever_is_in_it() {
+    let house = House::new();
+    house.0.config("[notify]\ncommand = 'echo \"$HOLDPOINT_NAME: $HOLDPOINT_MESSAGE\" >> ~/told'\n");
+    house.start();
+    let asks = async |name: &str, question: &str| {
+        let input = serde_json::json!({ "questions": [{ "id": "a", "header": "A", "question": question }] });
+        let session = house.sessions().open(house.session().name(name)).await.unwrap();
+        session.prompt(format!("call ask_user {input}")).await.unwrap();
+    };
+    asks("nul", "How\0ever?").await;
+    assert_eq!(told(&house, 1), ["nul: How\\u{0}ever?"]);
+    asks("long", &"漢".repeat(2_000)).await;
+    let long = &told(&house, 2)[1];
+    assert!(long.starts_with("long: 漢") && long.ends_with("漢…") && long.len() < 5000, "{} bytes", long.len());
+}

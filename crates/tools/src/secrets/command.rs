@@ -10,10 +10,24 @@ use regex::Regex;
 use super::{Secret, block, known, named};
 use crate::script::{self, Deed, Word};
 
-/// Programs that run what they are given or read, and what tells of variables without their names.
-const REACHING: [&str; 26] = [
-    ".", "alias", "ash", "bash", "busybox", "compgen", "csh", "dash", "declare", "env", "environ", "eval", "fish",
-    "ksh", "local", "mksh", "parallel", "printenv", "set", "sh", "source", "ssh", "tcsh", "typeset", "xargs", "zsh",
+/// Programs that run what they are given or read, and what tells of variables without their names. `env` before variables
+/// and a program does not.
+const REACHING: [&str; 30] = [
+    "ENV", "ENVIRON", "alias", "ash", "bash", "busybox", "compgen", "csh", "dash", "declare", "environ", "envsubst",
+    "eval", "fish", "getenv", "ksh", "local", "mksh", "parallel", "printenv", "pwsh", "set", "sh", "source", "ssh",
+    "tcsh", "typeset", "watch", "xargs", "zsh",
+];
+
+/// Before what bash itself has, and changing nothing of it.
+const HANDING_ON: [&str; 2] = ["builtin", "command"];
+
+/// Interpreters, which reach variables and run text in a language of their own. Versions count: `python3.12`. Not whatever
+/// can run something: what `npm` or `gh` is given a key for runs nothing that stands in the command.
+const INTERPRETERS: [&str; 45] = [
+    "R", "Rscript", "awk", "bun", "dc", "deno", "ed", "elixir", "emacs", "erl", "ex", "expect", "gawk", "gdb", "ghci",
+    "groovy", "iex", "ipython", "irb", "jshell", "julia", "lua", "luajit", "m4", "mawk", "nawk", "node", "nodejs",
+    "nvim", "octave", "perl", "php", "pry", "pypy", "python", "raku", "ruby", "scala", "sed", "tclsh", "ts-node",
+    "tsx", "vi", "vim", "wish",
 ];
 
 /// Programs whose arguments are files.
@@ -26,7 +40,7 @@ const OF_FILES: [&str; 16] = [
 const NAME: usize = 96;
 
 /// Variables by a name that is not there to be read, and arguments by their number.
-const INDIRECT: [&str; 7] = ["${!", "$@", "$*", "${@", "${*", "export -p", "export -n"];
+const INDIRECT: [&str; 8] = ["${!", "$@", "$*", "${@", "${*", "export -p", "export -n", "--eval"];
 
 /// What says in the end of a name that its value is a key, where the value looks like one.
 const KEYS: [&str; 8] = ["key", "token", "secret", "password", "passwd", "passphrase", "jwt", "credential"];
@@ -115,6 +129,12 @@ impl<'a> Read<'a> {
                     let is_of_files = |word: &&str| OF_FILES.contains(&word.rsplit('/').next().unwrap_or_default());
                     read.does.extend(call.words.first().and_then(Word::literal).map(str::to_owned));
                     read.does.extend(literal.clone().skip_while(|word| !is_of_files(word)).skip(1).map(str::to_owned));
+                    // However it is quoted.
+                    let program = literal.clone().find(|word| !word.starts_with('-') && !HANDING_ON.contains(word));
+                    read.doubtful |= program == Some(".");
+                    read.doubtful |= literal
+                        .clone()
+                        .any(|word| words_of(word).any(is_reaching) || word == "env" && !command.contains(word));
                     read.words.extend(literal.map(str::to_owned));
                 }
                 Deed::Redirect(redirection) => read.does.extend(redirection.target.literal().map(str::to_owned)),
@@ -130,7 +150,21 @@ impl<'a> Read<'a> {
         if self.does.iter().any(|does| does.contains(text)) || !of_option && self.words.contains(text) {
             return true;
         }
-        self.doubtful && (!named::is_random(text) || self.opens_or_begins(range) || !of_option && self.is_apart(range))
+        let shown = |text| !named::is_random(text) || self.opens_or_begins(range) || self.is_apart(range);
+        match of_option {
+            true => self.doubtful && (!named::is_random(text) || self.opens_or_begins(range)),
+            // What looks like a key may as well be what runs, only encoded.
+            false => self.doubtful && (self.is_assigned(range) || shown(text)),
+        }
+    }
+
+    /// Whether it is what a variable or a field is set to, and no option: `NAME=value`, `"name": "value"`.
+    fn is_assigned(&self, range: &Range<usize>) -> bool {
+        let before = self.command[..range.start].trim_end_matches([' ', '\t']);
+        let before = before.strip_suffix(['"', '\'']).unwrap_or(before).trim_end_matches([' ', '\t']);
+        let word = before.rsplit([' ', '\t', '\n']).next().unwrap_or_default();
+        let is_option = word.trim_start_matches(['"', '\'', '(']).starts_with('-');
+        !is_option && ["=", "=>", "\":", "':"].iter().any(|sign| before.ends_with(sign))
     }
 
     /// Whether it seems to be the name of a program, or in that of a file that is opened.
@@ -158,8 +192,36 @@ impl<'a> Read<'a> {
 /// Whether it can reach variables, arguments or text by other ways than the names that stand there.
 fn reaches(command: &str) -> bool {
     let numbered = |expanded: &str| expanded.trim_start_matches('{').starts_with(|c: char| c.is_ascii_digit());
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     INDIRECT.iter().any(|form| command.contains(form))
         || command.split('$').skip(1).any(numbered)
-        || command.split(|c| !is_part(c)).any(|word| REACHING.contains(&word))
+        || words_of(command).any(is_reaching)
+        || command.match_indices("env").any(|(at, env)| {
+            let (before, after) = (&command[..at], &command[at + env.len()..]);
+            !before.ends_with(is_part) && !after.starts_with(is_part) && !runs_only(after)
+        })
+}
+
+/// What may be part of a program's name.
+fn is_part(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "_.-".contains(character)
+}
+
+/// The names that may be of programs.
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character| !is_part(character))
+}
+
+/// Whether a program of this name reaches variables, or text that is not there to be read.
+fn is_reaching(name: &str) -> bool {
+    let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
+    REACHING.contains(&name) || INTERPRETERS.contains(&unversioned)
+}
+
+/// Whether what follows `env` is variables and a program, each plain, so that nothing is told of others.
+fn runs_only(after: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+~-".contains(c);
+    let mut words = after.split([' ', '\t']).filter(|word| !word.is_empty());
+    let program = words.find(|word| !(word.contains('=') && word.chars().all(is_plain)));
+    let names = |word: &str| word.starts_with(|c: char| c.is_ascii_alphanumeric() || "./".contains(c));
+    program.is_some_and(|word| !word.contains('=') && names(word))
 }

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::super::markdown::Growing;
 use super::super::style::{Tone, selected};
 use super::super::transcript::{Entry, Kind, Tool, ToolState};
-use super::super::wrap::wrap;
+use super::super::wrap::{wrap, wrap_exact};
 use super::folds::Fold;
 use crate::said::{shorten, sum_up, title};
 use crate::table::fit;
@@ -109,7 +109,7 @@ fn behind_bar(text: &str, style: Style, width: usize, lines: &mut Vec<Line<'stat
         lines.push(Line::styled(format!("  │ ({hidden} lines before)"), Tone::Dim.style()));
     }
     for line in all.iter().skip(all.len().saturating_sub(OPEN_LINES)) {
-        wrap(&Line::styled(format!("  │ {line}"), style), width, "  │ ", lines);
+        wrap_exact(&Line::styled(format!("  │ {line}"), style), width, "  ┆ ", lines);
     }
 }
 

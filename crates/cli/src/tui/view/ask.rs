@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::super::ask::AskView;
 use super::super::style::Tone;
-use super::super::wrap::wrap;
+use super::super::wrap::{wrap, wrap_exact};
 use super::{put, rule};
 use crate::asking::{Asking, Entry};
 use crate::table::fit;
@@ -19,6 +19,11 @@ use crate::table::fit;
 const ALWAYS: usize = 2;
 /// Rows at most of what is typed: the last ones.
 const TYPED: usize = 3;
+
+/// Before each line of what somebody else wrote, and before the rows it goes on in: nothing in it can pass for a line of
+/// its own.
+const BAR: &str = "│ ";
+const GOES_ON: &str = "┆ ";
 
 /// An ask, laid out.
 pub(super) struct Panel {
@@ -50,8 +55,7 @@ pub(super) fn panel(view: &AskView, waiting: usize, width: u16) -> Panel {
             let is_diff = details.starts_with("--- ");
             for text in details.split('\n').filter(|_| !details.is_empty()) {
                 let style = if is_diff { of_diff(text) } else { Style::new() };
-                let bar = Span::styled("│ ", Tone::Dim.style());
-                wrap(&Line::from(vec![bar, Span::styled(prose(text).into_owned(), style)]), width, "│ ", &mut body);
+                behind_bar(text, style, width, &mut body);
             }
             if pause.kind == PauseKind::Confirm {
                 confirm_keys(asking, width, &mut keys);
@@ -92,7 +96,7 @@ fn confirm_keys(asking: &Asking, width: usize, keys: &mut Vec<Line<'static>>) {
     if let Some(always) = &asking.ask().always {
         let text = format!("[A] Approve always in this session: {}", exact_line(always));
         let mut rows = Vec::new();
-        wrap(&Line::raw(text), width, "    ", &mut rows);
+        wrap_exact(&Line::raw(text), width, "   ", &mut rows);
         let is_cut = rows.len() > ALWAYS;
         rows.truncate(ALWAYS);
         if let Some(last) = rows.last_mut().filter(|_| is_cut) {
@@ -124,7 +128,7 @@ fn question_lines(question: &Question, place: &str, width: usize, body: &mut Vec
     let text = format!("{}: {first}{place}", prose_line(&question.header));
     wrap(&Line::styled(text, Tone::Waits.style()), width, "  ", body);
     for line in lines {
-        wrap(&Line::raw(format!("│ {}", prose(line))), width, "│ ", body);
+        behind_bar(line, Style::new(), width, body);
     }
     for (number, option) in (1..).zip(&question.options) {
         let mut spans = vec![
@@ -136,6 +140,12 @@ fn question_lines(question: &Question, place: &str, width: usize, body: &mut Vec
         }
         wrap(&Line::from(spans), width, "     ", body);
     }
+}
+
+/// A line that somebody else wrote, with every space in it.
+fn behind_bar(text: &str, style: Style, width: usize, body: &mut Vec<Line<'static>>) {
+    let bar = Span::styled(BAR, Tone::Dim.style());
+    wrap_exact(&Line::from(vec![bar, Span::styled(prose(text).into_owned(), style)]), width, GOES_ON, body);
 }
 
 /// How a line of a diff looks.

@@ -12,7 +12,7 @@ use super::super::keymap::Action;
 use super::super::state::State;
 use super::super::style::{Tone, selected};
 use super::{ask, foot, put, rule};
-use crate::said::session::status;
+use crate::said::{self, session::status};
 use crate::table::{fit, span};
 
 /// What stands before what is resumed.
@@ -252,18 +252,7 @@ fn column(text: &str, cells: usize) -> String {
     format!("{fitted}{}", " ".repeat(pad))
 }
 
-/// What an ask wants, in a line.
+/// What an ask wants, and which tool asks it, in a line.
 fn wants(request: &AskRequest) -> String {
-    let text = match request {
-        AskRequest::Pause(pause) => {
-            let details = pause.details.as_deref().and_then(|details| details.lines().next()).unwrap_or_default();
-            let details = if details.starts_with("--- ") { "" } else { details };
-            format!("{} {details}", pause.message)
-        }
-        AskRequest::Question(request) => {
-            request.questions.first().map(|question| question.question.clone()).unwrap_or_default()
-        }
-    };
-    let first = text.lines().next().unwrap_or_default().trim_end().to_owned();
-    format!("{}: {}", prose_line(request.tool_name()), prose_line(&first))
+    format!("{}: {}", prose_line(request.tool_name()), said::wants(request))
 }

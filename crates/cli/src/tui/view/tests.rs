@@ -147,6 +147,22 @@ fn session_confirming_a_hostile_command() {
     shows("ask-confirm-hostile", &mut scene);
 }
 
+/// A row that goes on is told from a line of its own, and no space is lost where it breaks.
+#[test]
+fn t_c7_no_row_of_a_command_passes_for_a_line_or_the_other_way_round() {
+    let comment = format!("# Lists what is here {}", "x".repeat(80 - 2 - 21));
+    let asked = |details: &str| {
+        let mut scene = Scene::session();
+        scene.turn("Go.").confirms(details);
+        let screen = scene.screen(80, 24);
+        screen.lines().filter(|row| row.starts_with(['│', '┆'])).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&format!("{comment}\nrm -rf build")), [format!("│ {comment}"), "│ rm -rf build".to_owned()]);
+    assert_eq!(asked(&format!("{comment} rm -rf build")), [format!("│ {comment}"), "┆  rm -rf build".to_owned()]);
+    let word = "x".repeat(78);
+    assert_eq!(asked(&format!("{word}rm -rf build")), [format!("│ {word}"), "┆ rm -rf build".to_owned()]);
+}
+
 #[test]
 fn session_confirming_a_long_diff() {
     let mut scene = Scene::session();
