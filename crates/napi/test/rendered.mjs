@@ -11,8 +11,6 @@ import { open, record } from './support.mjs'
 
 /** Milliseconds in which a key does not answer what has just appeared, and a little more. */
 const GUARD = 320
-/** Milliseconds after which what follows a paste is surely typed. */
-const TOGETHER = 20
 
 export const keys = {
   enter: '\r',
@@ -24,8 +22,7 @@ export const keys = {
   end: '\u001b[F',
   backspace: '\u007f',
   ctrl: (letter) => String.fromCharCode(letter.charCodeAt(0) - 96),
-  pasted: '\u001b[201~',
-  paste: (text) => `\u001b[200~${text}${keys.pasted}`,
+  paste: (text) => `\u001b[200~${text}\u001b[201~`,
 }
 
 /** Milliseconds after which what has not come is given up: a fault, with what there is instead. */
@@ -98,8 +95,6 @@ export function show(component, { sessions, columns = 100 } = {}) {
         stdin.write(key)
         // A lone escape is known for one only when nothing follows.
         await new Promise((read) => setImmediate(() => setImmediate(read)))
-        // What follows a paste at once is of it.
-        if (key.endsWith(keys.pasted)) await delay(TOGETHER)
       }
     },
     resize(width) {
