@@ -113,11 +113,7 @@ impl Runner {
         let span = tracing::Span::current();
         let thread = move || {
             let _in = span.entered();
-            // The cut may have come while the thread was starting.
-            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match context.is_cancelled() {
-                true => Err(ToolError::Interrupted),
-                false => tool.call(input, &context),
-            }));
+            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| tool.call(input, &context)));
             let processes = context.processes().finish();
             drop(context);
             let returned = outcome.map(|outcome| Returned { tool, outcome, processes });
