@@ -186,7 +186,7 @@ async fn t_a5_a_denied_program_is_denied_unasked_however_it_is_called() {
 
 /// Whoever writes there says what may be done.
 #[tokio::test]
-async fn t_e7_our_own_folders_are_written_to_by_nobody_unasked() {
+async fn m_e7_our_own_folders_are_written_to_by_nobody_unasked() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config/holdpoint");
     let harness = Harness::with(|engine| engine.own_folders([&config]));

@@ -278,7 +278,7 @@ fn t_a5_what_may_be_denied_is_asked_for_though_all_is_allowed() {
 }
 
 #[test]
-fn t_a6_what_is_asked_because_it_may_be_denied_says_so() {
+fn m_a6_what_is_asked_because_it_may_be_denied_says_so() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits, PolicyMode::All] {
         let deny = &["shell(touch)", "read(.env)"];
         let world = Written { mode, allow: &["shell(echo)"], deny, ..Written::default() }.world();
@@ -886,7 +886,7 @@ fn a_tool_is_judged_by_its_bare_name() {
 
 /// Whoever writes there writes what may be done.
 #[test]
-fn t_e7_our_own_folders_are_asked_for_wherever_they_lie_and_whatever_is_allowed() {
+fn m_e7_our_own_folders_are_asked_for_wherever_they_lie_and_whatever_is_allowed() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits] {
         let allow = &["write", "write(**)", "write(config/**)", "write(~/ours/**)", "write_file", "shell(echo)"];
         let mut world = Written { mode, allow, ..Written::default() }.world();
