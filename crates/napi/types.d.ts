@@ -389,7 +389,7 @@ export type Fact =
        */
       prompt: PromptId
       /**
-       * Its words.
+       * Its words. Shared with the snapshots that show it waiting.
        */
       text: string
       /**
