@@ -16,7 +16,7 @@ everywhere('asks on a screen', (place, { remote }) => {
     const text = await screen.shows(/\[Y\]/)
     assert.match(text, /^⏸ shell: /)
     assert.ok(text.includes(ask.request.message))
-    assert.match(text, /echo confirmed > made/)
+    assert.match(text, /^│ echo confirmed > made$/m)
     assert.match(text, /\[Y\] Approve \[N\] Deny \(Esc to interrupt\)$/m)
     await screen.guard()
     await screen.press('y')

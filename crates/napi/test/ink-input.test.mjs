@@ -221,6 +221,16 @@ everywhere('the input', (place) => {
     await sessions.sessionInterrupt(id)
   })
 
+  test('m_a10_what_stands_in_a_paste_behind_its_own_end_is_no_key', async () => {
+    const { screen, seen } = await shownPart(place, InputTransition)
+    await screen.shows(/>/)
+    await screen.press(keys.paste(`one${keys.pasted}\rtwo`))
+    await screen.shows(/two/)
+    await screen.press(keys.enter)
+    assert.equal((await seen.event('promptAccepted')).body.text, 'one\ntwo')
+    await seen.event('turnFinished')
+  })
+
   test('m_f3_a_paste_that_does_not_end_is_ended', async () => {
     const { screen, id } = await shownPart(place, InputTransition)
     const begin = '\u001b[200~'

@@ -11,6 +11,8 @@ import { open, record } from './support.mjs'
 
 /** Milliseconds in which a key does not answer what has just appeared, and a little more. */
 const GUARD = 320
+/** Milliseconds after which what follows a paste is surely typed. */
+const TOGETHER = 20
 
 export const keys = {
   enter: '\r',
@@ -22,7 +24,8 @@ export const keys = {
   end: '\u001b[F',
   backspace: '\u007f',
   ctrl: (letter) => String.fromCharCode(letter.charCodeAt(0) - 96),
-  paste: (text) => `\u001b[200~${text}\u001b[201~`,
+  pasted: '\u001b[201~',
+  paste: (text) => `\u001b[200~${text}${keys.pasted}`,
 }
 
 /** Milliseconds after which what has not come is given up: a fault, with what there is instead. */
@@ -95,6 +98,8 @@ export function show(component, { sessions, columns = 100 } = {}) {
         stdin.write(key)
         // A lone escape is known for one only when nothing follows.
         await new Promise((read) => setImmediate(() => setImmediate(read)))
+        // What follows a paste at once is of it.
+        if (key.endsWith(keys.pasted)) await delay(TOGETHER)
       }
     },
     resize(width) {

@@ -33,6 +33,22 @@ test('m_b7_a_saved_session_is_found_by_the_next_process', async () => {
   assert.equal(stdout, 'done\nkept false done\n2 one two\n')
 })
 
+test('m_a5_a_refused_answer_opens_no_saved_session', async () => {
+  const [stateDir, cwd] = [await folder(), await folder()]
+  await script(using(stateDir, `
+    const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, name: 'kept', model: 'rehearsal' })
+    await sessionPrompt(id, 'say one')
+    await sessionSettled(id)
+    process.kill(process.pid, 'SIGKILL')`)).catch(({ signal }) => assert.equal(signal, 'SIGKILL'))
+  const { stdout } = await script(using(stateDir, `
+    const [{ id }] = await sessionList()
+    const askId = id + '.1'
+    const refused = await holdpoint.sessionPauseConfirm(id, true, { askId }).catch(({ code }) => code)
+    const [{ live }] = await sessionList()
+    console.log(refused, live)`))
+  assert.equal(stdout, 'done\nunknownAsk false\n')
+})
+
 test('m_f1_node_ends_though_the_last_number_of_a_session_is_of_no_event', async () => {
   const [stateDir, cwd] = [await folder(), await folder()]
   await script(using(stateDir, `

@@ -54,6 +54,12 @@ function typed(part: string): Press {
 /** What a terminal puts around what is pasted, and what has it do so. */
 const PASTE = { begin: '[200~', end: '[201~', on: '\u001b[?2004h', off: '\u001b[?2004l' }
 
+/**
+ * Milliseconds in which what follows the end of a paste is of the paste: nobody types so fast, and what stands for its end may
+ * stand in it.
+ */
+const TOGETHER = 5
+
 /** Whoever takes the keys of the part around it. */
 export const KeysOf = createContext<RefObject<Presses | null> | null>(null)
 
@@ -62,6 +68,8 @@ export function useKeys(take: Presses, isActive = true): void {
   const around = useContext(KeysOf)
   const latest = useRef(take)
   const pasted = useRef<string | null>(null)
+  /** Runs from the end of a paste until it is over. */
+  const ending = useRef<ReturnType<typeof setTimeout> | null>(null)
   const { stdout } = useStdout()
   // Keys that come in one go find whatever the one before has changed.
   useLayoutEffect(() => {
@@ -81,18 +89,31 @@ export function useKeys(take: Presses, isActive = true): void {
     if (!reads) return
     stdout.write(PASTE.on)
     return () => {
-      pasted.current = null
+      if (ending.current) clearTimeout(ending.current)
+      pasted.current = ending.current = null
       stdout.write(PASTE.off)
     }
   }, [reads, stdout])
+  const ends = () => {
+    if (ending.current) clearTimeout(ending.current)
+    ending.current = setTimeout(() => {
+      const text = pasted.current
+      pasted.current = ending.current = null
+      if (text) latest.current({ name: 'paste', text: text.replace(/\r\n?/g, '\n') })
+    }, TOGETHER)
+  }
   useInput(
     (input, key) => {
+      if (pasted.current !== null && ending.current) {
+        if (input !== PASTE.begin && input !== PASTE.end && !key.ctrl) pasted.current += input
+        ends()
+        return
+      }
       // The end of what was pasted may have been lost, and this gets out of it.
       if (key.ctrl && input === 'c') pasted.current = null
       if (input === PASTE.begin) pasted.current = ''
       else if (input === PASTE.end) {
-        if (pasted.current) latest.current({ name: 'paste', text: pasted.current.replace(/\r\n?/g, '\n') })
-        pasted.current = null
+        if (pasted.current !== null) ends()
       } else if (pasted.current !== null) pasted.current += input
       else for (const press of pressed(input, key)) latest.current(press)
     },

@@ -49,13 +49,29 @@ function Pause({ sessionId, pause, isActive }: { sessionId: string; pause: Pause
         {!isConfirm && ' (Press Enter to continue)'}
       </Text>
       {pause.details != null && pause.details !== '' && (
-        <Box borderStyle="single" borderDimColor borderTop={false} borderRight={false} borderBottom={false} paddingLeft={1}>
-          <Text>{shown(pause.details)}</Text>
+        <Box flexDirection="column">
+          {shown(pause.details)
+            .split('\n')
+            .map((line, row) => (
+              <BehindBar key={row} line={line} />
+            ))}
         </Box>
       )}
       {waiting > 0 && <Text dimColor>{waiting === 1 ? '1 more waits' : `${waiting} more wait`}</Text>}
       {trouble !== null && <Text color="red">{trouble}</Text>}
       {isConfirm && <Text bold>[Y] Approve [N] Deny (Esc to interrupt)</Text>}
+    </Box>
+  )
+}
+
+/** A line that somebody else wrote: the rows it goes on in have no bar, so that none passes for a line of its own. */
+function BehindBar({ line }: { line: string }): ReactElement {
+  return (
+    <Box>
+      <Box flexShrink={0}>
+        <Text dimColor>{'│ '}</Text>
+      </Box>
+      <Text>{line === '' ? ' ' : line}</Text>
     </Box>
   )
 }

@@ -1,15 +1,18 @@
 //! Answering asks.
 
+use std::sync::Arc;
+
 use holdpoint_common::api::Answered;
 use holdpoint_common::{Answer, AnswerError, AskId, QuestionReply};
-use holdpoint_session::SessionError;
+use holdpoint_session::{SessionError, SessionHandle};
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
 use serde::Deserialize;
 
-use super::Sessions;
+use super::supplies::Environment;
 use super::turn::{InterruptOptions, Interrupted, interrupt};
+use super::{Place, Sessions, read_again};
 use crate::crossing::{promise, read};
 use crate::failure::Failure;
 
@@ -136,12 +139,42 @@ impl Sessions {
         id: String,
         answer: Result<(Option<AskId>, Answer), Failure>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let mut shown = self.place().known.shown();
+        let place = self.place();
+        let answer = match answer {
+            Ok((Some(ask), answer)) if place.known.get(&id).is_err() => {
+                let environment = Environment::or_ours(None);
+                let work = async move { place.answer_saved(&id, ask, answer, environment).await };
+                return self.place().promise_and_stay(env, work);
+            }
+            answer => answer,
+        };
+        let mut shown = place.known.shown();
         self.act_and_stay(env, id, |session| async move {
             let (ask, answer) = answer?;
             let ask =
                 ask.or_else(|| shown.remove(session.id())).ok_or(SessionError::Answer(AnswerError::NothingShown))?;
             Ok::<Answered, Failure>(session.answer(&ask, answer).await?)
         })
+    }
+}
+
+impl Place {
+    /// Answers an ask of a session that was not used from here, which is opened only if it takes the answer.
+    async fn answer_saved(
+        self: Arc<Self>,
+        what: &str,
+        ask: AskId,
+        answer: Answer,
+        environment: Environment,
+    ) -> Result<(SessionHandle, Answered), Failure> {
+        let id = self.id(what).await?;
+        if ask.session != id {
+            return Err(SessionError::Answer(AnswerError::Unknown { ask }).into());
+        }
+        let (sessions, _) = self.sessions_with(environment)?;
+        let answered = sessions.answer(&ask, answer).await?;
+        let session = self.know(sessions.get(id.as_str()).await?);
+        read_again(&session).await;
+        Ok((session, answered))
     }
 }
