@@ -109,3 +109,23 @@ fn every_json_can_be_read() {
     }
     assert!(count > 0);
 }
+
+/// The list of what tools get of the environment is the one that is gone by.
+#[test]
+fn the_manual_names_what_tools_get_and_nothing_else() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let source = read("crates/tools/src/environment.rs");
+    let words = |name: &str| {
+        let (_, list) = source.split_once(&format!("const {name}: [&str;")).unwrap();
+        let (list, _) = list.split_once("];").unwrap();
+        list.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let page = read("docs/sessions.md");
+    let (_, page) = page.split_once("## The environment of tools").unwrap();
+    let list: Vec<_> =
+        page.lines().skip_while(|line| !line.starts_with('-')).take_while(|line| !line.is_empty()).collect();
+    let told: BTreeSet<_> = list.join(" ").split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    let prefixes = words("PREFIXES").into_iter().map(|prefix| format!("{prefix}*"));
+    assert_eq!(told, words("NAMES").into_iter().chain(prefixes).collect());
+    assert!(words("SECRETS").iter().all(|part| page.contains(&format!("`{part}`"))));
+}

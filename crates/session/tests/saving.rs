@@ -405,20 +405,31 @@ async fn t_u6_an_end_that_can_not_be_saved_is_told() {
 /// How many bytes of a session that is brought to a stand may be unsaved.
 const BOUND: usize = 65_536;
 
-/// A turn of twenty calls, none of which can be saved, that has come to a stand.
-async fn standing(door: &Door) -> (Harness, SessionHandle, Recorder) {
+/// A harness whose sessions stand when that is not saved.
+fn narrow(door: &Door) -> Harness {
     let limits = Limits { buffered_bytes: BOUND, ..Limits::default() };
-    let harness = Harness::with(|engine| engine.store(door.clone()).limits(limits));
-    harness.probe.does(|_, _| Ok(ToolOutcome::text("x".repeat(BOUND / 4))));
-    for _ in 0..20 {
-        harness.model.then(reply().call("probe", json!({})));
-    }
+    Harness::with(|engine| engine.store(door.clone()).limits(limits))
+}
+
+/// A session whose turn has come to a stand, for nothing can be saved from its beginning on.
+async fn come_to_a_stand(harness: &Harness, door: &Door) -> (SessionHandle, Recorder) {
     let session = harness.open().await;
     let from = AttachFrom::start().with_room(100 * BOUND);
     let mut events = Recorder::of(session.attach(from).await.unwrap());
     door.full.store(true, Ordering::SeqCst);
     session.prompt("go").await.unwrap();
     events.until("it stands", stands).await;
+    (session, events)
+}
+
+/// A turn of twenty calls, none of which can be saved, that has come to a stand.
+async fn standing(door: &Door) -> (Harness, SessionHandle, Recorder) {
+    let harness = narrow(door);
+    harness.probe.does(|_, _| Ok(ToolOutcome::text("x".repeat(BOUND / 4))));
+    for _ in 0..20 {
+        harness.model.then(reply().call("probe", json!({})));
+    }
+    let (session, events) = come_to_a_stand(&harness, door).await;
     (harness, session, events)
 }
 
@@ -452,16 +463,10 @@ async fn m_b8_a_turn_stands_when_too_much_of_it_is_not_saved() {
 #[tokio::test]
 async fn m_b8_calls_that_stand_for_a_save_together_all_run() {
     let door = Door::new();
-    let limits = Limits { buffered_bytes: BOUND, ..Limits::default() };
-    let harness = Harness::with(|engine| engine.store(door.clone()).limits(limits));
+    let harness = narrow(&door);
     let answer = reply().text("x".repeat(2 * BOUND));
     harness.model.then((0..4).fold(answer, |answer, n| answer.call("probe", json!({ "n": n }))));
-    let session = harness.open().await;
-    let from = AttachFrom::start().with_room(100 * BOUND);
-    let mut events = Recorder::of(session.attach(from).await.unwrap());
-    door.full.store(true, Ordering::SeqCst);
-    session.prompt("go").await.unwrap();
-    events.until("it stands", stands).await;
+    let (_session, mut events) = come_to_a_stand(&harness, &door).await;
     assert_eq!(begun(&events), 0);
     door.full.store(false, Ordering::SeqCst);
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);

@@ -106,7 +106,7 @@ impl Draft<'_> {
             Report::Answered(message) if message.is_empty() => {}
             Report::Answered(message) => self.facts.push(Fact::AssistantMessage(message)),
             Report::ToolFinished(result) => {
-                // Whatever came in the way of a call that was denied, after a restart say: that it was is what the model is told.
+                // Whatever came in the way of a call that was denied, as it may after a restart: the model is told that it was.
                 let result = match open.call(result.call) {
                     None => return Reply::Stale,
                     Some((call, CallStage::Denied { reason, by })) => {
