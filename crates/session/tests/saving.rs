@@ -463,6 +463,7 @@ async fn m_b8_a_turn_stands_when_too_much_of_it_is_not_saved() {
 #[tokio::test]
 async fn m_b8_calls_that_stand_for_a_save_together_all_run() {
     let door = Door::new();
+    door.yields.store(true, Ordering::SeqCst);
     let harness = narrow(&door);
     let answer = reply().text("x".repeat(2 * BOUND));
     harness.model.then((0..4).fold(answer, |answer, n| answer.call("probe", json!({ "n": n }))));
