@@ -206,7 +206,8 @@ pub enum AsksMode {
     Wait,
     /// Nobody: a Continue goes on, a Confirm is denied, a question is an error to the model.
     Deny,
-    /// Nobody: a Continue goes on, a Confirm is approved, a question is an error to the model.
+    /// Nobody: a Continue goes on, a Confirm is approved, unless a rule may deny it; a question is an error to the
+    /// model.
     Approve,
 }
 

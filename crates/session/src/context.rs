@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use holdpoint_common::{Limits, ModelSettings};
+use holdpoint_common::{Limits, ModelSettings, Usage};
 
 use crate::model::ModelRequest;
 
@@ -40,9 +40,9 @@ impl Bounds {
     }
 }
 
-/// Tokens of a text of this size: 2.5 bytes each, the worst that was seen.
+/// Tokens of a text of this size, where none are counted.
 fn estimate(bytes: u64) -> u64 {
-    bytes.saturating_mul(2).div_ceil(5)
+    Usage::estimate(bytes, 0).input
 }
 
 /// Counts tokens, each text once.

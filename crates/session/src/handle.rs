@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdpoint_common::api::{Answered, Prompted, RunRequest, RunStarted, TurnEnd};
-use holdpoint_common::{Answer, AskId, Hold, HoldShown, Outcome, SessionId, Snapshot, TurnId};
+use holdpoint_common::{Answer, AskId, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use tokio::sync::{oneshot, watch};
 
 use crate::actor::Interrupted;
@@ -295,12 +295,6 @@ impl SessionHandle {
             #[cfg(feature = "remote")]
             Way::Remote(session) => session.settled(has_settled).await,
         }
-    }
-
-    /// How its last turn ended.
-    #[must_use]
-    pub fn last_outcome(&self) -> Option<Outcome> {
-        self.shown().borrow().last_turn.as_ref().map(|turn| turn.outcome)
     }
 
     /// Makes the session's actor panic: a fault to be survived. Returns when it has.

@@ -208,3 +208,8 @@ impl Entry {
         }
     }
 }
+
+/// The manager is gone.
+fn stopped(_: MailboxError) -> SessionError {
+    SessionError::Stopped
+}

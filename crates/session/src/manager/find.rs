@@ -7,8 +7,7 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp};
 
 use super::entries::Keep;
-use super::room::stopped;
-use super::{Life, Live, Manager, Reach, start};
+use super::{Life, Live, Manager, Reach, start, stopped};
 use crate::error::SessionError;
 use crate::saved;
 use crate::store::{SavedSession, SessionStore};

@@ -6,8 +6,7 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Supplies, Who};
 
 use super::catalogs::CatalogFor;
-use super::room::stopped;
-use super::{Manager, Reach};
+use super::{Manager, Reach, stopped};
 use crate::actor;
 use crate::error::SessionError;
 use crate::model::Model;

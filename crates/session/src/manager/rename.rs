@@ -6,9 +6,8 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Who, check_name};
 
 use super::names::check_free;
-use super::room::stopped;
 use super::saved::Saved;
-use super::{Life, Manager, Reach};
+use super::{Life, Manager, Reach, stopped};
 use crate::actor;
 use crate::error::SessionError;
 use crate::state::Refused;

@@ -6,7 +6,7 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, Snapshot};
 use tokio::sync::oneshot;
 
-use super::{Entry, Life, Manager};
+use super::{Entry, Life, Manager, stopped};
 use crate::actor::{self, SessionActor};
 use crate::error::SessionError;
 
@@ -120,9 +120,4 @@ impl Handler<AwaitEnd> for Manager {
             let _ = end.await;
         })
     }
-}
-
-/// The manager is gone.
-pub(super) fn stopped(_: MailboxError) -> SessionError {
-    SessionError::Stopped
 }

@@ -6,8 +6,8 @@ use actix::prelude::*;
 use holdpoint_common::{EndedProcesses, Outcome, SessionId, Snapshot, Who};
 use tokio::sync::OwnedMutexGuard;
 
-use super::room::{Room, stopped};
-use super::{CloseSession, Life, Manager};
+use super::room::Room;
+use super::{CloseSession, Life, Manager, stopped};
 use crate::error::SessionError;
 use crate::outfit::Base;
 use crate::saved::Scribe;

@@ -17,6 +17,14 @@ impl Model for Unusable {
     }
 
     fn stream(&self, _: &ModelRequest) -> ModelStream {
-        stream::iter([Err(self.error.clone())]).boxed()
+        let error = match self.error.clone() {
+            // What is set only now does not reach a session that is open.
+            ModelError::Setup { message, hint } => {
+                let again = "then close this session and prompt it again: it has what was set where it was opened";
+                ModelError::Setup { message, hint: format!("{hint}; {again}") }
+            }
+            error => error,
+        };
+        stream::iter([Err(error)]).boxed()
     }
 }

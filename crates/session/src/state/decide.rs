@@ -31,7 +31,7 @@ pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decisio
         Input::Answer { ask, answer, by } => draft.answer(&ask, answer, by)?,
         Input::Interrupt { turn, by } => draft.interrupt(turn, by)?,
         Input::Hold { by } => draft.hold(by)?,
-        Input::Release { .. } => draft.release()?,
+        Input::Release => draft.release()?,
         Input::Toggle { shown, by } => draft.toggle(shown, by)?,
         Input::Rename { name, by } => draft.rename(name, by)?,
         Input::Model { model, by } => draft.change_model(model, by)?,

@@ -53,10 +53,7 @@ pub enum Input {
         by: Who,
     },
     /// A client lets the session go on.
-    Release {
-        /// Who.
-        by: Who,
-    },
+    Release,
     /// A client presses the key that holds and releases.
     Toggle {
         /// What it was showing.

@@ -46,14 +46,10 @@ pub struct Finished {
 }
 
 impl Recorder {
-    pub(super) fn new(attachment: Attachment) -> Self {
-        Self { attachment, events: Vec::new(), items: BTreeMap::new(), last: 0 }
-    }
-
     /// Records what this attachment is given.
     #[must_use]
     pub fn of(attachment: Attachment) -> Self {
-        Self::new(attachment)
+        Self { attachment, events: Vec::new(), items: BTreeMap::new(), last: 0 }
     }
 
     /// The attachment.

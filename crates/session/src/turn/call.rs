@@ -113,7 +113,11 @@ impl Runner {
         let span = tracing::Span::current();
         let thread = move || {
             let _in = span.entered();
-            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| tool.call(input, &context)));
+            let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| match context.is_cancelled() {
+                // The cut came while this thread was started: nothing begins behind it.
+                true => Err(ToolError::Interrupted),
+                false => tool.call(input, &context),
+            }));
             let processes = context.processes().finish();
             drop(context);
             let returned = outcome.map(|outcome| Returned { tool, outcome, processes });

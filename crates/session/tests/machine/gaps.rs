@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdpoint_common::{Body, Delta, Event, Fact, Limits, RestoreCause};
 use holdpoint_session::state::{Input, Phase, State};
 
-use super::bench::{Bench, ben, prompt, restored};
+use super::bench::{Bench, prompt, restored};
 use super::stories::{Seen, Watch, ensure, watched};
 
 /// The names that facts give: of prompts, turns and items.
@@ -51,7 +51,7 @@ fn goes_on(facts: &[Arc<Event>], given: &Given, bench: &Bench) -> Result<(), Str
     let limits = Limits { max_queued_prompts: usize::MAX, ..bench.limits.clone() };
     let mut again = Bench { state, log: Vec::new(), next: bench.next, now: bench.now, limits };
     let inputs = [restored(RestoreCause::Restart), restored(RestoreCause::Unloaded), prompt("go on")];
-    for input in inputs.into_iter().chain([Input::Release { by: ben() }]) {
+    for input in inputs.into_iter().chain([Input::Release]) {
         again.take(input.clone()).map_err(|refused| format!("{input:?} was refused: {refused}"))?;
     }
     ensure!(!matches!(again.state.phase(), Phase::Closed), "it is closed");

@@ -141,7 +141,7 @@ impl Model {
             }
             Input::Interrupt { turn, .. } => self.interrupt(*turn),
             Input::Hold { .. } => self.set_hold(HoldShown::Requested),
-            Input::Release { .. } => self.set_hold(HoldShown::Off),
+            Input::Release => self.set_hold(HoldShown::Off),
             Input::Toggle { shown, .. } if !self.over() && *shown != self.hold => self.held(),
             Input::Toggle { shown: HoldShown::Off, .. } => self.set_hold(HoldShown::Requested),
             Input::Toggle { .. } => self.set_hold(HoldShown::Off),

@@ -138,7 +138,7 @@ fn limit(bench: &Bench) -> Option<RunLimit> {
 }
 
 fn release() -> Input {
-    Input::Release { by: ann() }
+    Input::Release
 }
 
 fn iteration(bench: &Bench) -> Option<u32> {

@@ -167,7 +167,7 @@ impl Director {
         let of = |len: usize| usize::from(b) % len;
         match state.phase() {
             Phase::Closed => restored(RestoreCause::Unloaded),
-            Phase::Idle if state.hold().shown() == HoldShown::Standing && a < 100 => Input::Release { by: ben() },
+            Phase::Idle if state.hold().shown() == HoldShown::Standing && a < 100 => Input::Release,
             Phase::Idle if state.run().is_some() && a < 200 => {
                 Input::WaitOver { turn: state.snapshot(0, 0, true).last_turn.map_or(TurnId(0), |last| last.turn) }
             }
@@ -250,7 +250,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         }
         8 | 9 => Input::Interrupt { turn: (b < 128).then_some(TurnId(turn)), by },
         10 | 11 => Input::Hold { by },
-        12 => Input::Release { by },
+        12 => Input::Release,
         13 => {
             let shown = match a {
                 0..=150 => state.hold().shown(),

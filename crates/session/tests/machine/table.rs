@@ -163,7 +163,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("interrupt this turn", Input::Interrupt { turn: Some(TurnId(turn)), by: ben() }),
         ("interrupt another turn", Input::Interrupt { turn: Some(TurnId(stale)), by: ben() }),
         ("hold", Input::Hold { by: ben() }),
-        ("release", Input::Release { by: ben() }),
+        ("release", Input::Release),
         ("toggle, off shown", toggle(HoldShown::Off)),
         ("toggle, requested shown", toggle(HoldShown::Requested)),
         ("toggle, standing shown", toggle(HoldShown::Standing)),

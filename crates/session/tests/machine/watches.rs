@@ -640,7 +640,7 @@ impl Watch for Holds {
                 Input::Prompt { .. }
                 | Input::Answer { .. }
                 | Input::Interrupt { .. }
-                | Input::Release { .. }
+                | Input::Release
                 | Input::Run { .. }
                 | Input::WaitOver { .. }
                 | Input::Tasks { .. }
@@ -673,7 +673,7 @@ impl Watch for Holds {
             let limit = matches!(after.hold(), Hold::Standing { cause: HoldCause::Limit { .. }, .. });
             ensure!(*shown != was || closed || is != was || limit, "a toggle did nothing");
         }
-        if matches!(seen.input, Input::Hold { .. } | Input::Release { .. } | Input::Toggle { .. }) {
+        if matches!(seen.input, Input::Hold { .. } | Input::Release | Input::Toggle { .. }) {
             ensure!(before.asks() == after.asks(), "a hold answered an ask");
             if let Ok(decision) = seen.outcome {
                 ensure!(decision.reply == Reply::Hold(after.hold().clone()), "the reply is {:?}", decision.reply);

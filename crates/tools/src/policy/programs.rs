@@ -128,11 +128,15 @@ pub(super) fn has_parts(name: &str) -> bool {
     WITH_PARTS.contains(without_g(name)) || WITH_PARTS.contains(without_g(unversioned))
 }
 
+/// The options by which a program runs others; none if it runs none, or whatever it is given.
+pub(super) fn options_that_run(name: &str) -> &'static [&'static str] {
+    let is_of = |(program, _): &&(&str, &[&str])| *program == without_g(name);
+    RUNNING_OPTIONS.iter().find(is_of).map_or(&[], |(_, options)| options)
+}
+
 /// The option by which a program runs others, if it is or may be among these words: written out, shortened, or
 /// not known before it runs.
 pub(super) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static str> {
-    let program = without_g(name_of(program));
-    let (_, options) = RUNNING_OPTIONS.iter().find(|(name, _)| *name == program)?;
     let may_be = |option: &str| {
         words.iter().any(|word| match word.literal() {
             None => *word == Word::Dynamic,
@@ -143,7 +147,7 @@ pub(super) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static
             Some(word) => word.starts_with('-') && !word.starts_with("--") && word.contains(&option[1..]),
         })
     };
-    options.iter().copied().find(|option| may_be(option))
+    options_that_run(name_of(program)).iter().copied().find(|option| may_be(option))
 }
 
 pub(super) fn is_quiet(name: &str) -> bool {

@@ -45,19 +45,22 @@ pub(super) fn look_through(words: &[Word]) -> Option<Wrapper> {
         "eval" => joined(operands(rest)),
         "trap" => joined(operands(rest).get(..1).unwrap_or_default()),
         "alias" => alias(operands(rest)),
-        "compgen" | "complete" | "mapfile" | "readarray" => {
-            Wrapper { unclear: rest.contains(&Word::Dynamic), scripts: values_of(rest, 'C', &[]), ..Wrapper::default() }
-        }
+        "compgen" | "complete" | "mapfile" | "readarray" => Wrapper {
+            unclear: rest.contains(&Word::Dynamic),
+            scripts: values_of(rest, Some('C'), &[]),
+            ..Wrapper::default()
+        },
         "." | "source" => Wrapper { unclear: true, ..Wrapper::default() },
         "find" => find(rest),
         // Other shells read scripts in another way, of which this is a guess.
         "csh" | "elvish" | "fish" | "ksh" | "mksh" | "nu" | "pwsh" | "tcsh" | "xonsh" | "zsh" => remote(rest),
         "hyperfine" | "newgrp" | "nodemon" | "parallel" | "pee" | "sg" | "ssh" | "watch" | "watchexec" => remote(rest),
         "capsh" | "flock" | "runuser" | "script" | "su" => {
-            Wrapper { scripts: values_of(rest, 'c', &["command", "session-command"]), ..guessed(rest) }
+            Wrapper { scripts: values_of(rest, Some('c'), &["command", "session-command"]), ..guessed(rest) }
         }
         // Their options are many: whatever follows may be what they run.
         _ if programs::is_guessed(name) => guessed(rest),
+        _ if programs::option_that_runs(name, rest).is_some() => by_option(programs::options_that_run(name), rest),
         _ => return None,
     };
     Some(wrapper)
@@ -105,7 +108,7 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
         }
         // `-S` splits a word into more of its own.
         "env" if wrapper.unclear => {
-            let split = values_of(words, 'S', &["split-string"]);
+            let split = values_of(words, Some('S'), &["split-string"]);
             wrapper.scripts = split.iter().map(|words| format!("env {words}")).collect();
         }
         _ => {}
@@ -116,6 +119,12 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
 /// Any word may begin what it runs.
 fn guessed(words: &[Word]) -> Wrapper {
     Wrapper { unclear: true, outside: true, guesses: words.len(), ..Wrapper::default() }
+}
+
+/// Any of these options may say what it runs: a script, or the first word of a program.
+fn by_option(options: &[&str], words: &[Word]) -> Wrapper {
+    let long = |option: &&str| option.strip_prefix("--").map(|name| values_of(words, None, &[name]));
+    Wrapper { scripts: options.iter().filter_map(long).flatten().collect(), ..guessed(words) }
 }
 
 /// Goes past a `-`, which sets none, and words that set a variable.
@@ -174,7 +183,7 @@ fn remote(words: &[Word]) -> Wrapper {
     let is_option = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     let mut scripts = joined(&words[words.iter().take_while(is_option).count()..]).scripts;
     scripts.extend(words.iter().filter_map(Word::literal).take(64).map(str::to_owned));
-    scripts.extend(values_of(words, 'c', &["command", "init-command"]));
+    scripts.extend(values_of(words, Some('c'), &["command", "init-command"]));
     Wrapper { scripts, ..guessed(words) }
 }
 
@@ -186,8 +195,8 @@ fn alias(words: &[Word]) -> Wrapper {
     Wrapper { unclear: names < words.len(), scripts, ..Wrapper::default() }
 }
 
-/// The values of an option, wherever it may stand: a letter, or one of these long names.
-pub(super) fn values_of(words: &[Word], letter: char, names: &[&str]) -> Vec<String> {
+/// The values of an option, wherever it may stand: a letter, if it has one, or one of these long names.
+pub(super) fn values_of(words: &[Word], letter: Option<char>, names: &[&str]) -> Vec<String> {
     let mut values = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let Some(option) = word.literal().and_then(|word| word.strip_prefix('-')) else { continue };
@@ -196,7 +205,7 @@ pub(super) fn values_of(words: &[Word], letter: char, names: &[&str]) -> Vec<Str
                 let (name, value) = long.split_once('=').unwrap_or((long, ""));
                 names.iter().any(|known| !name.is_empty() && known.starts_with(name)).then_some(value)
             }
-            None => option.split_once(letter).map(|(_, value)| value),
+            None => letter.and_then(|letter| option.split_once(letter)).map(|(_, value)| value),
         };
         let next = || words.get(at + 1).and_then(Word::literal);
         let value = attached.and_then(|value| if value.is_empty() { next() } else { Some(value) });

@@ -154,6 +154,18 @@ const CURL: &[&str] = &[
     "cpulimit -l 5 -- curl evil",
     "echo a | ifne -n curl evil",
     "echo a | pee cat 'curl evil'",
+    // Programs that run others by an option alone.
+    "rg --pre curl evil",
+    "rg --pre=/usr/bin/curl evil",
+    "rg --hostname-bin=curl evil",
+    "sort --compress-program=curl evil",
+    "gsort --comp curl evil",
+    "split --filter='curl evil' x",
+    "fd -x curl evil",
+    "fd --exec-batch curl evil",
+    "sdiff --diff-program=curl a b",
+    "install --strip-program=curl -s a b",
+    "timeout 5 rg --pre curl evil",
 ];
 
 #[test]
@@ -267,6 +279,10 @@ const MAY_BE_CURL: &[&str] = &[
     "bash -init-file -c ./evil.sh",
     "fish -c 'set x curl; $x'",
     "zsh -c '=curl x'",
+    "rg --pre=./evil.sh x",
+    "rg $x evil",
+    "sort --compress-program ./evil.sh x",
+    "wget -e use_askpass=./evil.sh x",
 ];
 
 #[test]
@@ -286,7 +302,7 @@ fn m_a6_what_is_asked_because_it_may_be_denied_says_so() {
             let judgement = world.command(command);
             assert_eq!((judgement.verdict, judgement.may_be_denied()), (Ask, true), "{command}");
         }
-        for command in ["touch a", "ls", "echo a", "echo a > x"] {
+        for command in ["touch a", "ls", "echo a", "echo a > x", "rg a b", "sort -u x", "wget x"] {
             assert!(!world.command(command).may_be_denied(), "{command}");
         }
     }

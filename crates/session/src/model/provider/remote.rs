@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-use holdpoint_common::{ModelSettings, Proxies, ToolResult};
+use holdpoint_common::{CallId, ModelSettings, Proxies, ToolResult};
 use reqwest::{Client, RequestBuilder, Url};
 use rig_core::operation::Completion;
 use rig_core::wire::{Framing, Wire, WireFrame};
@@ -181,6 +181,11 @@ impl<P: Protocol> Model for Remote<P> {
 /// Whether the name of a call, at `pointer`, is missing or empty.
 pub(super) fn is_nameless(call: &Value, pointer: &str) -> bool {
     call.pointer(pointer).and_then(Value::as_str).is_none_or(str::is_empty)
+}
+
+/// Our own name for a call, whatever the provider called it: never missing, never doubled.
+pub(super) fn call_id(id: CallId) -> String {
+    format!("call_{id}")
 }
 
 /// Bytes that the name of a tool may have on every wire.

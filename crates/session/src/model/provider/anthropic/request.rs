@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 
-use holdpoint_common::{AssistantMessage, Block as Said, BlockKind, CallId, ModelSettings, Part, ToolCall, ToolStatus};
+use holdpoint_common::{AssistantMessage, Block as Said, BlockKind, ModelSettings, Part, ToolCall, ToolStatus};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{REDACTED, SIGNED};
-use crate::model::provider::remote::{Endpoint, result_text, wire_name};
+use crate::model::provider::remote::{Endpoint, call_id, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// The most tokens of an answer, which has to be said: what every model that is sold allows.
@@ -202,9 +202,4 @@ impl<'a> From<Block<'a>> for Content<'a> {
     fn from(block: Block<'a>) -> Self {
         Self { block, cache_control: None }
     }
-}
-
-/// Our own name for a call, whatever the provider called it: never missing, never doubled.
-fn call_id(id: CallId) -> String {
-    format!("call_{id}")
 }

@@ -7,7 +7,7 @@ use holdpoint_common::{AssistantMessage, BlockKind, CallId};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::provider::remote::{Endpoint, result_text, wire_name};
+use crate::model::provider::remote::{Endpoint, call_id, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// A request.
@@ -126,9 +126,4 @@ fn assistant(answer: &AssistantMessage) -> Option<Entry<'_>> {
 fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {
     let definition = Definition { name: &spec.name, description: &spec.description, parameters: &spec.schema };
     Tool { r#type: "function", function: definition }
-}
-
-/// Our own name for a call, whatever the daemon called it: never missing, never doubled.
-fn call_id(id: CallId) -> String {
-    format!("call_{id}")
 }

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use holdpoint_common::{AssistantMessage, CallId};
+use holdpoint_common::AssistantMessage;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::provider::remote::{Endpoint, result_text, wire_name};
+use crate::model::provider::remote::{Endpoint, call_id, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// A request.
@@ -120,9 +120,4 @@ fn assistant(answer: &AssistantMessage) -> Option<Entry<'_>> {
 fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {
     let definition = Definition { name: &spec.name, description: &spec.description, parameters: &spec.schema };
     Tool { r#type: "function", function: definition }
-}
-
-/// Our own name for a call, whatever the provider called it: never missing, never doubled.
-fn call_id(id: CallId) -> String {
-    format!("call_{id}")
 }
