@@ -28,6 +28,13 @@ impl AssistantMessage {
         self.blocks.is_empty() && self.calls.is_empty()
     }
 
+    /// Whether it says or does something. Thoughts alone do not: no provider takes them back.
+    #[must_use]
+    pub fn says_something(&self) -> bool {
+        let says = |block: &Block| block.kind == BlockKind::Text && !block.text.trim().is_empty();
+        !self.calls.is_empty() || self.blocks.iter().any(says)
+    }
+
     /// Its blocks and calls, in the order in which the model wrote them.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let mut blocks = self.blocks.iter().peekable();

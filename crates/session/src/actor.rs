@@ -27,7 +27,7 @@ use std::time::SystemTime;
 use actix::dev::{MessageResponse, OneshotSender};
 use actix::prelude::*;
 use futures_util::FutureExt;
-use holdpoint_common::{Body, Delta, Event, Fact, RestoreCause, SessionStatus, Snapshot, Timestamp};
+use holdpoint_common::{Body, Delta, Event, Fact, ItemId, RestoreCause, SessionStatus, Snapshot, Timestamp};
 use holdpoint_tools::{Background, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -38,7 +38,7 @@ use ask::ToolAsks;
 use draft::Draft;
 use gate::Gates;
 use interrupt::Ends;
-use outbox::{Action, Outbox, Parcel};
+use outbox::{Action, Outbox, Parcel, RETRY};
 use ring::Ring;
 use runner::Runner;
 
@@ -63,6 +63,8 @@ pub(crate) struct SessionActor {
     numbers: Range<u64>,
     /// More numbers have been asked for.
     reserving: bool,
+    /// No item gets a name before this one: an actor before may have told of items that nobody saved.
+    first_item: ItemId,
     /// Where the facts are saved.
     log: Arc<dyn SessionLog>,
     /// What waits for saves.
@@ -119,7 +121,10 @@ pub(crate) struct Restored {
 impl SessionActor {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { state, numbers, log, shown, outfit, restored, alive } = parts;
+        // Nothing was under way in one that was at rest. Each item that was told of had a number.
+        let cut = restored.as_ref().is_some_and(|restored| restored.cause != RestoreCause::Unloaded);
         Self {
+            first_item: ItemId(if cut { numbers.start } else { 1 }),
             outbox: Outbox::after(state.last()),
             draft: Draft::default(),
             ring: Ring::new(&outfit.limits, numbers.start.saturating_sub(1)),
@@ -222,20 +227,25 @@ impl SessionActor {
             self.reserving = true;
             let mut reserving = self.log.reserve(NUMBERS);
             match (&mut reserving).now_or_never() {
-                Some(reserved) => self.reserved(reserved),
+                Some(reserved) => self.reserved(reserved, ctx),
                 None => {
-                    ctx.spawn(reserving.into_actor(self).map(|reserved, actor, _| actor.reserved(reserved)));
+                    ctx.spawn(reserving.into_actor(self).map(|reserved, actor, ctx| actor.reserved(reserved, ctx)));
                 }
             }
         }
         next
     }
 
-    fn reserved(&mut self, reserved: Result<Range<u64>, StoreError>) {
-        self.reserving = false;
+    fn reserved(&mut self, reserved: Result<Range<u64>, StoreError>, ctx: &mut Context<Self>) {
         match reserved {
-            Ok(reserved) => self.numbers.end = reserved.end,
-            Err(error) => tracing::error!(%error, "no numbers could be set aside"),
+            Ok(reserved) => {
+                self.reserving = false;
+                self.numbers.end = reserved.end;
+            }
+            Err(error) => {
+                tracing::error!(%error, "no numbers could be set aside");
+                ctx.run_later(RETRY, |actor, _| actor.reserving = false);
+            }
         }
     }
 

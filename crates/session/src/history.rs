@@ -40,7 +40,7 @@ pub fn apart(facts: &[Arc<Event>]) -> Vec<Message> {
             Fact::AssistantMessage(message) => conversation.answer(message),
             Fact::ToolFinished(result) => conversation.result(result),
             Fact::StepFinished { refused: true, .. } => conversation.refused(),
-            Fact::RunStarted { run, .. } => conversation.run = Some(run.clone()),
+            Fact::RunStarted { run, .. } => (conversation.run, conversation.unheard) = (Some(run.clone()), Vec::new()),
             Fact::RunFinished { .. } => (conversation.run, conversation.opening) = (None, false),
             Fact::IterationStarted { iteration, resumed, .. } => conversation.iteration(*iteration, *resumed),
             Fact::TaskAdded { .. } | Fact::TaskMoved { .. } | Fact::NoteTaken { .. } => conversation.tasks.apply(fact),
@@ -72,6 +72,8 @@ struct Conversation {
     /// The run that is under way, and the tasks and notes.
     run: Option<RunSettings>,
     tasks: Tasks,
+    /// What was said to the run, until the model has answered: told to each iteration until then.
+    unheard: Vec<String>,
     /// The last message is the beginning of an iteration, and what the user says is added to it: the newest message
     /// alone is always sent, and the goal is in it.
     opening: bool,
@@ -80,6 +82,13 @@ struct Conversation {
 impl Conversation {
     fn prompt(&mut self, text: &str) {
         self.close();
+        if self.run.is_some() {
+            self.unheard.push(text.to_owned());
+        }
+        self.say(text);
+    }
+
+    fn say(&mut self, text: &str) {
         match self.messages.last_mut() {
             Some(Message::User(opening)) if self.opening => {
                 opening.push_str("\n\n# The user says meanwhile\n\n");
@@ -99,13 +108,20 @@ impl Conversation {
             self.messages.push(Message::User(iteration::opening(run, &self.tasks, iteration, resumed)));
             self.opening = true;
         }
+        if !resumed {
+            let unheard = std::mem::take(&mut self.unheard);
+            unheard.iter().for_each(|text| self.say(text));
+            self.unheard = unheard;
+        }
     }
 
     fn answer(&mut self, message: &AssistantMessage) {
         self.close();
-        // Thoughts alone are no answer (a turn cut while it thought): no provider takes them.
-        let says = !message.calls.is_empty() || !message.text().trim().is_empty();
-        if !says || self.messages.is_empty() {
+        // A turn that was cut while it thought.
+        if message.says_something() {
+            self.unheard.clear();
+        }
+        if !message.says_something() || self.messages.is_empty() {
             return;
         }
         self.go_on();
@@ -127,6 +143,7 @@ impl Conversation {
     /// Leaves out what a provider refused: all that no answer has come to. Sent again, it would be refused again.
     fn refused(&mut self) {
         self.close();
+        self.unheard.clear();
         let answered = self.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
         let open = self.messages.split_off(answered.map_or(0, |at| at + 1));
         let asked = open.iter().any(|message| matches!(message, Message::User(_)));

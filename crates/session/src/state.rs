@@ -290,10 +290,10 @@ impl State {
         ItemId(self.next_item.0.saturating_add(self.lost.items))
     }
 
-    /// The name after the newest item that is known. In a log, the next answer's may begin there: what a gap before it
-    /// stands for was something else.
-    pub(crate) fn after_known_items(&self) -> ItemId {
-        self.next_item
+    /// The names after the newest prompt, turn and item that are known. In a log, the next may be these: what a gap before
+    /// them stands for was something else.
+    pub(crate) fn after_known(&self) -> (PromptId, TurnId, ItemId) {
+        (self.next_prompt, self.next_turn, self.next_item)
     }
 
     /// What the session is doing, in one word.

@@ -151,14 +151,11 @@ struct Runner {
 
 impl Runner {
     async fn run(mut self, step: u32, stood: (Vec<ToolCall>, Usage), mut toolbox: Toolbox) -> End {
-        let mut end = match self.stood(stood, &mut toolbox).await {
+        let end = match self.stood(stood, &mut toolbox).await {
             Some(end) => end,
             None => self.steps(step, &mut toolbox).await,
         };
         self.tell_changes().await;
-        if self.cancel.is_cancelled() {
-            end.processes.add(self.jobs_ended().await);
-        }
         // If the actor is gone, so are its tools.
         let _ = self.lane.send(Lane::Tools(toolbox)).await;
         end
@@ -172,18 +169,6 @@ impl Runner {
             changed = before.changed_since(&self.outfit.workspace) => changed,
         };
         self.report(Report::FilesChanged(changed)).await;
-    }
-
-    /// Waits until the turn's background jobs, which the cut has ended, are gone.
-    async fn jobs_ended(&self) -> EndedProcesses {
-        let (background, turn) = (self.background.clone(), self.turn);
-        // The actor does the same, but may not have come to it: its token is the first thing it cancels.
-        background.cut(turn);
-        // Most turns have none, and need no thread for it.
-        if !background.has_cut(turn) {
-            return EndedProcesses::default();
-        }
-        tokio::task::spawn_blocking(move || background.finish(turn)).await.unwrap_or_default()
     }
 
     /// Goes on with the calls that a restart has left, of a step that had used so much; `Some` if the turn ends with them.

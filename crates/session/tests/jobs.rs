@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use holdpoint_common::{CallId, Fact, Job, JobEnd, Limits, Outcome, SessionStatus};
-use holdpoint_session::SessionError;
 use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::{Interruption, SessionError};
 use holdpoint_tools::testing::Census;
 use serde_json::json;
 
@@ -96,6 +96,42 @@ async fn m_e7_an_interrupt_ends_the_jobs_of_its_turn_alone() {
     events.turn_finished().await;
     let finished = events.events().iter().rposition(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
     assert!(ended < finished, "the job's end is told before the turn's");
+}
+
+/// Also where the interrupt comes as the turn ends by itself, and its runner has seen no cut.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_c3_a_receipt_waits_for_jobs_however_late_the_interrupt_comes() {
+    let harness = Harness::limited(Limits { grace_ms: 50, ..Limits::default() });
+    let mut cut = 0;
+    for round in 0.. {
+        let census = Census::new();
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        let command = format!("trap '' TERM; exec -a {} sleep 1000", census.mark());
+        harness.model.then(reply().call("shell", background(&command)));
+        let answer = harness.model.then_live();
+        session.prompt("go").await.unwrap();
+        job_started(&mut events).await;
+        census.wait_living(1);
+        events.step_started().await;
+        drop(answer);
+        events
+            .until_new("the answer", |event| matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(()))
+            .await;
+        for _ in 0..fastrand::u32(..2_000) {
+            std::hint::spin_loop();
+        }
+        if let Interruption::Interrupting(turn) = session.interrupt(None).await.unwrap() {
+            let end = turn.end().await.unwrap();
+            assert_eq!(census.living(), [], "in round {round}, with {:?}", end.receipt);
+            assert!(end.receipt.unwrap().processes.total() >= 1);
+            cut += 1;
+        }
+        session.close().await.unwrap();
+        if cut == 10 {
+            return;
+        }
+    }
 }
 
 #[tokio::test]

@@ -243,6 +243,53 @@ async fn m_d5_what_was_said_at_the_end_is_heard_before_the_run_ends() {
     assert_eq!(iterations(&events), 2);
 }
 
+/// The model has not heard what was said to an iteration that failed before it answered: the next one is told again.
+#[tokio::test]
+async fn m_d5_what_was_said_is_heard_though_an_iteration_fails() {
+    let harness = Harness::limited(Limits { run_retry_ms: 1, model_tries: 1, ..Limits::default() });
+    let (session, mut events) = open(&harness).await;
+    let live = harness.model.then_live();
+    for _ in 0..2 {
+        harness.model.then(reply().fail("overloaded"));
+    }
+    harness.model.then(reply().text("I mind."));
+    session.start_run(endless()).await.unwrap();
+    events.step_started().await;
+    session.prompt("mind the port").await.unwrap();
+    session.prompt("and the time").await.unwrap();
+    drop(live);
+    while iteration_started(&mut events).await < 5 {}
+    session.interrupt_and_wait().await.unwrap();
+    let told = |text: &str| {
+        let requests = harness.model.requests();
+        let told = requests.iter().map(|request| opening(request).matches(text).count());
+        told.collect::<Vec<_>>()
+    };
+    // The second and third fail; the fourth answers.
+    let [port, time] = ["mind the port", "and the time"].map(told);
+    assert_eq!((&port[..4], &time[..4]), (&[0, 1, 1, 1][..], &[0, 1, 1, 1][..]));
+    assert!(port[4..].iter().chain(&time[4..]).all(|times| *times == 0), "heard once: {port:?}, {time:?}");
+}
+
+#[tokio::test]
+async fn m_d5_a_run_is_not_over_before_what_was_said_is_heard() {
+    let harness = Harness::limited(Limits { run_retry_ms: 1, model_tries: 1, ..Limits::default() });
+    let (session, mut events) = open(&harness).await;
+    harness.model.then(reply().call("tasks", json!({"action": "start"})));
+    harness.model.then(reply().call("tasks", json!({"action": "finish"})));
+    let live = harness.model.then_live();
+    harness.model.then(reply().fail("overloaded"));
+    session.start_run(endless()).await.unwrap();
+    for _ in 0..3 {
+        events.step_started().await;
+    }
+    session.prompt("one thing more").await.unwrap();
+    drop(live);
+    assert_eq!(run_finished(&mut events).await, RunEnd::Done);
+    assert!(opening(harness.model.requests().last().unwrap()).contains("one thing more"));
+    assert_eq!(iterations(&events), 3);
+}
+
 #[tokio::test]
 async fn m_d5_a_limit_holds_and_a_hold_at_a_limit_is_released_one_after_the_other() {
     let harness = Harness::start();

@@ -92,10 +92,12 @@ async fn m_b8_closing_what_stands_in_a_log_answers_its_asks_and_hands_its_queue_
     assert_eq!(count(&all, closed), 1);
     assert_eq!(count(&all, |fact| matches!(fact, Fact::PromptReturned { text, .. } if &**text == "next")), 1);
     let finished = |fact: &Fact| {
-        let Fact::TurnFinished { outcome, cause, receipt, .. } = fact else { return false };
-        *outcome == Outcome::Interrupted && matches!(cause, Some(CutCause::Close { .. })) && receipt.is_some()
+        let Fact::TurnFinished { outcome, cause, receipt, usage, .. } = fact else { return false };
+        let counted = usage.estimated && usage.total() > 0;
+        let closed = *outcome == Outcome::Interrupted && matches!(cause, Some(CutCause::Close { .. }));
+        closed && receipt.is_some() && counted
     };
-    assert_eq!(count(&all, finished), 1);
+    assert_eq!(count(&all, finished), 1, "{all:?}");
     assert!(matches!(all.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
     assert_eq!(harness.sessions().look(session.id().as_str()).await.unwrap().hold, Hold::Off);
 }

@@ -227,6 +227,34 @@ async fn m_b8_a_model_that_panics_ends_its_turn_alone() {
     assert!(said[1].0 == "done" && said[1].2 > said[0].2, "{said:?}");
 }
 
+/// An item that was told of and never saved keeps its name: who comes back with what it has seen adds to no other.
+#[tokio::test]
+async fn invariant_3_no_item_is_called_as_one_that_went_with_its_actor() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let answer = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    answer.text("half an ");
+    let told = events
+        .until("the text", |event| match event.delta() {
+            Some(Delta::Text { item, .. }) => Some(*item),
+            _ => None,
+        })
+        .await;
+    session.panic_now().await;
+    session.settled().await.unwrap();
+    harness.model.then(reply().text("another"));
+    session.prompt("again").await.unwrap();
+    let mut events = harness.watch(&session).await;
+    let said = |event: &Event| match event.fact() {
+        Some(Fact::AssistantMessage(message)) if !message.partial => Some(message.blocks[0].item),
+        _ => None,
+    };
+    let next = events.until("the answer", said).await;
+    assert!(next > told, "{next} after {told}");
+}
+
 #[tokio::test]
 async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     let folder = TempDir::new().unwrap();

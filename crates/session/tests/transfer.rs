@@ -213,6 +213,30 @@ async fn what_fits_its_check_sum_and_is_no_log_is_refused_with_its_line() {
     }
 }
 
+/// Of two with one name, nothing that follows could say which is meant; and what comes after the last name has none.
+#[tokio::test]
+async fn a_name_that_was_given_or_is_beyond_the_last_is_refused_with_its_line() {
+    let (id, facts) = unbound().await;
+    let by = json!({ "name": "them" });
+    let prompt = |n: u64| json!({"type": "promptAccepted", "prompt": n, "text": "x", "by": by});
+    let turn = |n: u64| json!({"type": "turnStarted", "turn": n, "prompt": 9});
+    let task = |n: u64| json!({"type": "taskAdded", "task": n, "title": "x"});
+    let item = |n: u64| {
+        let block = json!({"item": n, "kind": "text", "text": "x"});
+        json!({"type": "assistantMessage", "blocks": [block], "calls": []})
+    };
+    let named: [&dyn Fn(u64) -> serde_json::Value; 4] = [&prompt, &turn, &task, &item];
+    for fact in named {
+        for (name, why) in [(50, "comes twice"), (u64::MAX, "is above")] {
+            let mut facts = facts.clone();
+            add(&mut facts, 1, &fact(50));
+            add(&mut facts, 1, &fact(name));
+            let (line, what) = refused(&written(id.as_str(), &facts), why).await;
+            assert_eq!((line, what.contains(why)), (facts.len() as u64 + 1, true), "{name}: {what}");
+        }
+    }
+}
+
 /// Two asks of one id would both be answered by whoever answers one of them.
 #[tokio::test]
 async fn m_a5_an_ask_under_another_ones_number_is_refused_with_its_line() {

@@ -80,7 +80,10 @@ fn m_e6_a_session_opened_again_without_its_key_says_how_it_gets_it() {
     world.run(&["prompt", "one", "Go."]).code(0);
     idle();
     let logs = world.run(&["logs", "one"]).code(0).out;
-    assert!(logs.contains("set OPENAI_API_KEY") && logs.contains("then close this session and prompt it again"), "{logs}");
+    assert!(
+        logs.contains("set OPENAI_API_KEY") && logs.contains("then close this session and prompt it again"),
+        "{logs}"
+    );
     server.reply(Reply::text(["Well."]));
     world.run(&["close", "one"]).code(0);
     keyed(&["prompt", "one", "Go."]);

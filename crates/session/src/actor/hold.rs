@@ -57,6 +57,9 @@ impl Handler<ToggleHold> for SessionActor {
 
 impl SessionActor {
     fn hold_input(&mut self, input: Input, by: &Who, ctx: &mut Context<Self>) -> Held {
+        if self.outbox.is_ending() {
+            return Replied::Never;
+        }
         match self.take(input, ctx) {
             Ok(Reply::Hold(hold)) => {
                 tracing::info!(hold = ?hold.shown(), %by, "hold");

@@ -17,7 +17,7 @@ use crate::state::Refused;
 use crate::store::StoreError;
 
 /// How long after a failed save the next is tried.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 
 /// How long the end of the actor waits for what is not saved yet.
 const LAST_SAVE: Duration = Duration::from_secs(10);

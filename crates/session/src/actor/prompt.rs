@@ -19,6 +19,9 @@ impl Handler<Prompt> for SessionActor {
     type Result = Replied<Result<Prompted, Refused>>;
 
     fn handle(&mut self, Prompt { text, by }: Prompt, ctx: &mut Self::Context) -> Self::Result {
+        if self.outbox.is_ending() {
+            return Replied::Never;
+        }
         if let Err(refused) = self.takes_on() {
             return Replied::Now(Err(refused));
         }

@@ -23,6 +23,9 @@ impl Handler<StartRun> for SessionActor {
     type Result = Replied<Result<RunStarted, Refused>>;
 
     fn handle(&mut self, StartRun { request, by }: StartRun, ctx: &mut Self::Context) -> Self::Result {
+        if self.outbox.is_ending() {
+            return Replied::Never;
+        }
         if let Err(refused) = self.takes_on() {
             return Replied::Now(Err(refused));
         }

@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use super::SessionActor;
 use crate::lane::{LANE, Lane};
-use crate::state::{Input, Report};
+use crate::state::{Input, Phase, Report};
 use crate::turn::{self, TurnJob};
 
 /// The runner of the open turn.
@@ -20,6 +20,8 @@ pub(super) struct Runner {
     cancel: DropGuard,
     /// The stream of what it tells.
     lane: SpawnHandle,
+    /// It has ended; what the cut ends of the turn's background jobs may still be waited for.
+    ended: bool,
 }
 
 /// What comes out of a turn's lane.
@@ -36,7 +38,7 @@ impl SessionActor {
         let (step, standing) = (open.step, open.calls.iter().map(|(call, _)| call.clone()).collect());
         let used = self.state.estimate(open.open_step.unwrap_or_default(), &self.outfit.limits);
         let cancel = CancellationToken::new();
-        if matches!(self.state.phase(), crate::state::Phase::Interrupting(..)) {
+        if matches!(self.state.phase(), Phase::Interrupting(..)) {
             // The cut was saved before the start was.
             cancel.cancel();
         }
@@ -48,7 +50,7 @@ impl SessionActor {
         let job = TurnJob {
             turn,
             iteration: self.state.run().is_some(),
-            first_item: self.state.next_item(),
+            first_item: self.state.next_item().max(self.first_item),
             step,
             standing,
             used,
@@ -60,7 +62,7 @@ impl SessionActor {
             asks: ctx.address().downgrade().recipient(),
             alive: self.alive.clone(),
         };
-        self.runner = Some(Runner { turn, cancel: cancel.drop_guard(), lane: ctx.add_stream(told) });
+        self.runner = Some(Runner { turn, cancel: cancel.drop_guard(), lane: ctx.add_stream(told), ended: false });
         let span = tracing::info_span!("turn", %turn);
         self.outfit.runtime.spawn(turn::run(job).instrument(span));
     }
@@ -104,12 +106,13 @@ impl StreamHandler<FromLane> for SessionActor {
                 }
             }
             Some(Lane::Gate(gate, runner)) => self.ask_gate(turn, gate, runner, ctx),
+            Some(Lane::Report(end @ Report::Finished { .. })) => self.runner_ended(turn, end, ctx),
             Some(Lane::Report(report)) => self.hear(turn, report, ctx),
             Some(Lane::Tools(toolbox)) => self.toolbox = Some(toolbox),
             None => {
                 let error = Some("the turn's runner is gone".to_owned());
                 let (tools, processes) = (Vec::new(), EndedProcesses::default());
-                self.hear(turn, Report::Finished { outcome: Outcome::Panicked, error, tools, processes }, ctx);
+                self.runner_ended(turn, Report::Finished { outcome: Outcome::Panicked, error, tools, processes }, ctx);
             }
         }
     }
@@ -120,6 +123,31 @@ impl StreamHandler<FromLane> for SessionActor {
 }
 
 impl SessionActor {
+    /// The runner is done. Its turn is over only when the background jobs that a cut has ended are gone, too; looked at here,
+    /// where the cut is made: a runner that has just looked for itself would end a turn whose jobs still live.
+    fn runner_ended(&mut self, turn: TurnId, mut end: Report, ctx: &mut Context<Self>) {
+        // The end of its lane comes behind its own word.
+        if self.runner.as_mut().is_none_or(|runner| std::mem::replace(&mut runner.ended, true)) {
+            return;
+        }
+        // Most turns have none, and need no thread for it.
+        if !matches!(self.state.phase(), Phase::Interrupting(..)) || !self.background.has_cut(turn) {
+            return self.hear(turn, end, ctx);
+        }
+        let background = self.background.clone();
+        let jobs = self.outfit.runtime.spawn_blocking(move || background.finish(turn));
+        ctx.spawn(jobs.into_actor(self).map(move |jobs, actor, ctx| {
+            // It may have been abandoned meanwhile.
+            if actor.runner.as_ref().is_none_or(|runner| runner.turn != turn) {
+                return;
+            }
+            if let Report::Finished { processes, .. } = &mut end {
+                processes.add(jobs.unwrap_or_default());
+            }
+            actor.hear(turn, end, ctx);
+        }));
+    }
+
     fn hear(&mut self, turn: TurnId, report: Report, ctx: &mut Context<Self>) {
         // A report is never refused, at most stale.
         let _ = self.take(Input::Report { turn, report }, ctx);

@@ -35,8 +35,10 @@ impl Handler<CloseSession> for Manager {
                 let (started, live) = oneshot::channel();
                 waiting.push((0, started));
                 return Box::pin(async move {
-                    // Started or not: then it can be closed.
-                    let _ = live.await;
+                    // Started or not: then it can be closed. But not while its log can't be read.
+                    if let Ok(Err(error @ SessionError::Store(_))) = live.await {
+                        return Err(error);
+                    }
                     manager.send(CloseSession { id, by }).await.unwrap_or(Err(SessionError::Stopped))
                 });
             }

@@ -266,7 +266,17 @@ async fn start(
     let place = GetPlace { id: id.clone(), outfit };
     let Place { arbiter, shown, outfit } = manager.send(place).await.map_err(stopped)??;
     let (alive, runs) = mpsc::channel(1);
-    take_name(manager, &id, &mut state, &mut numbers, &*log, &shown).await?;
+    let mut mended = Vec::new();
+    // What it was to be given by an actor that has failed is not in its log, and not what it shows.
+    if outfit.model.name() != state.settings().model {
+        mended.push(Fact::ModelChanged { model: outfit.model.name().to_owned(), by: Who::named("holdpoint") });
+    }
+    let named = state.settings().name.clone();
+    let name = manager.send(TakeName { id: id.clone(), name: named.clone() }).await.map_err(stopped)?;
+    if name != named {
+        mended.push(Fact::SessionRenamed { name, by: Who::named("holdpoint") });
+    }
+    note(mended, &mut state, &mut numbers, &*log, &shown).await?;
     let parts = Parts { state, numbers, log, shown, outfit, restored, alive };
     // The address is made first, so that nobody waits for the arbiter.
     let (address, mailbox) = channel::channel(MAILBOX);
@@ -287,26 +297,23 @@ async fn start(
     if spawned { Ok(live) } else { Err(SessionError::Stopped) }
 }
 
-/// Gives a session its name, as it becomes live. If another live one has it by now, it is renamed first of all.
-async fn take_name(
-    manager: &Addr<Manager>,
-    id: &SessionId,
+/// Writes down what is no longer as it was when a session becomes live: another live one has its name by now, say.
+async fn note(
+    facts: Vec<Fact>,
     state: &mut State,
     numbers: &mut Range<u64>,
     log: &dyn SessionLog,
     shown: &watch::Sender<Arc<Snapshot>>,
 ) -> Result<(), SessionError> {
-    let named = state.settings().name.clone();
-    let name = manager.send(TakeName { id: id.clone(), name: named.clone() }).await.map_err(stopped)?;
-    if name == named {
+    if facts.is_empty() {
         return Ok(());
     }
-    let body = Body::Fact(Fact::SessionRenamed { name, by: Who::named("holdpoint") });
-    let (last, seq) = (state.last(), numbers.start);
-    numbers.start += 1;
-    let renamed = Arc::new(Event { seq, at: now(), turn: None, step: None, body });
-    state.follow(&[Arc::clone(&renamed)]);
-    log.append(last, vec![renamed], state.summary()).await?;
-    shown.send_replace(Arc::new(state.snapshot(seq, 0, true)));
+    let last = state.last();
+    let numbered = numbers.by_ref().zip(facts);
+    let event = |(seq, fact)| Arc::new(Event { seq, at: now(), turn: None, step: None, body: Body::Fact(fact) });
+    let events: Vec<_> = numbered.map(event).collect();
+    state.follow(&events);
+    log.append(last, events, state.summary()).await?;
+    shown.send_replace(Arc::new(state.snapshot(state.last(), 0, true)));
     Ok(())
 }

@@ -21,7 +21,9 @@ pub(crate) struct Found {
 /// Reads what a log comes to, for an owner that goes on with it.
 pub(crate) async fn for_owner(id: &SessionId, log: &dyn SessionLog) -> Result<Found, SessionError> {
     // Behind whatever the owner before has still under way: read sooner, the log would end before it.
-    let numbers = log.reserve(NUMBERS).await?;
+    let mut numbers = log.reserve(2 * NUMBERS).await?;
+    // The owner before may have gone on behind its last number while no more could be set aside.
+    numbers.start += NUMBERS;
     let state = fold(id, log).await?;
     let draft = match state.turn() {
         Some(_) => log.draft().await?,

@@ -47,16 +47,29 @@ impl Conversation {
         }
     }
 
-    /// Leaves what an iteration of a run begins with: its run, the tasks and the newest notes.
+    /// What was said to the run that the model has not answered: its iteration failed first.
+    pub(super) fn unheard(&self) -> impl Iterator<Item = &Arc<Event>> {
+        let hears = |event: &&Arc<Event>| match event.fact() {
+            Some(Fact::RunStarted { .. } | Fact::StepFinished { refused: true, .. }) => true,
+            Some(Fact::AssistantMessage(message)) => message.says_something(),
+            _ => false,
+        };
+        let since = self.events.iter().rev().take_while(move |event| !hears(event));
+        since.filter(|event| matches!(event.fact(), Some(Fact::PromptAccepted { .. })))
+    }
+
+    /// Leaves what an iteration of a run begins with: its run, the tasks, the newest notes, and what nobody has heard.
     pub(super) fn begin_iteration(&mut self) {
         let run = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::RunStarted { .. }));
         let last_run = self.events.iter().rposition(run);
+        let unheard: BTreeSet<_> = self.unheard().map(|event| event.seq).collect();
         let (mut moved, mut notes) = (BTreeSet::new(), 0);
         let mut kept: Vec<_> = (0..self.events.len())
             .rev()
             .filter(|at| match self.events[*at].fact() {
                 Some(Fact::RunStarted { .. }) => Some(*at) == last_run,
                 Some(Fact::TaskAdded { .. }) => true,
+                Some(Fact::PromptAccepted { .. }) => unheard.contains(&self.events[*at].seq),
                 // Only where it has come to.
                 Some(Fact::TaskMoved { task, .. }) => moved.insert(*task),
                 Some(Fact::NoteTaken { .. }) => {

@@ -82,8 +82,8 @@ const MAX_LINE: u64 = 64 << 20;
 /// Bytes that a text has at most: all its facts are held at once.
 const MAX_TEXT: u64 = 1 << 30;
 
-/// The highest number that a fact can have: far above what a session comes to, and all above it can still be counted.
-const MAX_NUMBER: u64 = 1 << 48;
+/// The highest number that a fact can have, and the highest name of what is counted: far above what a session comes to, and all above it can still be counted.
+pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
 const NO_OPENING: &str = "the first fact is not the session's opening";
 

@@ -77,6 +77,8 @@ pub(super) struct Model {
     /// Each with the turn that it is of.
     jobs: Vec<(u64, u64)>,
     run: Option<Run>,
+    /// Something was said to the run that no answer has come to.
+    unheard: bool,
     /// What the hold that stands is for, where it is a limit.
     limit: Option<Limit>,
     /// Somebody has interrupted the open turn.
@@ -108,6 +110,7 @@ impl Model {
             queue: vec![],
             jobs: vec![],
             run: None,
+            unheard: false,
             limit: None,
             interrupted: false,
             tasks: vec![],
@@ -240,6 +243,7 @@ impl Model {
         if !refused.is_empty() {
             return format!("refused: {refused}");
         }
+        self.unheard = false;
         self.closed_before = self.closed();
         self.tasks.extend(request.tasks.iter().map(|_| "todo"));
         let grants = [request.limits.iterations, request.limits.tokens].map(|limit| limit.map(|limit| limit.get()));
@@ -264,6 +268,7 @@ impl Model {
         let Some(run) = &mut self.run else { return };
         run.iteration += u32::from(!run.cut);
         (run.cut, run.waiting) = (false, false);
+        self.unheard |= !self.queue.is_empty();
         self.queue.clear();
         self.turns += 1;
         self.step = 0;
@@ -567,6 +572,7 @@ impl Model {
         match report {
             Report::Answered(message) => {
                 self.calls.extend(message.calls.iter().map(|call| (call.id.0, "proposed")));
+                self.unheard &= message.calls.is_empty() && message.text().trim().is_empty();
             }
             Report::FilesChanged(_) => {}
             Report::StepFinished { .. } => self.run.iter_mut().for_each(|run| run.tokens += 11),
@@ -639,7 +645,7 @@ impl Model {
                 !open && self.closed() > self.closed_before
             }
         };
-        if over && (interrupted || was == At::Closing || self.queue.is_empty()) {
+        if over && (interrupted || was == At::Closing || (self.queue.is_empty() && !self.unheard)) {
             self.run = None;
         }
     }

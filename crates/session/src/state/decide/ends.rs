@@ -105,7 +105,7 @@ impl Draft<'_> {
         if over && cut.is_some_and(|cut| cut.closing.is_none() && !cut.stopping) {
             self.end_jobs_of(turn.id);
         }
-        let usage = turn.usage;
+        let usage = self.end_step(turn);
         self.facts.push(match cut {
             Some(cut) => Fact::TurnFinished {
                 outcome: Outcome::Interrupted,

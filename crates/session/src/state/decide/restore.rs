@@ -115,7 +115,7 @@ impl Draft<'_> {
 
     /// Ends the step that was open. What it had used went with its runner; what was sent and said is there to estimate
     /// it by. Returns what the whole turn has used.
-    fn end_step(&mut self, turn: &Turn) -> Usage {
+    pub(super) fn end_step(&mut self, turn: &Turn) -> Usage {
         let mut whole = turn.usage;
         if let Some(answered) = turn.open_step {
             let drafted = self.facts.iter().find_map(|fact| match fact {

@@ -53,7 +53,8 @@ impl Draft<'_> {
 
     /// What becomes of the run with the end of its turn. Returns the run as it then is, if it goes on.
     pub(super) fn after_iteration(&mut self, outcome: Outcome, cut: Option<&CutCause>) -> Option<Run> {
-        let run = self.state.run.as_ref()?.after(outcome, cut);
+        let mut run = self.state.run.as_ref()?.after(outcome, cut);
+        run.progress.tokens = self.tokens(&run.progress);
         match cut {
             Some(CutCause::User { .. }) => self.end_run(RunEnd::Interrupted, None),
             // Told with the session's end.
@@ -65,12 +66,15 @@ impl Draft<'_> {
         None
     }
 
-    /// Whether a run has come to its end: no task is left, and nobody has said anything since.
+    /// Whether a run has come to its end: no task is left, and nobody has said anything that the model has not heard.
     fn nothing_left(&self, outcome: Outcome) -> bool {
         let counts = self.state.tasks.counts();
         // Where the run has worked none off, there is only the model's word for it.
         let worked_off = counts.closed() > self.state.closed_before_run;
-        counts.open() == 0 && (worked_off || outcome == Outcome::Done) && self.state.queue.is_empty()
+        counts.open() == 0
+            && (worked_off || outcome == Outcome::Done)
+            && self.state.queue.is_empty()
+            && self.state.history.unheard().next().is_none()
     }
 
     /// Ends a run; `by` whom, if nothing else tells it.
@@ -89,16 +93,16 @@ impl Draft<'_> {
         let restored = self.facts.iter().any(|fact| matches!(fact, Fact::SessionRestored { .. }));
         let worked = progress.worked(if restored { self.state.last_at } else { self.moment.now });
         let worked_ms = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
-        let tokens = self.facts.iter().map(|fact| match fact {
+        RunProgress { worked_ms, working_since: None, tokens: self.tokens(progress), ..*progress }
+    }
+
+    /// What a run has used, that of a step which is just ending included.
+    fn tokens(&self, progress: &RunProgress) -> u64 {
+        let ending = self.facts.iter().map(|fact| match fact {
             Fact::StepFinished { usage, .. } => usage.total(),
             _ => 0,
         });
-        RunProgress {
-            worked_ms,
-            working_since: None,
-            tokens: tokens.fold(progress.tokens, u64::saturating_add),
-            ..*progress
-        }
+        ending.fold(progress.tokens, u64::saturating_add)
     }
 
     /// Goes on with a run whose turn is over: now, after a wait, or not before it is released.

@@ -1,0 +1,103 @@
+//! Sessions whose store fails when they most need it: rebuilt, stopped, named.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use holdpoint_common::{Fact, Outcome};
+use holdpoint_session::testing::{Harness, reply, soon};
+use holdpoint_session::{AttachFrom, SessionError};
+use holdpoint_tools::ToolOutcome;
+use serde_json::json;
+
+use super::door::Door;
+
+/// Who closes a session that can't be rebuilt now is told so, and not kept waiting until it can.
+#[tokio::test]
+async fn m_b8_a_close_does_not_wait_for_a_log_that_can_not_be_read() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    door.unreadable.store(true, Ordering::SeqCst);
+    session.panic_now().await;
+    let told = soon("an answer", session.close()).await.unwrap_err();
+    assert!(matches!(told, SessionError::Store(_)), "{told}");
+    door.unreadable.store(false, Ordering::SeqCst);
+    session.settled().await.unwrap();
+    session.close().await.unwrap();
+}
+
+/// What a session asks is what it shows, whatever became of the change that was not saved.
+#[tokio::test]
+async fn m_b8_a_model_that_was_changed_and_not_saved_is_shown_after_a_fault() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    door.full.store(true, Ordering::SeqCst);
+    session.change_model("rehearsal").await.unwrap();
+    session.panic_now().await;
+    door.full.store(false, Ordering::SeqCst);
+    session.prompt("say Hello.").await.unwrap();
+    assert_eq!(session.settled().await.unwrap().settings.model, "rehearsal");
+    assert!(harness.model.requests().is_empty(), "and asked");
+    let saved = door.saved.lock().unwrap().clone();
+    let changed = |fact: &Fact| matches!(fact, Fact::ModelChanged { model, .. } if model == "rehearsal");
+    assert_eq!(saved.iter().filter_map(|event| event.fact()).filter(|fact| changed(fact)).count(), 1);
+}
+
+/// Numbers that can't be set aside are asked for again in a while, not with every event.
+#[tokio::test]
+async fn a_store_that_gives_no_numbers_is_not_stormed() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    harness.probe.does(|_, context| {
+        (0..60_000).for_each(|_| context.output("x"));
+        Ok(ToolOutcome::text("told"))
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    door.full.store(true, Ordering::SeqCst);
+    let since = Instant::now();
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    let asked = door.reserves.load(Ordering::SeqCst) as u64;
+    assert!((1..=since.elapsed().as_secs() + 2).contains(&asked), "{asked} times");
+    door.full.store(false, Ordering::SeqCst);
+    session.prompt("again").await.unwrap();
+    let settled = session.settled().await.unwrap();
+    assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
+}
+
+/// A prompt that comes while the session ends for a restart begins nothing: its turn would be cut at once.
+#[tokio::test]
+async fn m_b8_what_comes_while_a_session_ends_begins_nothing() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let (session, model) = (harness.open().await, harness.model.clone());
+    let mut events = harness.watch(&session).await;
+    let live = model.then_live();
+    session.prompt("go").await.unwrap();
+    events.step_started().await;
+    let tries = door.tries.load(Ordering::SeqCst);
+    door.open.send_replace(false);
+    let stopping = std::thread::spawn(move || drop(harness));
+    door.asked(tries).await;
+    // The turn's runner goes, and the session has nothing left to do but to save.
+    while live.text("on and on") {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..10 {
+        soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
+    }
+    let prompted = tokio::spawn(async move { session.prompt("more").await });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    door.open.send_replace(true);
+    let refused = soon("an answer", prompted).await.unwrap();
+    assert!(matches!(refused, Err(SessionError::Stopped)), "{refused:?}");
+    stopping.join().unwrap();
+    let saved = door.saved.lock().unwrap().clone();
+    let started = |fact: &Fact| matches!(fact, Fact::TurnStarted { .. } | Fact::PromptAccepted { .. });
+    assert_eq!(saved.iter().filter_map(|event| event.fact()).filter(|fact| started(fact)).count(), 2);
+    assert_eq!(model.requests().len(), 1);
+}

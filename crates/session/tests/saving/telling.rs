@@ -1,0 +1,292 @@
+//! What is told, and when, while saving is slow or fails.
+
+use std::sync::atomic::Ordering;
+
+use holdpoint_common::{Answer, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus};
+use holdpoint_session::state::Refused;
+use holdpoint_session::testing::{Harness, reply, soon};
+use holdpoint_session::{AttachFrom, Interruption, SessionError};
+use holdpoint_tools::{ToolError, ToolOutcome};
+use serde_json::json;
+
+use super::door::Door;
+
+#[tokio::test]
+async fn nothing_leaves_before_it_is_saved() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    // Its own opening.
+    events.next().await.unwrap();
+    door.open.send_replace(false);
+    let tries = door.tries.load(Ordering::SeqCst);
+    let prompt = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("go").await }
+    });
+    door.asked(tries).await;
+    soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
+    assert!(events.attachment().snapshot().turn.is_none());
+    assert_eq!(session.snapshot().status, SessionStatus::Idle, "not published");
+    assert!(!prompt.is_finished(), "not replied");
+    assert!(harness.model.requests().is_empty(), "not begun");
+    door.open.send_replace(true);
+    assert!(soon("the reply", prompt).await.unwrap().unwrap().saved);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let told = events.facts().count();
+    // Every fact a client was told is in the log.
+    assert!(door.saved.lock().unwrap().len() >= told - 1);
+}
+
+#[tokio::test]
+async fn an_approval_that_the_cut_overtakes_arrives_as_interrupted() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let (told, tells) = std::sync::mpsc::channel();
+    harness.probe.does(move |_, context| {
+        told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+        Err(ToolError::Interrupted)
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    door.open.send_replace(false);
+    let tries = door.tries.load(Ordering::SeqCst);
+    let answer = tokio::spawn({
+        let (session, ask) = (session.clone(), ask.id.clone());
+        async move { session.answer(&ask, Answer::Approve { always: false }).await }
+    });
+    door.asked(tries).await;
+    soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
+    assert!(tells.try_recv().is_err(), "an approval waits for its save");
+    // The cut does not.
+    let Interruption::Interrupting(turn) = soon("the cut", session.interrupt(None)).await.unwrap() else {
+        panic!("it runs")
+    };
+    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
+    door.open.send_replace(true);
+    soon("the answer", answer).await.unwrap().unwrap();
+    turn.end().await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
+}
+
+#[tokio::test]
+async fn m_b8_a_failed_save_is_told_and_the_session_goes_on() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    door.full.store(true, Ordering::SeqCst);
+    harness.model.then(reply().text("still working"));
+    let prompted = session.prompt("go").await.unwrap();
+    assert!(!prompted.saved, "nothing is acknowledged that isn't saved");
+    let reason = events
+        .until("not saved", |event| match event.delta() {
+            Some(Delta::NotSaved { reason }) => Some(reason.clone()),
+            _ => None,
+        })
+        .await;
+    assert!(reason.contains("no space left"), "{reason}");
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert!(!session.snapshot().saved);
+    door.full.store(false, Ordering::SeqCst);
+    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
+    events.until("saved again", again).await;
+    assert!(session.snapshot().saved);
+    // What was kept meanwhile has been written, in order, once.
+    let saved: Vec<_> = door.saved.lock().unwrap().iter().map(|event| event.seq).collect();
+    let told: Vec<_> = events.events().iter().filter(|event| event.fact().is_some()).map(|event| event.seq).collect();
+    assert_eq!(saved, told);
+    assert!(session.prompt("more").await.unwrap().saved);
+}
+
+#[tokio::test]
+async fn a_save_that_is_late_is_told_and_the_session_goes_on() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    harness.probe.does(|_, _| Ok(ToolOutcome::text("ran")));
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    door.open.send_replace(false);
+    let prompted = soon("the reply", session.prompt("go")).await.unwrap();
+    assert!(!prompted.saved);
+    let late = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", late).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    door.open.send_replace(true);
+    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
+    events.until("saved again", again).await;
+    let finished =
+        door.saved.lock().unwrap().iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+    assert!(finished, "what was kept meanwhile has been written");
+}
+
+/// A store that fails is tried again at its time, not for every fact: however busy the session is.
+#[tokio::test]
+async fn a_failing_store_is_not_stormed() {
+    for yields in [false, true] {
+        let door = Door::new();
+        let harness = Harness::with(|engine| engine.store(door.clone()));
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        door.yields.store(yields, Ordering::SeqCst);
+        door.full.store(true, Ordering::SeqCst);
+        let before = door.tries.load(Ordering::SeqCst);
+        let begun = std::time::Instant::now();
+        for _ in 0..20 {
+            for _ in 0..10 {
+                harness.model.then(reply().call("probe", json!({})));
+            }
+            session.prompt("go").await.unwrap();
+            events.turn_finished().await;
+        }
+        let tries = door.tries.load(Ordering::SeqCst) - before;
+        // One at once, then one a second.
+        let most = 2 + begun.elapsed().as_secs() as usize;
+        assert!(tries <= most, "{tries} tries, at most {most} are due");
+    }
+}
+
+/// An idle session whose facts are not saved can't be unloaded, and whoever wants its place is told so.
+#[tokio::test]
+async fn a_session_that_is_not_saved_keeps_its_place() {
+    let door = Door::new();
+    let limits = Limits { max_sessions: 1, ..Limits::default() };
+    let harness = Harness::with(|engine| engine.store(door.clone()).limits(limits));
+    let session = harness.open().await;
+    door.full.store(true, Ordering::SeqCst);
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    door.full.store(false, Ordering::SeqCst);
+    let refused = soon("an answer", harness.sessions().open(harness.session())).await.err().unwrap();
+    assert_eq!(refused, holdpoint_session::SessionError::TooManySessions { most: 1 });
+}
+
+/// What has come of an answer is saved while it is still coming, and kept when its turn is cut by a fault.
+#[tokio::test]
+async fn m_b7_what_came_of_an_answer_is_kept_when_its_session_fails() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let answer = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    for piece in ["half ", "an ", "answer \u{1f600}"] {
+        assert!(answer.text(piece));
+        events.until(piece, |event| said(event).filter(|text| text.contains(piece)).map(|_| ())).await;
+    }
+    let mut drafted = door.drafted.subscribe();
+    soon("the draft", drafted.wait_for(|kept| *kept == 1)).await.unwrap();
+    drop(events);
+    session.panic_now().await;
+    let mut events = harness.watch(&session).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Panicked);
+    let kept: Vec<_> = events.facts().filter_map(partial).collect();
+    assert_eq!(kept, ["half an answer \u{1f600}"]);
+    // It is a part of the conversation now, and the draft is gone.
+    session.prompt("go on").await.unwrap();
+    session.settled().await.unwrap();
+    let sent = harness.model.requests().pop().unwrap().messages;
+    assert!(sent.iter().any(|message| format!("{message:?}").contains("half an answer")), "{sent:?}");
+    session.panic_now().await;
+    session.settled().await.unwrap();
+    let mut events = harness.watch(&session).await;
+    let restores = |event: &Event| matches!(event.fact(), Some(Fact::SessionRestored { .. })).then_some(());
+    events.until("the first restore", restores).await;
+    events.until_new("the second restore", restores).await;
+    assert_eq!(events.facts().filter_map(partial).count(), 1);
+}
+
+#[tokio::test]
+async fn t_u6_a_disk_that_fills_up_in_the_middle_of_an_answer_is_told() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let answer = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    events.step_started().await;
+    door.full.store(true, Ordering::SeqCst);
+    answer.text("something");
+    let told = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", told).await;
+    door.full.store(false, Ordering::SeqCst);
+    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
+    events.until("saved again", again).await;
+    assert_eq!(*door.drafted.borrow(), 1, "with all that was not");
+    assert!(session.snapshot().saved);
+}
+
+fn said(event: &Event) -> Option<&str> {
+    match event.delta() {
+        Some(Delta::Text { text, .. }) => Some(text),
+        _ => None,
+    }
+}
+
+fn partial(fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::AssistantMessage(message) => message.partial.then(|| message.text()),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn t_u6_a_session_that_can_not_be_saved_is_not_closed_until_it_can() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    door.full.store(true, Ordering::SeqCst);
+    session.prompt("go").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let refused = session.close().await.unwrap_err();
+    assert!(matches!(refused, SessionError::Refused(Refused::NotSaving { unsaved: 1.. })), "{refused}");
+    door.full.store(false, Ordering::SeqCst);
+    events.until("saved again", |event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(())).await;
+    session.close().await.unwrap();
+    let saved = door.saved.lock().unwrap().clone();
+    assert!(saved.iter().any(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))));
+    assert!(matches!(saved.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
+}
+
+#[tokio::test]
+async fn t_u6_an_end_that_can_not_be_saved_is_told() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    door.full.store(true, Ordering::SeqCst);
+    let told = session.close().await.unwrap_err();
+    assert!(matches!(told, SessionError::Store(_)), "{told}");
+}
+
+/// The end of a session waits for the save of its last facts, however long that of the ones before has taken.
+#[tokio::test]
+async fn t_u6_an_end_behind_a_late_save_is_saved() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let tries = door.tries.load(Ordering::SeqCst);
+    door.open.send_replace(false);
+    let renaming = tokio::spawn({
+        let session = session.clone();
+        async move { session.rename("late").await }
+    });
+    door.asked(tries).await;
+    let closing = tokio::spawn({
+        let session = session.clone();
+        async move { session.close().await }
+    });
+    let late = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", late).await;
+    door.open.send_replace(true);
+    soon("the end", closing).await.unwrap().unwrap();
+    renaming.await.unwrap().unwrap();
+    let last = door.saved.lock().unwrap().last().cloned().unwrap();
+    assert!(matches!(last.fact(), Some(Fact::SessionClosed { .. })), "{last:?}");
+}
