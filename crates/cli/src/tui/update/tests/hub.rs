@@ -171,3 +171,29 @@ fn the_terminal_calls_only_where_it_is_not_looked_at() {
     let message = happened(&scene);
     assert_eq!(scene.tell(message), []);
 }
+
+#[test]
+fn m_e1_whoever_types_a_name_finds_it_before_what_else_is_like_that() {
+    let mut scene = Scene::hub();
+    let said = |since, title: &'static str| {
+        move |session: &mut holdpoint_common::SessionSummary| {
+            (session.since, session.title) = (Timestamp(since), title.to_owned());
+        }
+    };
+    let asked = ask(10, pause(PauseKind::Confirm, "ls"), Timestamp(10));
+    scene
+        .hears(said(1, "the first"), "api")
+        .hears(said(2, "another"), "api-tests")
+        .hears(said(3, "mends the api"), "zeta")
+        .hears(said(4, "the newest"), "old-api")
+        .hears(|session| (session.title, session.waits_for) = ("asks of the api".to_owned(), Some(asked)), "waits");
+    let names = |scene: &Scene| {
+        let rows = scene.state.hub.rows();
+        rows.iter().filter_map(|row| row.session()).map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&scene)[0], "waits", "what is urgent comes first, where nothing is typed");
+    scene.types("API");
+    assert_eq!(names(&scene)[..3], ["api", "api-tests", "waits"]);
+    let opened = scene.press("enter");
+    assert!(matches!(&opened[..], [Command::Open { id, .. }] if id.as_str() == "api"), "{opened:?}");
+}
