@@ -43,8 +43,10 @@ pub(crate) enum Pressed {
     Nothing,
     /// What is typed has changed.
     Typed,
-    /// Something else is to be answered now, or in another way.
+    /// It is to be answered in another way now.
     Turned,
+    /// The next question appears.
+    Next,
     /// This is the answer.
     Answer(Answer),
     /// The turn is to end.
@@ -182,7 +184,7 @@ impl Asking {
         self.replies.push(QuestionReply { id: question.id.clone(), answer });
         if self.question().is_some() {
             self.begin();
-            return Pressed::Turned;
+            return Pressed::Next;
         }
         Pressed::Answer(Answer::Reply { answers: self.replies.clone() })
     }

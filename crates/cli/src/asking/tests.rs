@@ -138,7 +138,7 @@ fn m_a10_options_are_chosen_by_their_number_at_once_after_the_guard() {
     for key in [Key::Char('0'), Key::Char('3'), Key::Char('x'), Key::Enter, Key::Ctrl('d'), Key::Backspace] {
         assert_eq!(asking.press(key, at), Pressed::Nothing, "{key:?}");
     }
-    assert_eq!(asking.press(Key::Char('2'), at), Pressed::Turned);
+    assert_eq!(asking.press(Key::Char('2'), at), Pressed::Next);
     asking.appear(at);
     assert_eq!(asking.press(Key::Char('x'), at), Pressed::Nothing, "the second has just appeared");
     let at = at + GUARD;
@@ -161,7 +161,7 @@ fn m_a10_own_words_are_a_choice_and_escape_goes_back_to_the_options() {
     for key in [Key::Char('s'), Key::Char('o')] {
         assert_eq!(asking.press(key, at), Pressed::Typed);
     }
-    assert_eq!(asking.press(Key::Enter, at), Pressed::Turned);
+    assert_eq!(asking.press(Key::Enter, at), Pressed::Next);
     // Without options, there is nothing to go back to.
     asking.press(Key::Char('x'), at + GUARD);
     assert_eq!(asking.press(Key::Esc, at + GUARD), Pressed::Interrupt);
@@ -190,5 +190,5 @@ fn a_refused_answer_begins_anew() {
     asking.press(Key::Char('x'), at);
     assert_eq!(asking.press(Key::Enter, at), reply("red", "x"));
     asking.reopen(at - GUARD);
-    assert_eq!(asking.press(Key::Char('2'), at), Pressed::Turned);
+    assert_eq!(asking.press(Key::Char('2'), at), Pressed::Next);
 }

@@ -59,10 +59,12 @@ impl Follower<'_> {
                     self.ui.input(typed)?;
                 }
             }
-            Pressed::Turned => {
+            turned @ (Pressed::Turned | Pressed::Next) => {
                 asked::show_keys(asking, self.ui)?;
                 self.ui.flush()?;
-                asking.appear(Instant::now());
+                if turned == Pressed::Next {
+                    asking.appear(Instant::now());
+                }
             }
             Pressed::Interrupt => {
                 // The turn that asks, and no later one.

@@ -64,8 +64,10 @@ impl AskView {
         let counts = |key: &Key| self.drawn || chosen || matches!(key, Key::Esc | Key::Ctrl('c'));
         let Some(key) = Key::of(key).filter(counts) else { return Pressed::Nothing };
         let pressed = self.asking.press(key, now);
-        if pressed == Pressed::Turned {
+        if matches!(pressed, Pressed::Turned | Pressed::Next) {
             self.scroll = 0;
+        }
+        if pressed == Pressed::Next {
             self.hide();
         }
         pressed

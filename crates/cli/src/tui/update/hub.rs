@@ -72,7 +72,7 @@ fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     }
     let ask = view.asking.ask().id.clone();
     match view.press(key, now) {
-        Pressed::Nothing | Pressed::Typed | Pressed::Turned => vec![],
+        Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Next => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => {
             state.hub.asking = None;

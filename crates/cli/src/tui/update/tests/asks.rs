@@ -151,3 +151,15 @@ fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed(
     let [Answer::Reply { answers }] = &answers(&commands)[..] else { panic!("{commands:?}") };
     assert!(matches!(&answers[..], [QuestionReply { answer, .. }] if answer.ends_with("so it is")));
 }
+
+#[test]
+fn m_a10_the_guard_counts_from_when_the_ask_appeared_and_from_nothing_later() {
+    let mut scene = asking();
+    scene.screen(80, 24);
+    scene.later(300).press("r");
+    scene.screen(80, 24);
+    scene.types("x");
+    assert_eq!(scene.press("esc"), []);
+    scene.screen(80, 24);
+    assert_eq!(answers(&scene.press("n")), [&Answer::Deny { reason: None }]);
+}
