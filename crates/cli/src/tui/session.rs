@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot};
 
-use super::ask::AskView;
+use super::ask::{AskView, Begun};
 use super::layout::{Layouts, Look, Scroll};
 use super::prompt::Prompt;
 use super::transcript::{Entry, Transcript};
@@ -159,12 +159,13 @@ impl Session {
     }
 
     /// Shows the ask that is first now, if it is another one. Whether one appears.
-    pub(crate) fn ask(&mut self, now: Instant) -> bool {
+    pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) -> bool {
         let first = self.snapshot.asks.first();
         if first.map(|ask| &ask.id) == self.asking.as_ref().map(|view| &view.asking.ask().id) {
             return false;
         }
-        self.asking = first.map(|ask| AskView::new(ask.clone(), now));
+        begun.keep(self.asking.take());
+        self.asking = first.map(|ask| begun.view(ask, now));
         self.asking.is_some()
     }
 

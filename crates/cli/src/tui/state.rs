@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use holdpoint_common::{Screen as Settings, SessionId};
 
-use super::ask::AskView;
+use super::ask::{AskView, Begun};
 use super::hub::Hub;
 use super::keymap::{Keymap, Press};
 use super::message::Moment;
@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) attachments: u64,
     /// What was typed in sessions that were left, and prompts they did not take: typed again when they are shown.
     pub(crate) drafts: Vec<(SessionId, String)>,
+    /// The same, of answers.
+    pub(crate) begun: Begun,
     /// Ctrl+C was pressed in the hub.
     pub(crate) leaving: Option<Instant>,
 }
@@ -118,6 +120,7 @@ impl State {
             now,
             attachments: 0,
             drafts: Vec::new(),
+            begun: Begun::default(),
             leaving: None,
         }
     }
@@ -147,7 +150,8 @@ impl State {
 
     /// Shows the session no longer, and keeps what was being typed. Returns which it was, if it can be come back to.
     pub(crate) fn put_away(&mut self) -> Option<SessionId> {
-        let session = self.session.take()?;
+        let mut session = self.session.take()?;
+        self.begun.keep(session.asking.take());
         let draft = session.prompt.text();
         if !draft.is_empty() {
             self.drafts.push((session.id.clone(), draft));

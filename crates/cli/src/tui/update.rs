@@ -14,7 +14,6 @@ use holdpoint_common::SessionSummary;
 use holdpoint_common::api::SessionNews;
 use holdpoint_tools::shown::prose_line;
 
-use super::ask::AskView;
 use super::keymap::{Action, Found};
 use super::message::{Command, Message, Moment};
 use super::session::Session;
@@ -56,7 +55,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
                         session.type_again(&text);
                     }
                     state.session = Some(session);
-                    state.hub.asking = None;
+                    state.begun.keep(state.hub.asking.take());
                     state.opening = None;
                 }
                 _ => {}
@@ -169,7 +168,7 @@ fn appear(state: &mut State) -> Vec<Command> {
     let now = state.now.instant;
     let Some(session) = &mut state.session else { return vec![] };
     let before = session.asking.as_ref().map(|view| view.asking.ask().id.clone());
-    if !session.ask(now) {
+    if !session.ask(&mut state.begun, now) {
         return vec![];
     }
     let notice = session.snapshot.asks.first().filter(|ask| before.as_ref() != Some(&ask.id));
@@ -194,6 +193,9 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
             let is_shown = state.session.as_ref().is_some_and(|session| session.id == summary.id);
             let text = asked.filter(|_| !is_shown).map(|_| format!("{} waits for you", prose_line(&summary.name)));
             let loud = text.clone();
+            if summary.waits_for.is_none() {
+                state.begun.forget(&summary.id);
+            }
             state.hub.put(*summary);
             if let Some(text) = text.filter(|_| state.session.is_some()) {
                 let key = state.keymap.key(Action::Inbox);
@@ -204,6 +206,7 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
         SessionNews::Deleted(id) => {
             state.hub.remove(&id);
             state.drafts.retain(|(of, _)| *of != id);
+            state.begun.forget(&id);
             vec![]
         }
     };
@@ -212,7 +215,7 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
     if let Some(id) = open {
         let first = asks(state.hub.get(&id.session));
         if first.as_ref().is_none_or(|ask| ask.id != id) {
-            state.hub.asking = first.map(|ask| AskView::new(ask, state.now.instant));
+            state.hub.asking = first.map(|ask| state.begun.view(&ask, state.now.instant));
         }
     }
     commands

@@ -2,7 +2,6 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::ask::AskView;
 use super::super::hub::Row;
 use super::super::message::Command;
 use super::super::state::{AGAIN, Overlay, State};
@@ -60,14 +59,14 @@ fn choose(state: &mut State) -> Vec<Command> {
 fn answer_here(state: &mut State) {
     let row = state.hub.row();
     let asks = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id)).and_then(|s| s.waits_for.clone());
-    state.hub.asking = asks.map(|ask| AskView::new(ask, state.now.instant));
+    state.hub.asking = asks.map(|ask| state.begun.view(&ask, state.now.instant));
 }
 
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
     let Some(view) = &mut state.hub.asking else { return vec![] };
     if key.code == KeyCode::Tab {
-        state.hub.asking = None;
+        state.begun.keep(state.hub.asking.take());
         return vec![];
     }
     let ask = view.asking.ask().id.clone();
@@ -75,7 +74,7 @@ fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Next => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => {
-            state.hub.asking = None;
+            state.begun.keep(state.hub.asking.take());
             vec![Command::InterruptOther { ask }]
         }
     }

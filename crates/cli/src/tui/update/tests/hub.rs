@@ -197,3 +197,20 @@ fn m_e1_whoever_types_a_name_finds_it_before_what_else_is_like_that() {
     let opened = scene.press("enter");
     assert!(matches!(&opened[..], [Command::Open { id, .. }] if id.as_str() == "api"), "{opened:?}");
 }
+
+#[test]
+fn words_for_what_is_answered_in_the_hub_are_there_when_it_is_come_back_to() {
+    let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
+    scene.screen(80, 24);
+    scene.later(300).press("r");
+    scene.types("not tod");
+    scene.press("tab tab");
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("[R] Deny and say why"), "{screen}");
+    // It appears anew, with the guard of what does.
+    assert_eq!(scene.later(299).press("r y"), []);
+    scene.later(1).press("r");
+    scene.types("ay");
+    let commands = scene.press("enter");
+    assert_eq!(answers(&commands), [&Answer::Deny { reason: Some("not today".to_owned()) }]);
+}
