@@ -97,8 +97,8 @@ pub(crate) struct Notice {
     pub(crate) tone: Tone,
     pub(crate) text: String,
     pub(crate) until: Instant,
-    /// It says that Ctrl+C leaves now: not when something else was pressed.
-    pub(crate) leaves: bool,
+    /// It says what came of a key: with the next one it is read, or no longer so.
+    pub(crate) of_key: bool,
 }
 
 impl State {
@@ -128,13 +128,19 @@ impl State {
     /// Tells something for a while.
     pub(crate) fn tell(&mut self, tone: Tone, text: impl Into<String>) {
         let stays = if matches!(tone, Tone::Warning | Tone::Fault) { WRONG } else { NOTICE };
-        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + stays, leaves: false });
+        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + stays, of_key: false });
+    }
+
+    /// Tells why what was chosen can't be shown, until something else is pressed.
+    pub(crate) fn tell_not_opened(&mut self, why: String) {
+        let until = self.now.instant + WRONG;
+        self.notice = Some(Notice { tone: Tone::Fault, text: why, until, of_key: true });
     }
 
     /// Tells that Ctrl+C leaves now, for as long as it does.
     pub(crate) fn tell_leaving(&mut self) {
         let (text, until) = ("Ctrl+C again leaves".to_owned(), self.now.instant + AGAIN);
-        self.notice = Some(Notice { tone: Tone::Plain, text, until, leaves: true });
+        self.notice = Some(Notice { tone: Tone::Plain, text, until, of_key: true });
     }
 
     /// Something else than Ctrl+C: the next one does not leave.
@@ -143,9 +149,7 @@ impl State {
         if let Some(session) = &mut self.session {
             session.leaving = None;
         }
-        if self.notice.as_ref().is_some_and(|notice| notice.leaves) {
-            self.notice = None;
-        }
+        self.notice.take_if(|notice| notice.of_key);
     }
 
     /// Shows the session no longer, and keeps what was being typed. Returns which it was, if it can be come back to.

@@ -150,11 +150,16 @@ fn not_opened(state: &mut State, attachment: u64, why: String) -> Vec<Command> {
         // Something else was chosen meanwhile.
         return vec![];
     }
-    state.tell(Tone::Fault, why);
     match state.opening.take() {
-        Some(opening) => opening.back.map_or_else(Vec::new, |id| open(state, id)),
+        Some(opening) => {
+            state.tell_not_opened(why);
+            opening.back.map_or_else(Vec::new, |id| open(state, id))
+        }
         // What is shown is fed by nothing any more.
-        None => leave(state, false),
+        None => {
+            state.tell(Tone::Fault, why);
+            leave(state, false)
+        }
     }
 }
 

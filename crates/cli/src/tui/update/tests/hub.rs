@@ -199,6 +199,26 @@ fn m_e1_whoever_types_a_name_finds_it_before_what_else_is_like_that() {
 }
 
 #[test]
+fn why_nothing_was_opened_is_told_until_the_next_key() {
+    let mut scene = Scene::hub();
+    scene.hears(|_| {}, "alpha");
+    let why = || "10 sessions are live, the limit".to_owned();
+    let refused = |scene: &mut Scene| {
+        let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("nothing is opened") };
+        scene.tell(Message::NotOpened { attachment, why: why() });
+        assert!(scene.screen(80, 24).contains(&why()));
+    };
+    refused(&mut scene);
+    scene.press("down");
+    let screen = scene.screen(80, 24);
+    assert!(!screen.contains(&why()) && screen.contains("Enter open"), "{screen}");
+    // Nor does a key that tries again leave it standing.
+    refused(&mut scene);
+    scene.press("ctrl+x n");
+    assert!(!scene.screen(80, 24).contains(&why()));
+}
+
+#[test]
 fn words_for_what_is_answered_in_the_hub_are_there_when_it_is_come_back_to() {
     let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
     scene.screen(80, 24);
