@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot};
+use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot, Timestamp};
 
 use super::ask::{AskView, Begun};
 use super::layout::{Layouts, Look, Scroll};
@@ -63,6 +63,8 @@ pub(crate) struct Session {
     /// What was handed back of them, and is typed again.
     handed_back: String,
     pub(crate) closed: bool,
+    /// Since when nobody knows what becomes of it: there is no connection.
+    pub(crate) lost: Option<Timestamp>,
     /// It was opened here.
     pub(crate) fresh: bool,
     /// Ctrl+C was pressed with nothing to interrupt.
@@ -92,6 +94,7 @@ impl Session {
             sent: BTreeSet::new(),
             handed_back: String::new(),
             closed: false,
+            lost: None,
             fresh,
             leaving: None,
             shown: (0, 0),
@@ -177,7 +180,7 @@ impl Session {
     /// Whether something moves on the screen.
     pub(crate) fn spins(&self) -> bool {
         let working = matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
-        !self.closed && (working || self.snapshot.hold.shown() == HoldShown::Requested)
+        !self.closed && self.lost.is_none() && (working || self.snapshot.hold.shown() == HoldShown::Requested)
     }
 
     /// Nothing was ever said in it, nor is about to be.

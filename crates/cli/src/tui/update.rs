@@ -46,7 +46,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         Message::Attached { attachment, id, snapshot } => {
             match (&mut state.session, &state.opening) {
                 (Some(session), _) if session.attachment == attachment && session.id == id => {
-                    session.snapshot = snapshot;
+                    (session.snapshot, session.lost) = (snapshot, None);
                 }
                 (_, Some(opening)) if opening.attachment == attachment => {
                     let (pid, steps) = (state.me.pid, state.settings.show_intermediate_steps);
@@ -70,6 +70,10 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             }
             None => vec![],
         },
+        Message::Lost { attachment } => {
+            current(state, attachment).into_iter().for_each(|session| session.lost = session.lost.or(Some(now.time)));
+            vec![]
+        }
         Message::Live { attachment } => {
             current(state, attachment).into_iter().for_each(Session::live);
             vec![]

@@ -31,6 +31,7 @@ pub(super) fn spinner(now: Timestamp) -> &'static str {
 /// The bar at this width. The label of what it does is never cut; what does not fit beside it is left out, the least
 /// telling first.
 pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'static> {
+    let now = session.lost.unwrap_or(now);
     let (label, tone) = label(session, now, width);
     let label_cells = label.width() + usize::from(!label.is_empty());
     let Snapshot { settings, run, tasks, files_modified, .. } = &*session.snapshot;
