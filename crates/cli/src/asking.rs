@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{Answer, Ask, AskRequest, PauseKind, Question, QuestionReply};
 
-use crate::terminal::Key;
+use crate::terminal::{Key, take_back};
 
 /// A key that answers counts only this long after the ask appeared: nobody reads faster, and what was typed
 /// before was meant for something else.
@@ -183,7 +183,7 @@ impl Asking {
                 self.typed.push(character);
                 Pressed::Typed
             }
-            (Key::Backspace, _) if self.typed.pop().is_some() => Pressed::Typed,
+            (Key::Backspace, _) if take_back(&mut self.typed) => Pressed::Typed,
             (Key::Ctrl('d'), AskRequest::Question(_)) => Pressed::Answer(Answer::Cancel),
             (Key::Enter, request) => match (self.typed.trim(), request) {
                 ("", _) => Pressed::Nothing,

@@ -120,6 +120,20 @@ fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_at_once_and_keeps_
     assert_eq!(asking.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("x".into()) }));
 }
 
+#[test]
+fn backspace_takes_back_what_a_person_sees_as_one_character() {
+    let at = Instant::now() + GUARD;
+    let mut asking = Asking::new(pause(PauseKind::Confirm), at - GUARD);
+    for character in "rae\u{301}👨\u{200d}👩\u{200d}👧".chars() {
+        asking.press(Key::Char(character), at);
+    }
+    for left in ["ae\u{301}", "a", ""] {
+        assert_eq!(asking.press(Key::Backspace, at), Pressed::Typed);
+        assert_eq!(asking.typed(), left);
+    }
+    assert_eq!(asking.press(Key::Backspace, at), Pressed::Nothing);
+}
+
 /// One with options, one without.
 fn questions(now: Instant) -> Asking {
     let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };

@@ -7,6 +7,7 @@ use super::super::message::Command;
 use super::super::state::{AGAIN, Overlay, State};
 use super::{is_ctrl_c, leave, open, open_new};
 use crate::asking::Pressed;
+use crate::terminal::take_back;
 
 pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     if state.hub.asking.is_some() {
@@ -35,7 +36,7 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         KeyCode::Delete => delete(state),
         KeyCode::Char('d') if control => delete(state),
         KeyCode::Esc => state.hub.filter.clear(),
-        KeyCode::Backspace => _ = state.hub.filter.pop(),
+        KeyCode::Backspace => _ = take_back(&mut state.hub.filter),
         KeyCode::Char(character) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
             state.hub.filter.push(character);
             state.hub.cursor = 0;
