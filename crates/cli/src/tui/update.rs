@@ -95,8 +95,8 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             if here && !state.daemon || started {
                 state.tell(Tone::Good, "the daemon is back");
             }
-            if !here {
-                // That it is gone is more than what was told before.
+            if !here && state.daemon {
+                // That it is gone is more than what was told before; why it can't be started is more than that.
                 state.notice = None;
             }
             state.daemon = here;
