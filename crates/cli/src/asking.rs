@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{Answer, Ask, AskRequest, PauseKind, Question, QuestionReply};
 
-use crate::terminal::Key;
+use crate::terminal::{Key, take_back};
 
 /// A key that answers counts only this long after the ask appeared: nobody reads faster, and what was typed
 /// before was meant for something else.
@@ -20,17 +20,17 @@ pub(crate) struct Asking {
     answered: bool,
     replies: Vec<QuestionReply>,
     entry: Entry,
+    /// Words for what is to be answered now, as far as they are typed: kept while other keys are taken.
+    typed: String,
 }
 
 /// What keys are taken for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// Each is a choice.
     Choice,
     /// They make up a text.
     Words {
-        /// As far as it is typed.
-        typed: String,
         /// There is a choice to go back to.
         chosen: bool,
     },
@@ -43,8 +43,10 @@ pub(crate) enum Pressed {
     Nothing,
     /// What is typed has changed.
     Typed,
-    /// Something else is to be answered now, or in another way.
+    /// It is to be answered in another way now.
     Turned,
+    /// The next question appears.
+    Next,
     /// This is the answer.
     Answer(Answer),
     /// The turn is to end.
@@ -54,7 +56,8 @@ pub(crate) enum Pressed {
 impl Asking {
     /// An ask that appears now.
     pub(crate) fn new(ask: Ask, now: Instant) -> Self {
-        let mut asking = Self { ask, appeared: now, answered: false, replies: Vec::new(), entry: Entry::Choice };
+        let (replies, typed) = (Vec::new(), String::new());
+        let mut asking = Self { ask, appeared: now, answered: false, replies, entry: Entry::Choice, typed };
         asking.begin();
         asking
     }
@@ -72,8 +75,23 @@ impl Asking {
     }
 
     /// What keys are taken for now.
-    pub(crate) fn entry(&self) -> &Entry {
-        &self.entry
+    pub(crate) fn entry(&self) -> Entry {
+        self.entry
+    }
+
+    /// What is typed, if words are what keys are taken for.
+    pub(crate) fn typed(&self) -> &str {
+        &self.typed
+    }
+
+    /// Whether the user has begun with an answer, and not given it.
+    pub(crate) fn is_begun(&self) -> bool {
+        !self.answered && (!self.typed.is_empty() || !self.replies.is_empty())
+    }
+
+    /// It is shown no longer: when it is again, keys count as they do at first.
+    pub(crate) fn put_away(&mut self) {
+        self.begin();
     }
 
     /// It is on the screen only now.
@@ -84,6 +102,10 @@ impl Asking {
     /// The answer was refused: keys count again, from the beginning.
     pub(crate) fn reopen(&mut self, now: Instant) {
         (self.answered, self.appeared) = (false, now);
+        if self.replies.len() > 1 {
+            // They are for the last question, and the first one is asked again.
+            self.typed.clear();
+        }
         self.replies.clear();
         self.begin();
     }
@@ -115,7 +137,7 @@ impl Asking {
     /// Begins with what is to be answered now.
     fn begin(&mut self) {
         self.entry = match self.question() {
-            Some((question, ..)) if question.options.is_empty() => Entry::words(false),
+            Some((question, ..)) if question.options.is_empty() => Entry::Words { chosen: false },
             Some(_) | None => Entry::Choice,
         };
     }
@@ -151,20 +173,19 @@ impl Asking {
     }
 
     fn turn_to_words(&mut self) -> Pressed {
-        self.entry = Entry::words(true);
+        self.entry = Entry::Words { chosen: true };
         Pressed::Turned
     }
 
     fn write(&mut self, key: Key) -> Pressed {
-        let Entry::Words { typed, .. } = &mut self.entry else { return Pressed::Nothing };
         match (key, &self.ask.request) {
             (Key::Char(character), _) => {
-                typed.push(character);
+                self.typed.push(character);
                 Pressed::Typed
             }
-            (Key::Backspace, _) if typed.pop().is_some() => Pressed::Typed,
+            (Key::Backspace, _) if take_back(&mut self.typed) => Pressed::Typed,
             (Key::Ctrl('d'), AskRequest::Question(_)) => Pressed::Answer(Answer::Cancel),
-            (Key::Enter, request) => match (typed.trim(), request) {
+            (Key::Enter, request) => match (self.typed.trim(), request) {
                 ("", _) => Pressed::Nothing,
                 (reason, AskRequest::Pause(_)) => Pressed::Answer(Answer::Deny { reason: Some(reason.to_owned()) }),
                 (words, AskRequest::Question(_)) => {
@@ -181,16 +202,11 @@ impl Asking {
         let Some((question, ..)) = self.question() else { return Pressed::Nothing };
         self.replies.push(QuestionReply { id: question.id.clone(), answer });
         if self.question().is_some() {
+            self.typed.clear();
             self.begin();
-            return Pressed::Turned;
+            return Pressed::Next;
         }
         Pressed::Answer(Answer::Reply { answers: self.replies.clone() })
-    }
-}
-
-impl Entry {
-    fn words(chosen: bool) -> Self {
-        Self::Words { typed: String::new(), chosen }
     }
 }
 

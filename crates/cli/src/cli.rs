@@ -95,10 +95,10 @@ fn carry_out(cli: Cli, ui: &mut Ui) -> Result<i32, CliError> {
         crate::log::start()?;
     }
     let folders = Folders::find(cli.state_dir.as_deref())?;
-    carry_out_command(cli.command, &folders, ui).map_err(|error| {
-        let damaged = || Ok::<_, CliError>(runtime()?.block_on(Daemon::found_damage(&folders)));
+    carry_out_command(cli.command, &folders, ui).map_err(|error| match runtime() {
+        Ok(runtime) => runtime.block_on(Daemon::explain(&folders, error)),
         // If that can't be asked, what went wrong is told as it is.
-        if error.misses_session() && damaged().unwrap_or(false) { error.in_damaged_store() } else { error }
+        Err(_) => error,
     })
 }
 

@@ -132,6 +132,7 @@ impl From<SessionError> for CliError {
             "notSaving" => {
                 (false, "make room on the disk of the data folder, which `holdpoint status` names, and try again")
             }
+            "store" => (false, "look at its data folder, which `holdpoint status` names"),
             "queueFull" => (false, "wait until it has done some of them: `holdpoint wait`"),
             "kindMismatch" => (false, "`holdpoint inbox` says of what kind it is"),
             "unknownAsk" | "askClosed" => (false, "`holdpoint inbox` lists what waits for an answer"),

@@ -4,7 +4,7 @@ pub(crate) mod clock;
 pub(crate) mod runs;
 pub(crate) mod session;
 
-use holdpoint_common::{Answer, AskRequest, Fact, HoldCause, PauseKind, PauseRequest, ToolCall};
+use holdpoint_common::{Answer, AnsweredBy, AskRequest, Fact, HoldCause, PauseKind, PauseRequest, ToolCall};
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ pub(crate) fn title(call: &ToolCall) -> String {
 }
 
 /// An answer as a past participle.
-pub(crate) fn said(answer: &Answer) -> String {
+fn said(answer: &Answer) -> String {
     match answer {
         Answer::Resume => "goes on".to_owned(),
         Answer::Approve { always: false } => "approved".to_owned(),
@@ -53,6 +53,16 @@ pub(crate) fn said(answer: &Answer) -> String {
         }
         Answer::Cancel => "declined".to_owned(),
     }
+}
+
+/// The same, and whose answer it was: those of this process need no name.
+pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own: u32) -> String {
+    let by = match by {
+        AnsweredBy::Client(who) if who.pid == Some(own) => String::new(),
+        AnsweredBy::Client(who) => format!(" by {}", prose_line(&who.to_string())),
+        AnsweredBy::Setting { .. } => format!(" ({by})"),
+    };
+    format!("{}{by}", said(answer))
 }
 
 /// That it stands, and why.
@@ -136,7 +146,7 @@ pub(crate) fn shorten(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use holdpoint_common::CallId;
+    use holdpoint_common::{AsksMode, CallId, Who};
     use serde_json::json;
 
     use super::*;
@@ -147,6 +157,17 @@ mod tests {
         assert_eq!(cut(3, 0, 90, 100), format!("3 messages left out{rest}"));
         assert_eq!(cut(0, 2, 90, 100), format!("2 results cut{rest}"));
         assert_eq!(cut(3, 2, 90, 100), format!("3 messages left out, 2 results cut{rest}"));
+    }
+
+    #[test]
+    fn an_answer_says_whose_it_is_but_for_our_own() {
+        let by = |name: &str, pid| AnsweredBy::Client(Who { name: name.to_owned(), pid });
+        let denied = Answer::Deny { reason: Some("no\u{9b}".to_owned()) };
+        assert_eq!(answered(&denied, &by("tui", Some(7)), 7), "denied: no\\u{9b}");
+        assert_eq!(answered(&denied, &by("tui", Some(8)), 7), "denied: no\\u{9b} by tui (pid 8)");
+        assert_eq!(answered(&Answer::Resume, &by("x\u{9b}", None), 7), "goes on by x\\u{9b}");
+        let setting = AnsweredBy::Setting { asks: AsksMode::Deny };
+        assert_eq!(answered(&Answer::Deny { reason: None }, &setting, 7), "denied (asks = deny)");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use holdpoint_common::{SessionSummary, Snapshot};
 use holdpoint_session::folders::Folders;
-use holdpoint_session::{AttachFrom, SessionHandle, Sessions};
+use holdpoint_session::{AttachFrom, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
 
 use crate::daemon::Daemon;
@@ -73,17 +73,44 @@ pub(crate) struct SessionsArg {
 }
 
 /// What could not be done to some of several sessions: it keeps the others from nothing.
-#[derive(Default)]
-pub(crate) struct Faults {
+pub(crate) struct Faults<'a> {
+    folders: &'a Folders,
     code: i32,
 }
 
-impl Faults {
+impl<'a> Faults<'a> {
+    /// None yet, of sessions of the daemon of these folders.
+    pub(crate) fn new(folders: &'a Folders) -> Self {
+        Self { folders, code: 0 }
+    }
+
     /// Tells the user what could not be done to this one.
     pub(crate) fn add(&mut self, session: &str, error: impl Into<CliError>, ui: &mut Ui) {
-        let error = error.into().about(session);
+        self.tell(&error.into().about(session), ui);
+    }
+
+    fn tell(&mut self, error: &CliError, ui: &mut Ui) {
         error.show(ui);
         self.code = error.code();
+    }
+
+    /// What is found of each that is named. Why another one can't be is told, and keeps from nothing what is done to the
+    /// rest.
+    pub(crate) async fn find<T>(
+        &mut self,
+        named: &[String],
+        ui: &mut Ui,
+        find: impl AsyncFn(&str) -> Result<T, SessionError>,
+    ) -> Vec<T> {
+        let mut found = Vec::new();
+        for what in named {
+            match find(what).await {
+                Ok(one) => found.push(one),
+                // It says itself which one is meant.
+                Err(error) => self.tell(&Daemon::explain(self.folders, error.into()).await, ui),
+            }
+        }
+        found
     }
 
     /// The exit code: that of the last one, 0 if all was done.
@@ -93,56 +120,38 @@ impl Faults {
 }
 
 impl SessionsArg {
-    /// The sessions. Of all, those that can be reached.
+    /// The sessions, as far as they can be reached.
     ///
     /// # Errors
-    /// One that was named can't be found; nothing was done then.
+    /// All are meant, and can't be listed.
     pub(crate) async fn get(
         &self,
         sessions: &Sessions,
-        faults: &mut Faults,
+        faults: &mut Faults<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
-        let mut handles = Vec::new();
-        for live in self.live(sessions, ui).await? {
-            match sessions.get(live.id.as_str()).await {
-                Ok(session) => handles.push(session),
-                Err(error) => faults.add(&live.name, error, ui),
-            }
-        }
-        for what in &self.sessions {
-            handles.push(sessions.get(what).await?);
-        }
-        Ok(handles)
+        let named = self.named(sessions, ui).await?;
+        Ok(faults.find(&named, ui, async |what: &str| sessions.get(what).await).await)
     }
 
-    /// The sessions, as they are: those that are saved stay so. Of all, those that can be reached.
+    /// The same, as they are: those that are saved stay so.
     ///
     /// # Errors
-    /// One that was named can't be found; nothing was done then.
+    /// All are meant, and can't be listed.
     pub(crate) async fn look(
         &self,
         sessions: &Sessions,
-        faults: &mut Faults,
+        faults: &mut Faults<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<Arc<Snapshot>>, CliError> {
-        let mut found = Vec::new();
-        for live in self.live(sessions, ui).await? {
-            match sessions.look(live.id.as_str()).await {
-                Ok(now) => found.push(now),
-                Err(error) => faults.add(&live.name, error, ui),
-            }
-        }
-        for what in &self.sessions {
-            found.push(sessions.look(what).await?);
-        }
-        Ok(found)
+        let named = self.named(sessions, ui).await?;
+        Ok(faults.find(&named, ui, async |what: &str| sessions.look(what).await).await)
     }
 
-    /// If all are meant, those that are live. That there are none is said.
-    async fn live(&self, sessions: &Sessions, ui: &mut Ui) -> Result<Vec<SessionSummary>, CliError> {
+    /// What names them: if all are meant, the ids of those that are live. That there are none is said.
+    async fn named(&self, sessions: &Sessions, ui: &mut Ui) -> Result<Vec<String>, CliError> {
         if !self.all {
-            return Ok(Vec::new());
+            return Ok(self.sessions.clone());
         }
         let mut live = sessions.list().await?;
         live.retain(|session| session.live);
@@ -150,7 +159,7 @@ impl SessionsArg {
             ui.line(Style::Plain, "No session is live.")?;
             ui.flush()?;
         }
-        Ok(live)
+        Ok(live.into_iter().map(|session| session.id.to_string()).collect())
     }
 }
 

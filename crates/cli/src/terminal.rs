@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
+use unicode_segmentation::UnicodeSegmentation;
 
 /// How long it is looked for what is there already: crossterm looks for nothing in no time.
 ///
@@ -39,6 +40,14 @@ pub(crate) enum Key {
     Char(char),
     /// With Ctrl alone.
     Ctrl(char),
+}
+
+/// Takes back the last character that was typed: what a person sees as one may be made of several code points. Whether
+/// there was one.
+pub(crate) fn take_back(typed: &mut String) -> bool {
+    let last = typed.graphemes(true).next_back().map(str::len);
+    typed.truncate(typed.len() - last.unwrap_or_default());
+    last.is_some()
 }
 
 /// Reads keys until it is dropped, which also puts the terminal back.

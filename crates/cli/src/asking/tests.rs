@@ -101,18 +101,37 @@ fn m_a2_a_denial_can_have_a_reason() {
 }
 
 #[test]
-fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard() {
+fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_at_once_and_keeps_what_was_typed() {
     let at = Instant::now() + GUARD;
     let mut asking = Asking::new(pause(PauseKind::Confirm), at - GUARD);
-    asking.press(Key::Char('R'), at);
-    asking.press(Key::Char('x'), at);
+    for key in [Key::Char('R'), Key::Char('x')] {
+        asking.press(key, at);
+    }
     assert_eq!(asking.press(Key::Esc, at), Pressed::Turned);
-    asking.appear(at);
-    assert_eq!(asking.press(Key::Char('y'), at), Pressed::Nothing);
-    assert_eq!(asking.press(Key::Char('r'), at + GUARD), Pressed::Turned);
-    assert_eq!(*asking.entry(), Entry::words(true), "what was typed is gone");
+    assert_eq!(asking.entry(), Entry::Choice);
+    assert_eq!(asking.press(Key::Char('r'), at), Pressed::Turned);
+    assert_eq!((asking.entry(), asking.typed()), (Entry::Words { chosen: true }, "x"));
     assert_eq!(asking.press(Key::Esc, at), Pressed::Turned);
+    assert_eq!(asking.press(Key::Char('y'), at), Pressed::Answer(Answer::Approve { always: false }));
     assert_eq!(asking.press(Key::Esc, at), Pressed::Interrupt);
+    // If it is refused, there is the reason still.
+    asking.reopen(at - GUARD);
+    asking.press(Key::Char('r'), at);
+    assert_eq!(asking.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("x".into()) }));
+}
+
+#[test]
+fn backspace_takes_back_what_a_person_sees_as_one_character() {
+    let at = Instant::now() + GUARD;
+    let mut asking = Asking::new(pause(PauseKind::Confirm), at - GUARD);
+    for character in "rae\u{301}👨\u{200d}👩\u{200d}👧".chars() {
+        asking.press(Key::Char(character), at);
+    }
+    for left in ["ae\u{301}", "a", ""] {
+        assert_eq!(asking.press(Key::Backspace, at), Pressed::Typed);
+        assert_eq!(asking.typed(), left);
+    }
+    assert_eq!(asking.press(Key::Backspace, at), Pressed::Nothing);
 }
 
 /// One with options, one without.
@@ -138,7 +157,7 @@ fn m_a10_options_are_chosen_by_their_number_at_once_after_the_guard() {
     for key in [Key::Char('0'), Key::Char('3'), Key::Char('x'), Key::Enter, Key::Ctrl('d'), Key::Backspace] {
         assert_eq!(asking.press(key, at), Pressed::Nothing, "{key:?}");
     }
-    assert_eq!(asking.press(Key::Char('2'), at), Pressed::Turned);
+    assert_eq!(asking.press(Key::Char('2'), at), Pressed::Next);
     asking.appear(at);
     assert_eq!(asking.press(Key::Char('x'), at), Pressed::Nothing, "the second has just appeared");
     let at = at + GUARD;
@@ -156,12 +175,12 @@ fn m_a10_own_words_are_a_choice_and_escape_goes_back_to_the_options() {
     assert_eq!(asking.press(Key::Char('w'), at), Pressed::Turned);
     assert_eq!(asking.press(Key::Char('1'), at), Pressed::Typed, "a digit is a letter here");
     assert_eq!(asking.press(Key::Esc, at), Pressed::Turned);
-    assert_eq!(*asking.entry(), Entry::Choice);
+    assert_eq!(asking.entry(), Entry::Choice);
     asking.press(Key::Char('W'), at);
-    for key in [Key::Char('s'), Key::Char('o')] {
-        assert_eq!(asking.press(key, at), Pressed::Typed);
+    for key in [Key::Backspace, Key::Char('s'), Key::Char('o')] {
+        assert_eq!(asking.press(key, at), Pressed::Typed, "what was typed is there still");
     }
-    assert_eq!(asking.press(Key::Enter, at), Pressed::Turned);
+    assert_eq!(asking.press(Key::Enter, at), Pressed::Next);
     // Without options, there is nothing to go back to.
     asking.press(Key::Char('x'), at + GUARD);
     assert_eq!(asking.press(Key::Esc, at + GUARD), Pressed::Interrupt);
@@ -190,5 +209,6 @@ fn a_refused_answer_begins_anew() {
     asking.press(Key::Char('x'), at);
     assert_eq!(asking.press(Key::Enter, at), reply("red", "x"));
     asking.reopen(at - GUARD);
-    assert_eq!(asking.press(Key::Char('2'), at), Pressed::Turned);
+    assert_eq!(asking.press(Key::Char('2'), at), Pressed::Next);
+    assert_eq!(asking.typed(), "", "that was for the second one");
 }

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = control(folders, "close").await?;
-        let mut faults = Faults::default();
+        let mut faults = Faults::new(folders);
         for session in args.sessions.look(&sessions, &mut faults, ui).await? {
             let settings = &session.settings;
             let what = match sessions.close(&settings.id).await {

@@ -51,7 +51,7 @@ pub(crate) fn release(args: &ReleaseArgs, folders: &Folders, ui: &mut Ui) -> Res
 fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = control(folders, if holds { "hold" } else { "release" }).await?;
-        let mut faults = Faults::default();
+        let mut faults = Faults::new(folders);
         for session in what.sessions.get(&sessions, &mut faults, ui).await? {
             let (name, before) = (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
             let now = match if holds { session.hold().await } else { session.release().await } {

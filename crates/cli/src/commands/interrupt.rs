@@ -32,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = control(folders, "interrupt").await?;
-        let mut faults = Faults::default();
+        let mut faults = Faults::new(folders);
         // None goes on until the one before it has ended.
         let mut sent = Vec::new();
         for session in args.sessions.get(&sessions, &mut faults, ui).await? {

@@ -44,29 +44,28 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     runtime()?.block_on(async {
         let sessions = sessions(folders, "rm").await?;
-        let mut faults = Faults::default();
-        // All of them first: where one is not there, nothing is done.
-        let mut named = Vec::new();
-        for what in &args.sessions {
-            named.push(match sessions.look(what).await {
-                Ok(session) => (what, session.settings.id.clone(), session.asks.first().map(|ask| ask.id.clone())),
-                // What is left of it asks nothing.
-                Err(SessionError::Elsewhere(body)) if body.code == "damaged" && !body.ids.is_empty() => {
-                    (what, body.ids[0].clone(), None)
-                }
-                Err(error) => return Err(error.into()),
-            });
-        }
-        for (what, id, ask) in named {
+        let mut faults = Faults::new(folders);
+        let look = async |what: &str| match sessions.look(what).await {
+            Ok(session) => {
+                let ask = session.asks.first().map(|ask| ask.id.clone());
+                Ok((what.to_owned(), session.settings.id.clone(), ask))
+            }
+            // What is left of it asks nothing.
+            Err(SessionError::Elsewhere(body)) if body.code == "damaged" && !body.ids.is_empty() => {
+                Ok((what.to_owned(), body.ids[0].clone(), None))
+            }
+            Err(error) => Err(error),
+        };
+        for (what, id, ask) in faults.find(&args.sessions, ui, look).await {
             if let Some(ask) = ask.filter(|_| !args.force) {
                 let waits = CliError::failed(format!("it waits for an answer (ask {ask})"));
-                faults.add(what, waits.hint("answer it, or delete it all the same with --force"), ui);
+                faults.add(&what, waits.hint("answer it, or delete it all the same with --force"), ui);
                 continue;
             }
             // By what it was called: a name that several have names none.
-            match sessions.delete(what).await {
-                Ok(()) => deleted(&id, what, args, ui)?,
-                Err(error) => faults.add(what, error, ui),
+            match sessions.delete(&what).await {
+                Ok(()) => deleted(&id, &what, args, ui)?,
+                Err(error) => faults.add(&what, error, ui),
             }
         }
         let Some(older) = args.older_than else { return Ok(faults.code()) };

@@ -55,6 +55,11 @@ impl Daemon {
         matches!(Self::find(folders).await, Ok(Some(daemon)) if !daemon.status.damaged.is_empty())
     }
 
+    /// What went wrong; where a session is missed that may have been lost, with that.
+    pub(crate) async fn explain(folders: &Folders, error: CliError) -> CliError {
+        if error.misses_session() && Self::found_damage(folders).await { error.in_damaged_store() } else { error }
+    }
+
     /// The daemon of these folders; started if none runs. Of a version that this program can speak to.
     ///
     /// # Errors

@@ -51,22 +51,22 @@ pub(crate) fn show_keys(asking: &Asking, ui: &mut Ui) -> io::Result<()> {
                 ui.line(Style::Bold, "[Y] Approve [N] Deny (Esc to interrupt)")
             }
         },
-        (AskRequest::Pause(_), Entry::Words { typed, .. }) => {
+        (AskRequest::Pause(_), Entry::Words { .. }) => {
             ui.line(Style::Dim, "Why not, then Enter (Esc to go back)")?;
-            ui.input(typed)
+            ui.input(asking.typed())
         }
         (AskRequest::Question(_), entry) => {
             let Some((question, number, of)) = asking.question() else { return Ok(()) };
             let skip = if of > 1 { "Skip all" } else { "Skip" };
             match entry {
-                Entry::Words { typed, chosen: true } => {
+                Entry::Words { chosen: true } => {
                     ui.line(Style::Dim, &format!("Your words, then Enter (Ctrl+D: {skip}, Esc to go back)"))?;
-                    ui.input(typed)
+                    ui.input(asking.typed())
                 }
-                Entry::Words { typed, chosen: false } => {
+                Entry::Words { chosen: false } => {
                     show_question(question, &place(number, of), ui)?;
                     ui.line(Style::Dim, &format!("Your words, then Enter (Ctrl+D: {skip}, Esc to interrupt)"))?;
-                    ui.input(typed)
+                    ui.input(asking.typed())
                 }
                 Entry::Choice => {
                     show_question(question, &place(number, of), ui)?;

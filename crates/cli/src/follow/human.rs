@@ -13,7 +13,7 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 
 use super::asked;
 use crate::said::clock::Clock;
-use crate::said::{about, cut, paused, runs, said, setting, shorten, sum_up, title};
+use crate::said::{about, answered, cut, paused, runs, setting, shorten, sum_up, title};
 use crate::ui::{Style, Ui};
 
 /// Bytes of a tool's output that may wait for the end of their line.
@@ -52,6 +52,8 @@ pub(crate) struct Human {
     /// Several of them were open at once: each answer says to what it is one.
     together: bool,
     steps: u32,
+    /// This process: its answers need no name.
+    own: u32,
     /// Something was denied by a setting, not by a person.
     denied_unseen: bool,
 }
@@ -68,7 +70,7 @@ struct Call {
 impl Human {
     /// With or without the asks.
     pub(crate) fn new(asks_elsewhere: bool) -> Self {
-        Self { asks_elsewhere, ..Self::default() }
+        Self { asks_elsewhere, own: std::process::id(), ..Self::default() }
     }
 
     /// What the user says is shown, too: they may not be who says it here.
@@ -318,12 +320,11 @@ impl Human {
 
     fn answered(&mut self, ask: &AskId, answer: &Answer, by: &AnsweredBy, ui: &mut Ui) -> io::Result<()> {
         let which = self.which(ask);
-        let by_setting = matches!(by, AnsweredBy::Setting { .. });
         let denied = matches!(answer, Answer::Deny { .. });
         // What a rule may deny is denied under `approve`, too: there is nobody to be had there.
         self.denied_unseen |= denied && *by == AnsweredBy::Setting { asks: AsksMode::Deny };
-        let by = if by_setting { format!(" ({by})") } else { String::new() };
-        ui.line(if denied { Style::Warning } else { Style::Dim }, &format!("  {which}→ {}{by}", said(answer)))
+        let answered = answered(answer, by, self.own);
+        ui.line(if denied { Style::Warning } else { Style::Dim }, &format!("  {which}→ {answered}"))
     }
 
     fn ended(&mut self, fact: &Fact, ui: &mut Ui) -> io::Result<()> {

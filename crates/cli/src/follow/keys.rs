@@ -7,7 +7,7 @@ use holdpoint_tools::shown::prose;
 
 use super::course::Ended;
 use super::{Follower, asked};
-use crate::asking::{Asking, Entry, Pressed};
+use crate::asking::{Asking, Pressed};
 use crate::error::CliError;
 use crate::terminal::Key;
 use crate::ui::Style;
@@ -54,15 +54,13 @@ impl Follower<'_> {
         }
         match asking.press(key, at) {
             Pressed::Nothing => {}
-            Pressed::Typed => {
-                if let Entry::Words { typed, .. } = asking.entry() {
-                    self.ui.input(typed)?;
-                }
-            }
-            Pressed::Turned => {
+            Pressed::Typed => self.ui.input(asking.typed())?,
+            turned @ (Pressed::Turned | Pressed::Next) => {
                 asked::show_keys(asking, self.ui)?;
                 self.ui.flush()?;
-                asking.appear(Instant::now());
+                if turned == Pressed::Next {
+                    asking.appear(Instant::now());
+                }
             }
             Pressed::Interrupt => {
                 // The turn that asks, and no later one.

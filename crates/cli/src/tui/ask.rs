@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent};
-use holdpoint_common::Ask;
+use holdpoint_common::{Ask, SessionId};
 
 use crate::asking::{Asking, Entry, Pressed};
 use crate::terminal::Key;
@@ -26,8 +26,8 @@ pub(crate) struct AskView {
 
 impl AskView {
     /// An ask that is about to be drawn. Until it is, no key answers it.
-    pub(crate) fn new(ask: Ask, now: Instant) -> Self {
-        Self { asking: Asking::new(ask, now), in_sight: false, drawn: false, scroll: 0, below: 0, large: false }
+    fn new(asking: Asking) -> Self {
+        Self { asking, in_sight: false, drawn: false, scroll: 0, below: 0, large: false }
     }
 
     /// It appears anew: keys count only a while after it is drawn.
@@ -64,8 +64,10 @@ impl AskView {
         let counts = |key: &Key| self.drawn || chosen || matches!(key, Key::Esc | Key::Ctrl('c'));
         let Some(key) = Key::of(key).filter(counts) else { return Pressed::Nothing };
         let pressed = self.asking.press(key, now);
-        if pressed == Pressed::Turned {
+        if matches!(pressed, Pressed::Turned | Pressed::Next) {
             self.scroll = 0;
+        }
+        if pressed == Pressed::Next {
             self.hide();
         }
         pressed
@@ -84,5 +86,32 @@ impl AskView {
     pub(crate) fn scroll_by(&mut self, rows: isize) {
         let most = self.scroll + self.below;
         self.scroll = self.scroll.saturating_add_signed(rows).min(most);
+    }
+}
+
+/// Asks that the user has begun to answer and that are shown no longer.
+#[derive(Debug, Default)]
+pub(crate) struct Begun(Vec<Asking>);
+
+impl Begun {
+    /// An ask that is about to be drawn: as far as the user was with it, if it was shown before.
+    pub(crate) fn view(&mut self, ask: &Ask, now: Instant) -> AskView {
+        let begun = self.0.iter().position(|begun| begun.ask().id == ask.id);
+        AskView::new(begun.map_or_else(|| Asking::new(ask.clone(), now), |at| self.0.swap_remove(at)))
+    }
+
+    /// It is shown no longer. What was typed is kept while it is open.
+    pub(crate) fn keep(&mut self, view: Option<AskView>) {
+        if let Some(AskView { mut asking, .. }) = view
+            && asking.is_begun()
+        {
+            asking.put_away();
+            self.0.push(asking);
+        }
+    }
+
+    /// Nothing of this session waits for an answer.
+    pub(crate) fn forget(&mut self, session: &SessionId) {
+        self.0.retain(|begun| begun.ask().id.session != *session);
     }
 }

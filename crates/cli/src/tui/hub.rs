@@ -132,6 +132,11 @@ impl Hub {
         rows.extend(listed.into_iter().map(|session| Row::Session(session.id.clone())));
         if self.filter.is_empty() {
             rows.push(Row::Quit);
+        } else {
+            // Whoever types a name means it, whatever is newer or more urgent.
+            rows.sort_by_key(|row| {
+                row.session().and_then(|id| self.get(id)).map(|session| rank(&session.name, &wanted))
+            });
         }
         rows
     }
@@ -157,4 +162,10 @@ impl Hub {
     pub(crate) fn is_here(&self, session: &SessionSummary) -> bool {
         session.workspace == self.folder
     }
+}
+
+/// How well a name fits what is wanted, the best first: where it is that, then where it begins so.
+fn rank(name: &str, wanted: &str) -> (bool, bool) {
+    let name = name.to_lowercase();
+    (name != wanted, !name.starts_with(wanted))
 }

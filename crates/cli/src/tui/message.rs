@@ -47,6 +47,10 @@ pub(crate) enum Message {
         events: Vec<Arc<Event>>,
         snapshot: Arc<Snapshot>,
     },
+    /// Its events have broken off, and are begun again.
+    Lost {
+        attachment: u64,
+    },
     /// All of the past that was asked for has come.
     Live {
         attachment: u64,

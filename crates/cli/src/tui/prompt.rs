@@ -2,6 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_textarea::{CursorMove, Input, TextArea, WrapMode};
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::style::Tone;
 
@@ -38,6 +39,30 @@ fn area(text: &str) -> TextArea<'static> {
     area.move_cursor(CursorMove::Bottom);
     area.move_cursor(CursorMove::End);
     area
+}
+
+/// Does it for each code point of the character before the cursor: what a person sees as one may be made of several.
+fn back(area: &mut TextArea<'static>, each: impl Fn(&mut TextArea<'static>)) {
+    let column = area.cursor().1;
+    let begins = ends(area).take_while(|end| *end < column).last().unwrap_or_default();
+    // The end of the line before is one, too.
+    (0..(column - begins).max(1)).for_each(|_| each(area));
+}
+
+/// The same for the character behind it.
+fn forward(area: &mut TextArea<'static>, each: impl Fn(&mut TextArea<'static>)) {
+    let column = area.cursor().1;
+    let ends = ends(area).find(|end| *end > column).unwrap_or(column + 1);
+    (column..ends).for_each(|_| each(area));
+}
+
+/// The columns where the characters of the cursor's line end.
+fn ends(area: &TextArea<'static>) -> impl Iterator<Item = usize> {
+    let line = area.lines().get(area.cursor().0).map_or("", String::as_str);
+    line.graphemes(true).scan(0, |end, character| {
+        *end += character.chars().count();
+        Some(*end)
+    })
 }
 
 impl Prompt {
@@ -129,8 +154,8 @@ impl Prompt {
             KeyCode::Char('j') if control => area.insert_newline(),
             KeyCode::Char('a') if control => area.move_cursor(CursorMove::Head),
             KeyCode::Char('e') if control => area.move_cursor(CursorMove::End),
-            KeyCode::Char('b') if control => area.move_cursor(CursorMove::Back),
-            KeyCode::Char('f') if control => area.move_cursor(CursorMove::Forward),
+            KeyCode::Char('b') if control => back(area, |area| area.move_cursor(CursorMove::Back)),
+            KeyCode::Char('f') if control => forward(area, |area| area.move_cursor(CursorMove::Forward)),
             KeyCode::Char('b') if alt => area.move_cursor(CursorMove::WordBack),
             KeyCode::Char('f') if alt => area.move_cursor(CursorMove::WordForward),
             KeyCode::Left if control || alt => area.move_cursor(CursorMove::WordBack),
@@ -143,11 +168,11 @@ impl Prompt {
             KeyCode::Up => return self.up(),
             KeyCode::Down => return self.down(),
             KeyCode::Char(_) if control || alt => return false,
-            KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete | KeyCode::Tab => {
-                area.input_without_shortcuts(Input::from(*key));
-            }
-            KeyCode::Left => area.move_cursor(CursorMove::Back),
-            KeyCode::Right => area.move_cursor(CursorMove::Forward),
+            KeyCode::Char(_) | KeyCode::Tab => _ = area.input_without_shortcuts(Input::from(*key)),
+            KeyCode::Backspace => back(area, |area| _ = area.delete_char()),
+            KeyCode::Delete => forward(area, |area| _ = area.delete_next_char()),
+            KeyCode::Left => back(area, |area| area.move_cursor(CursorMove::Back)),
+            KeyCode::Right => forward(area, |area| area.move_cursor(CursorMove::Forward)),
             KeyCode::Home => area.move_cursor(CursorMove::Head),
             KeyCode::End => area.move_cursor(CursorMove::End),
             _ => return false,
@@ -213,6 +238,35 @@ mod tests {
             press(&mut prompt, KeyCode::Down);
         }
         assert_eq!(prompt.text(), "draft");
+    }
+
+    #[test]
+    fn keys_take_what_a_person_sees_as_one_character() {
+        // A family is five code points, this letter two.
+        let (family, letter) = ("👨\u{200d}👩\u{200d}👧", "e\u{301}");
+        let mut prompt = Prompt::default();
+        prompt.set(&format!("a{family}{letter}\nb"));
+        for left in [format!("a{family}{letter}\n"), format!("a{family}{letter}"), format!("a{family}"), "a".to_owned()]
+        {
+            press(&mut prompt, KeyCode::Backspace);
+            assert_eq!(prompt.text(), left);
+        }
+        prompt.set(&format!("{letter}{family}\nb"));
+        let moves = |prompt: &mut Prompt, key, times| {
+            (0..times).for_each(|_| press(prompt, key));
+            let at = prompt.area().cursor();
+            (at.0, at.1)
+        };
+        assert_eq!(moves(&mut prompt, KeyCode::Left, 2), (0, 7));
+        assert_eq!(moves(&mut prompt, KeyCode::Left, 1), (0, 2));
+        assert_eq!(moves(&mut prompt, KeyCode::Left, 2), (0, 0), "there is nothing before the first one");
+        assert_eq!(moves(&mut prompt, KeyCode::Right, 2), (0, 7));
+        assert_eq!(moves(&mut prompt, KeyCode::Right, 3), (1, 1), "nor behind the last one");
+        moves(&mut prompt, KeyCode::Left, 4);
+        press(&mut prompt, KeyCode::Delete);
+        assert_eq!(prompt.text(), format!("{family}\nb"));
+        moves(&mut prompt, KeyCode::Delete, 2);
+        assert_eq!(prompt.text(), "b");
     }
 
     #[test]

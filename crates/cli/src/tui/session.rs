@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot};
+use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot, Timestamp};
 
-use super::ask::AskView;
+use super::ask::{AskView, Begun};
 use super::layout::{Layouts, Look, Scroll};
 use super::prompt::Prompt;
 use super::transcript::{Entry, Transcript};
@@ -63,6 +63,8 @@ pub(crate) struct Session {
     /// What was handed back of them, and is typed again.
     handed_back: String,
     pub(crate) closed: bool,
+    /// Since when nobody knows what becomes of it: there is no connection.
+    pub(crate) lost: Option<Timestamp>,
     /// It was opened here.
     pub(crate) fresh: bool,
     /// Ctrl+C was pressed with nothing to interrupt.
@@ -92,6 +94,7 @@ impl Session {
             sent: BTreeSet::new(),
             handed_back: String::new(),
             closed: false,
+            lost: None,
             fresh,
             leaving: None,
             shown: (0, 0),
@@ -159,12 +162,13 @@ impl Session {
     }
 
     /// Shows the ask that is first now, if it is another one. Whether one appears.
-    pub(crate) fn ask(&mut self, now: Instant) -> bool {
+    pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) -> bool {
         let first = self.snapshot.asks.first();
         if first.map(|ask| &ask.id) == self.asking.as_ref().map(|view| &view.asking.ask().id) {
             return false;
         }
-        self.asking = first.map(|ask| AskView::new(ask.clone(), now));
+        begun.keep(self.asking.take());
+        self.asking = first.map(|ask| begun.view(ask, now));
         self.asking.is_some()
     }
 
@@ -176,7 +180,7 @@ impl Session {
     /// Whether something moves on the screen.
     pub(crate) fn spins(&self) -> bool {
         let working = matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
-        !self.closed && (working || self.snapshot.hold.shown() == HoldShown::Requested)
+        !self.closed && self.lost.is_none() && (working || self.snapshot.hold.shown() == HoldShown::Requested)
     }
 
     /// Nothing was ever said in it, nor is about to be.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use holdpoint_common::{Screen as Settings, SessionId};
 
-use super::ask::AskView;
+use super::ask::{AskView, Begun};
 use super::hub::Hub;
 use super::keymap::{Keymap, Press};
 use super::message::Moment;
@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) attachments: u64,
     /// What was typed in sessions that were left, and prompts they did not take: typed again when they are shown.
     pub(crate) drafts: Vec<(SessionId, String)>,
+    /// The same, of answers.
+    pub(crate) begun: Begun,
     /// Ctrl+C was pressed in the hub.
     pub(crate) leaving: Option<Instant>,
 }
@@ -95,8 +97,8 @@ pub(crate) struct Notice {
     pub(crate) tone: Tone,
     pub(crate) text: String,
     pub(crate) until: Instant,
-    /// It says that Ctrl+C leaves now: not when something else was pressed.
-    pub(crate) leaves: bool,
+    /// It says what came of a key: with the next one it is read, or no longer so.
+    pub(crate) of_key: bool,
 }
 
 impl State {
@@ -118,6 +120,7 @@ impl State {
             now,
             attachments: 0,
             drafts: Vec::new(),
+            begun: Begun::default(),
             leaving: None,
         }
     }
@@ -125,13 +128,19 @@ impl State {
     /// Tells something for a while.
     pub(crate) fn tell(&mut self, tone: Tone, text: impl Into<String>) {
         let stays = if matches!(tone, Tone::Warning | Tone::Fault) { WRONG } else { NOTICE };
-        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + stays, leaves: false });
+        self.notice = Some(Notice { tone, text: text.into(), until: self.now.instant + stays, of_key: false });
+    }
+
+    /// Tells why what was chosen can't be shown, until something else is pressed.
+    pub(crate) fn tell_not_opened(&mut self, why: String) {
+        let until = self.now.instant + WRONG;
+        self.notice = Some(Notice { tone: Tone::Fault, text: why, until, of_key: true });
     }
 
     /// Tells that Ctrl+C leaves now, for as long as it does.
     pub(crate) fn tell_leaving(&mut self) {
         let (text, until) = ("Ctrl+C again leaves".to_owned(), self.now.instant + AGAIN);
-        self.notice = Some(Notice { tone: Tone::Plain, text, until, leaves: true });
+        self.notice = Some(Notice { tone: Tone::Plain, text, until, of_key: true });
     }
 
     /// Something else than Ctrl+C: the next one does not leave.
@@ -140,14 +149,13 @@ impl State {
         if let Some(session) = &mut self.session {
             session.leaving = None;
         }
-        if self.notice.as_ref().is_some_and(|notice| notice.leaves) {
-            self.notice = None;
-        }
+        self.notice.take_if(|notice| notice.of_key);
     }
 
     /// Shows the session no longer, and keeps what was being typed. Returns which it was, if it can be come back to.
     pub(crate) fn put_away(&mut self) -> Option<SessionId> {
-        let session = self.session.take()?;
+        let mut session = self.session.take()?;
+        self.begun.keep(session.asking.take());
         let draft = session.prompt.text();
         if !draft.is_empty() {
             self.drafts.push((session.id.clone(), draft));

@@ -6,15 +6,15 @@ mod entry;
 use std::collections::HashMap;
 
 use holdpoint_common::{
-    AnsweredBy, AskId, AssistantMessage, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept,
-    Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
+    AskId, AssistantMessage, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept, Part,
+    PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
 use crate::said::clock::Clock;
-use crate::said::{about, cut, paused, runs, said, setting, shorten, sum_up};
+use crate::said::{about, answered, cut, paused, runs, setting, shorten, sum_up};
 use crate::ui::Style;
 
 /// Everything that is shown of a session, the oldest first.
@@ -149,11 +149,7 @@ impl Transcript {
             }
             Fact::AskAnswered { ask, answer, by } => {
                 let what = self.asks.remove(ask).unwrap_or_default();
-                let by = match by {
-                    AnsweredBy::Client(who) if who.pid == Some(self.own) => String::new(),
-                    by => format!(" by {}", prose_line(&by.to_string())),
-                };
-                self.note(seq, Tone::Dim, format!("{what}→ {}{by}", said(answer)));
+                self.note(seq, Tone::Dim, format!("{what}→ {}", answered(answer, by, self.own)));
             }
             Fact::AskClosed { ask, cause } => {
                 let what = self.asks.remove(ask).unwrap_or_default();

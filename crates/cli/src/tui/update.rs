@@ -14,7 +14,6 @@ use holdpoint_common::SessionSummary;
 use holdpoint_common::api::SessionNews;
 use holdpoint_tools::shown::prose_line;
 
-use super::ask::AskView;
 use super::keymap::{Action, Found};
 use super::message::{Command, Message, Moment};
 use super::session::Session;
@@ -47,7 +46,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         Message::Attached { attachment, id, snapshot } => {
             match (&mut state.session, &state.opening) {
                 (Some(session), _) if session.attachment == attachment && session.id == id => {
-                    session.snapshot = snapshot;
+                    (session.snapshot, session.lost) = (snapshot, None);
                 }
                 (_, Some(opening)) if opening.attachment == attachment => {
                     let (pid, steps) = (state.me.pid, state.settings.show_intermediate_steps);
@@ -56,7 +55,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
                         session.type_again(&text);
                     }
                     state.session = Some(session);
-                    state.hub.asking = None;
+                    state.begun.keep(state.hub.asking.take());
                     state.opening = None;
                 }
                 _ => {}
@@ -71,6 +70,10 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             }
             None => vec![],
         },
+        Message::Lost { attachment } => {
+            current(state, attachment).into_iter().for_each(|session| session.lost = session.lost.or(Some(now.time)));
+            vec![]
+        }
         Message::Live { attachment } => {
             current(state, attachment).into_iter().for_each(Session::live);
             vec![]
@@ -92,8 +95,8 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             if here && !state.daemon || started {
                 state.tell(Tone::Good, "the daemon is back");
             }
-            if !here {
-                // That it is gone is more than what was told before.
+            if !here && state.daemon {
+                // That it is gone is more than what was told before; why it can't be started is more than that.
                 state.notice = None;
             }
             state.daemon = here;
@@ -151,11 +154,16 @@ fn not_opened(state: &mut State, attachment: u64, why: String) -> Vec<Command> {
         // Something else was chosen meanwhile.
         return vec![];
     }
-    state.tell(Tone::Fault, why);
     match state.opening.take() {
-        Some(opening) => opening.back.map_or_else(Vec::new, |id| open(state, id)),
+        Some(opening) => {
+            state.tell_not_opened(why);
+            opening.back.map_or_else(Vec::new, |id| open(state, id))
+        }
         // What is shown is fed by nothing any more.
-        None => leave(state, false),
+        None => {
+            state.tell(Tone::Fault, why);
+            leave(state, false)
+        }
     }
 }
 
@@ -169,7 +177,7 @@ fn appear(state: &mut State) -> Vec<Command> {
     let now = state.now.instant;
     let Some(session) = &mut state.session else { return vec![] };
     let before = session.asking.as_ref().map(|view| view.asking.ask().id.clone());
-    if !session.ask(now) {
+    if !session.ask(&mut state.begun, now) {
         return vec![];
     }
     let notice = session.snapshot.asks.first().filter(|ask| before.as_ref() != Some(&ask.id));
@@ -194,6 +202,9 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
             let is_shown = state.session.as_ref().is_some_and(|session| session.id == summary.id);
             let text = asked.filter(|_| !is_shown).map(|_| format!("{} waits for you", prose_line(&summary.name)));
             let loud = text.clone();
+            if summary.waits_for.is_none() {
+                state.begun.forget(&summary.id);
+            }
             state.hub.put(*summary);
             if let Some(text) = text.filter(|_| state.session.is_some()) {
                 let key = state.keymap.key(Action::Inbox);
@@ -204,6 +215,7 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
         SessionNews::Deleted(id) => {
             state.hub.remove(&id);
             state.drafts.retain(|(of, _)| *of != id);
+            state.begun.forget(&id);
             vec![]
         }
     };
@@ -212,7 +224,7 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
     if let Some(id) = open {
         let first = asks(state.hub.get(&id.session));
         if first.as_ref().is_none_or(|ask| ask.id != id) {
-            state.hub.asking = first.map(|ask| AskView::new(ask, state.now.instant));
+            state.hub.asking = first.map(|ask| state.begun.view(&ask, state.now.instant));
         }
     }
     commands

@@ -28,8 +28,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let area = frame.area();
     state.asks().for_each(|view| view.in_sight = false);
     if area.width < 10 || area.height < 4 {
-        // There is no room for anything to be read.
-        return;
+        return too_small(frame.buffer_mut(), area);
     }
     match state.session {
         Some(_) => session::draw(frame.buffer_mut(), area, state),
@@ -71,6 +70,15 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
         }
         None => {}
     }
+}
+
+/// Says that there is no room for anything else, if there is for that.
+fn too_small(buffer: &mut Buffer, area: Rect) {
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let ways: [&[&str]; 2] = [&["too small"], &["too", "small"]];
+    let fits = |way: &&&[&str]| way.len() <= height && way.iter().all(|words| words.width() <= width);
+    let said = ways.iter().find(fits).copied().unwrap_or_default();
+    said.iter().fold(area, |rest, words| put(buffer, rest, &Line::raw(*words)));
 }
 
 /// Writes a line at the top of this area, and returns the rest of it.

@@ -14,6 +14,7 @@ mod policy;
 mod pty;
 mod run;
 mod sessions;
+mod several;
 mod signals;
 #[path = "../screen/start.rs"]
 #[allow(dead_code, reason = "shared with the tests of the screen")]

@@ -5,6 +5,7 @@
 mod asks;
 mod hostile;
 mod leaving;
+mod lost;
 mod picture;
 mod plain;
 mod saving;

@@ -32,6 +32,11 @@ impl Pace {
         wait
     }
 
+    /// Waits as long as that. The screen is told by whoever knows what is wrong.
+    pub(super) async fn wait(&mut self) {
+        tokio::time::sleep(self.breaks(Instant::now())).await;
+    }
+
     /// The user wants it, or it is there: what broke before has no say in it.
     fn rested(&mut self) {
         self.broke = None;

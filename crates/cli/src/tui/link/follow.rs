@@ -29,6 +29,7 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
             Ok(stream) => stream,
             Err(SessionError::Refused(Refused::Closed)) => return shared.tell(Message::Closed { attachment }).await,
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
+                shared.tell(Message::Lost { attachment }).await;
                 shared.broke(&mut pace).await;
                 if let Err(why) = shared.revive().await {
                     shared.tell(Message::Failed(why)).await;
@@ -63,6 +64,7 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
         if closed || shared.words.is_closed() {
             return shared.tell(Message::Closed { attachment }).await;
         }
+        shared.tell(Message::Lost { attachment }).await;
         match stream.end() {
             ClientEnd::Stopped => shared.rest(&mut pace).await,
             ClientEnd::Disconnected { .. } if !came => shared.broke(&mut pace).await,

@@ -20,9 +20,10 @@ pub(super) async fn watch(shared: Shared) {
                 }
             }
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {}
+            // The daemon is there, and says what is wrong.
             Err(error) => {
                 shared.failed(error).await;
-                shared.broke(&mut pace).await;
+                pace.wait().await;
                 continue;
             }
         }

@@ -2,12 +2,12 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::ask::AskView;
 use super::super::hub::Row;
 use super::super::message::Command;
 use super::super::state::{AGAIN, Overlay, State};
 use super::{is_ctrl_c, leave, open, open_new};
 use crate::asking::Pressed;
+use crate::terminal::take_back;
 
 pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     if state.hub.asking.is_some() {
@@ -36,7 +36,7 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         KeyCode::Delete => delete(state),
         KeyCode::Char('d') if control => delete(state),
         KeyCode::Esc => state.hub.filter.clear(),
-        KeyCode::Backspace => _ = state.hub.filter.pop(),
+        KeyCode::Backspace => _ = take_back(&mut state.hub.filter),
         KeyCode::Char(character) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
             state.hub.filter.push(character);
             state.hub.cursor = 0;
@@ -60,22 +60,22 @@ fn choose(state: &mut State) -> Vec<Command> {
 fn answer_here(state: &mut State) {
     let row = state.hub.row();
     let asks = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id)).and_then(|s| s.waits_for.clone());
-    state.hub.asking = asks.map(|ask| AskView::new(ask, state.now.instant));
+    state.hub.asking = asks.map(|ask| state.begun.view(&ask, state.now.instant));
 }
 
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
     let Some(view) = &mut state.hub.asking else { return vec![] };
     if key.code == KeyCode::Tab {
-        state.hub.asking = None;
+        state.begun.keep(state.hub.asking.take());
         return vec![];
     }
     let ask = view.asking.ask().id.clone();
     match view.press(key, now) {
-        Pressed::Nothing | Pressed::Typed | Pressed::Turned => vec![],
+        Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Next => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => {
-            state.hub.asking = None;
+            state.begun.keep(state.hub.asking.take());
             vec![Command::InterruptOther { ask }]
         }
     }

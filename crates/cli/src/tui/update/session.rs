@@ -97,7 +97,7 @@ fn answer(session: &mut Session, key: &KeyEvent, now: Instant) -> Vec<Command> {
     let Some(view) = &mut session.asking else { return vec![] };
     let ask = view.asking.ask().id.clone();
     match view.press(key, now) {
-        Pressed::Nothing | Pressed::Typed | Pressed::Turned => vec![],
+        Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Next => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => vec![Command::Interrupt { turn }],
     }

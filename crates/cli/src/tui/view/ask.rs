@@ -69,9 +69,9 @@ pub(super) fn panel(view: &AskView, waiting: usize, width: u16) -> Panel {
                 question_lines(question, &place, width, &mut body);
                 let skip = if of > 1 { "Skip all" } else { "Skip" };
                 match asking.entry() {
-                    Entry::Words { typed, chosen } => {
-                        typed_line(typed, width, &mut keys);
-                        let esc = if *chosen { "Esc to go back" } else { "Esc to interrupt" };
+                    Entry::Words { chosen } => {
+                        typed_line(asking.typed(), width, &mut keys);
+                        let esc = if chosen { "Esc to go back" } else { "Esc to interrupt" };
                         let text = format!("Your words, then Enter (Ctrl+D: {skip}, {esc})");
                         wrap(&Line::styled(text, Tone::Dim.style()), width, "", &mut keys);
                     }
@@ -88,8 +88,8 @@ pub(super) fn panel(view: &AskView, waiting: usize, width: u16) -> Panel {
 }
 
 fn confirm_keys(asking: &Asking, width: usize, keys: &mut Vec<Line<'static>>) {
-    if let Entry::Words { typed, .. } = asking.entry() {
-        typed_line(typed, width, keys);
+    if let Entry::Words { .. } = asking.entry() {
+        typed_line(asking.typed(), width, keys);
         let text = "Why not, then Enter (Esc to go back)";
         return wrap(&Line::styled(text, Tone::Dim.style()), width, "", keys);
     }

@@ -15,6 +15,10 @@ use crate::table::fit;
 const TURNS: [&str; 4] = ["◐", "◓", "◑", "◒"];
 /// Milliseconds of each quarter.
 const QUARTER: u64 = 125;
+/// That it stands, or waits for an answer, and the mark of both.
+const PAUSED: &str = "⏸ PAUSED";
+const ASKS: &str = "⏸ asks you";
+const PAUSE: &str = "⏸";
 /// Cells that a session's name keeps where there is little room.
 const NAME: usize = 12;
 
@@ -27,6 +31,7 @@ pub(super) fn spinner(now: Timestamp) -> &'static str {
 /// The bar at this width. The label of what it does is never cut; what does not fit beside it is left out, the least
 /// telling first.
 pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'static> {
+    let now = session.lost.unwrap_or(now);
     let (label, tone) = label(session, now, width);
     let label_cells = label.width() + usize::from(!label.is_empty());
     let Snapshot { settings, run, tasks, files_modified, .. } = &*session.snapshot;
@@ -65,27 +70,28 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     Line::from(vec![Span::styled(segments, Tone::Plain.style()), Span::raw(between), Span::styled(label, tone.style())])
 }
 
-/// What it does now.
+/// What it does now: in the most words that there is room for, in the end by its mark alone.
 fn label(session: &Session, now: Timestamp, width: usize) -> (String, Tone) {
     let snapshot = &session.snapshot;
     let spinner = spinner(now);
     if session.closed {
         return ("closed".to_owned(), Tone::Dim);
     }
-    match (&snapshot.hold, snapshot.status) {
-        (_, SessionStatus::Interrupted) => (format!("{spinner} interrupting"), Tone::Warning),
+    let (words, tone): (&[&str], _) = match (&snapshot.hold, snapshot.status) {
+        (_, SessionStatus::Interrupted) => (&[&format!("{spinner} interrupting"), spinner], Tone::Warning),
         // It does not get there before it is answered.
         (Hold::Requested { .. }, _) if !snapshot.asks.is_empty() => {
-            let both = format!("{spinner} PAUSING..., asks you");
-            (if both.width() > width { "⏸ asks you".to_owned() } else { both }, Tone::Waits)
+            (&[&format!("{spinner} PAUSING..., asks you"), ASKS, PAUSE], Tone::Waits)
         }
-        (Hold::Requested { .. }, _) => (format!("{spinner} PAUSING..."), Tone::Waits),
-        (Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => ("⏸ PAUSED".to_owned(), Tone::Waits),
-        (Hold::Standing { cause, .. }, _) => (format!("⏸ PAUSED: {cause}"), Tone::Waits),
-        (Hold::Off, _) if !snapshot.asks.is_empty() => ("⏸ asks you".to_owned(), Tone::Waits),
-        (Hold::Off, SessionStatus::Running) => (spinner.to_owned(), Tone::Accent),
-        (Hold::Off, SessionStatus::Idle | SessionStatus::Paused) => (String::new(), Tone::Plain),
-    }
+        (Hold::Requested { .. }, _) => (&[&format!("{spinner} PAUSING..."), spinner], Tone::Waits),
+        (Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => (&[PAUSED, PAUSE], Tone::Waits),
+        (Hold::Standing { cause, .. }, _) => (&[&format!("{PAUSED}: {cause}"), PAUSED, PAUSE], Tone::Waits),
+        (Hold::Off, _) if !snapshot.asks.is_empty() => (&[ASKS, PAUSE], Tone::Waits),
+        (Hold::Off, SessionStatus::Running) => (&[spinner], Tone::Accent),
+        (Hold::Off, SessionStatus::Idle | SessionStatus::Paused) => (&[], Tone::Plain),
+    };
+    let fits = words.iter().find(|words| words.width() <= width);
+    (fits.map(ToString::to_string).unwrap_or_default(), tone)
 }
 
 /// Hours, minutes and seconds.
@@ -94,5 +100,47 @@ fn time(span: Duration) -> String {
     match seconds {
         0 => String::new(),
         _ => format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_common::RunLimit;
+
+    use super::super::super::scene::{Scene, standing, user};
+    use super::*;
+
+    fn labels(scene: &mut Scene, width: usize) -> String {
+        let now = scene.now().time;
+        label(scene.state.session.as_ref().unwrap(), now, width).0
+    }
+
+    #[test]
+    fn m_d6_no_label_is_cut_however_narrow_it_is() {
+        let mut held = Scene::session();
+        held.turn("Go.").hold(standing(HoldCause::Limit { reached: RunLimit::Failures { count: 3 } }));
+        let mut pausing = Scene::session();
+        pausing.turn("Go.").hold(Hold::Requested { by: user(), since: Timestamp(0) });
+        let mut asks = Scene::session();
+        asks.turn("Go.").hold(Hold::Requested { by: user(), since: Timestamp(0) }).confirms("ls");
+        let mut cut = Scene::session();
+        cut.snapshot.status = SessionStatus::Interrupted;
+        cut.delta(holdpoint_common::Delta::SavedAgain);
+        for (mut scene, words) in [
+            (held, &["⏸ PAUSED", "⏸"][..]),
+            (pausing, &["◐ PAUSING...", "◐"]),
+            (asks, &["◐ PAUSING..., asks you", "⏸ asks you", "⏸"]),
+            (cut, &["◐ interrupting", "◐"]),
+        ] {
+            let longest = labels(&mut scene, 200);
+            for width in 1..longest.width() {
+                let most = words.iter().find(|words| words.width() <= width).unwrap();
+                assert_eq!(labels(&mut scene, width), *most, "{width}: {longest}");
+            }
+            // And it is what the screen says.
+            let shown = labels(&mut scene, 12);
+            let screen = scene.screen(12, 24);
+            assert!(screen.lines().any(|line| line.ends_with(&shown)), "{screen}");
+        }
     }
 }

@@ -498,6 +498,9 @@ fn no_colours_are_left_where_none_are_wanted() {
 #[test]
 fn t_y5_no_size_is_too_small_or_too_large() {
     let sizes = [(1, 1), (0, 0), (10, 4), (11, 5), (20, 6), (40, 9), (1000, 1000), (3, 200), (200, 3)];
+    for (width, height, said) in [(9, 24, "too small\n"), (5, 2, "too\nsmall"), (80, 1, "too small"), (4, 24, "\n")] {
+        assert!(hub().screen(width, height).starts_with(said), "{width}x{height}: {}", hub().screen(width, height));
+    }
     let mut session = worked();
     session.confirms(HOSTILE);
     let mut answering = hub();

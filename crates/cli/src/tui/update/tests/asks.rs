@@ -151,3 +151,51 @@ fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed(
     let [Answer::Reply { answers }] = &answers(&commands)[..] else { panic!("{commands:?}") };
     assert!(matches!(&answers[..], [QuestionReply { answer, .. }] if answer.ends_with("so it is")));
 }
+
+#[test]
+fn m_a10_the_guard_counts_from_when_the_ask_appeared_and_from_nothing_later() {
+    let mut scene = asking();
+    scene.screen(80, 24);
+    scene.later(300).press("r");
+    scene.screen(80, 24);
+    scene.types("x");
+    assert_eq!(scene.press("esc"), []);
+    scene.screen(80, 24);
+    assert_eq!(answers(&scene.press("n")), [&Answer::Deny { reason: None }]);
+}
+
+#[test]
+fn words_for_an_ask_are_there_as_long_as_it_is_open() {
+    let mut scene = asking();
+    scene.screen(80, 24);
+    scene.later(300).press("r");
+    scene.types("not today");
+    assert!(scene.screen(80, 24).contains("> not today"));
+    scene.press("esc");
+    assert!(!scene.screen(80, 24).contains("not today"));
+    scene.press("r");
+    assert!(scene.screen(80, 24).contains("> not today"));
+    // Left for the hub, and come back to.
+    let asked = scene.snapshot.asks[0].clone();
+    scene.press("ctrl+x s d");
+    assert!(scene.state.session.is_none());
+    scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+    let come_back = |scene: &mut Scene| {
+        scene.press("esc");
+        scene.types("alpha");
+        let [Command::Open { attachment, .. }] = scene.press("enter")[..] else { panic!("nothing is opened") };
+        let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
+        scene.tell(Message::Attached { attachment, id, snapshot });
+        scene.screen(80, 24);
+        // A second Enter sends nothing.
+        assert_eq!(scene.press("enter"), []);
+        scene.later(300).press("r");
+        scene.screen(80, 24)
+    };
+    assert!(come_back(&mut scene).contains("> not today"));
+    // Somebody else has answered it, and something else is asked.
+    scene.press("ctrl+x s d");
+    scene.hears(|_| {}, "alpha");
+    scene.snapshot.asks = vec![ask(90, pause(PauseKind::Confirm, "ls"), Timestamp(0))];
+    assert!(!come_back(&mut scene).contains("not today"));
+}

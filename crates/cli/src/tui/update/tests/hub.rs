@@ -171,3 +171,66 @@ fn the_terminal_calls_only_where_it_is_not_looked_at() {
     let message = happened(&scene);
     assert_eq!(scene.tell(message), []);
 }
+
+#[test]
+fn m_e1_whoever_types_a_name_finds_it_before_what_else_is_like_that() {
+    let mut scene = Scene::hub();
+    let said = |since, title: &'static str| {
+        move |session: &mut holdpoint_common::SessionSummary| {
+            (session.since, session.title) = (Timestamp(since), title.to_owned());
+        }
+    };
+    let asked = ask(10, pause(PauseKind::Confirm, "ls"), Timestamp(10));
+    scene
+        .hears(said(1, "the first"), "api")
+        .hears(said(2, "another"), "api-tests")
+        .hears(said(3, "mends the api"), "zeta")
+        .hears(said(4, "the newest"), "old-api")
+        .hears(|session| (session.title, session.waits_for) = ("asks of the api".to_owned(), Some(asked)), "waits");
+    let names = |scene: &Scene| {
+        let rows = scene.state.hub.rows();
+        rows.iter().filter_map(|row| row.session()).map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&scene)[0], "waits", "what is urgent comes first, where nothing is typed");
+    scene.types("API");
+    assert_eq!(names(&scene)[..3], ["api", "api-tests", "waits"]);
+    let opened = scene.press("enter");
+    assert!(matches!(&opened[..], [Command::Open { id, .. }] if id.as_str() == "api"), "{opened:?}");
+}
+
+#[test]
+fn why_nothing_was_opened_is_told_until_the_next_key() {
+    let mut scene = Scene::hub();
+    scene.hears(|_| {}, "alpha");
+    let why = || "10 sessions are live, the limit".to_owned();
+    let refused = |scene: &mut Scene| {
+        let [Command::New { attachment, .. }] = scene.press("ctrl+x n")[..] else { panic!("nothing is opened") };
+        scene.tell(Message::NotOpened { attachment, why: why() });
+        assert!(scene.screen(80, 24).contains(&why()));
+    };
+    refused(&mut scene);
+    scene.press("down");
+    let screen = scene.screen(80, 24);
+    assert!(!screen.contains(&why()) && screen.contains("Enter open"), "{screen}");
+    // Nor does a key that tries again leave it standing.
+    refused(&mut scene);
+    scene.press("ctrl+x n");
+    assert!(!scene.screen(80, 24).contains(&why()));
+}
+
+#[test]
+fn words_for_what_is_answered_in_the_hub_are_there_when_it_is_come_back_to() {
+    let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
+    scene.screen(80, 24);
+    scene.later(300).press("r");
+    scene.types("not tod");
+    scene.press("tab tab");
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("[R] Deny and say why"), "{screen}");
+    // It appears anew, with the guard of what does.
+    assert_eq!(scene.later(299).press("r y"), []);
+    scene.later(1).press("r");
+    scene.types("ay");
+    let commands = scene.press("enter");
+    assert_eq!(answers(&commands), [&Answer::Deny { reason: Some("not today".to_owned()) }]);
+}

@@ -136,6 +136,18 @@ fn m_b8_that_the_daemon_is_gone_again_is_told_at_once() {
 }
 
 #[test]
+fn m_b8_why_a_daemon_can_not_be_started_is_told_while_it_is_tried_again() {
+    let mut scene = Scene::session();
+    scene.tell(Message::Daemon { here: false });
+    scene.tell(Message::Failed("the sessions can't be opened; look at it".to_owned()));
+    scene.tell(Message::Daemon { here: false });
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("can't be opened; look at it"), "{screen}");
+    scene.tell(Message::Daemon { here: true });
+    assert!(scene.screen(80, 24).contains("the daemon is back"));
+}
+
+#[test]
 fn who_leaves_for_a_session_that_is_not_opened_comes_back_to_their_draft() {
     let mut scene = Scene::session();
     scene.turn("Go.").ended(Outcome::Done, None);

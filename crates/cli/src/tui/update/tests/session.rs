@@ -308,3 +308,22 @@ fn all_of_a_long_prompt_is_seen_that_breaks_at_words() {
     let screen = scene.screen(40, 24);
     assert!(words.iter().all(|word| screen.contains(word)), "{screen}");
 }
+
+#[test]
+fn m_d6_the_clock_stands_while_there_is_no_connection() {
+    let mut scene = Scene::session();
+    scene.turn("Go.").later(5_000).tell(Message::Tick);
+    let bar = |scene: &mut Scene| scene.screen(80, 24).lines().nth(22).unwrap().to_owned();
+    let before = bar(&mut scene);
+    assert!(before.contains("00:00:05"), "{before}");
+    scene.tell(Message::Lost { attachment: 1 });
+    scene.later(3_000).tell(Message::Lost { attachment: 1 });
+    // Another way to the daemon may be there already.
+    scene.tell(Message::Daemon { here: true });
+    assert_eq!(bar(scene.later(60_000)), before);
+    assert_eq!(scene.state.next_tick(), None, "nothing of it moves");
+    let (id, snapshot) = ("alpha".parse().unwrap(), std::sync::Arc::new(scene.snapshot.clone()));
+    scene.tell(Message::Attached { attachment: 1, id, snapshot });
+    assert!(bar(&mut scene).contains("00:01:08"), "{}", bar(&mut scene));
+    assert!(scene.state.next_tick().is_some());
+}

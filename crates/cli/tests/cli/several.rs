@@ -1,0 +1,54 @@
+//! Commands about several sessions: what can't be done to one of them keeps the others from nothing.
+
+use crate::world::World;
+
+#[test]
+fn m_c5_a_stop_does_not_fail_because_of_a_neighbour() {
+    let world = World::new();
+    for name in ["one", "two"] {
+        world.open(&["--name", name, "--policy", "all"], "shell: sleep 1000");
+        while world.json(&["show", name, "--json"])["status"] != "running" {
+            std::thread::yield_now();
+        }
+    }
+    let ran = world.run(&["interrupt", "one", "nosuch", "two"]).code(1);
+    let interrupted: Vec<_> = ran.out.lines().map(|line| line.split_once("Agent interrupted").unwrap().0).collect();
+    assert_eq!(interrupted, ["one: ", "two: "], "{ran:#?}");
+    assert_eq!(ran.err, "error: there is no session `nosuch`\nhint: `holdpoint list` has every session\n");
+    assert!(world.census.living().is_empty(), "nothing is left running");
+}
+
+#[test]
+fn m_b9_what_is_not_there_keeps_nothing_from_the_rest() {
+    let world = World::new();
+    for name in ["one", "two"] {
+        world.idle(&world.open(&["--name", name], "say Hi."));
+    }
+    for (command, became) in [
+        (&["hold"][..], "⏸ PAUSED ("),
+        (&["release"], "goes on"),
+        (&["interrupt"], "nothing was running"),
+        (&["close"], "closed"),
+        (&["rm"], "deleted"),
+    ] {
+        let ran = world.run(&[command, &["one", "nosuch", "two"]].concat()).code(1);
+        let lines: Vec<_> = ran.out.lines().collect();
+        let [one, two] = lines[..] else { panic!("{command:?}: {ran:#?}") };
+        assert!(one.starts_with(&format!("one: {became}")) && two.starts_with(&format!("two: {became}")), "{ran:#?}");
+        assert!(ran.err.starts_with("error: there is no session `nosuch`\nhint: "), "{ran:#?}");
+        assert!(!ran.err.contains("one") && !ran.err.contains("two"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn what_can_not_be_deleted_keeps_no_other_from_it() {
+    let world = World::new();
+    for name in ["one", "live", "two"] {
+        let id = world.open(&["--name", name], "say Hi.");
+        world.idle(&id);
+    }
+    world.run(&["close", "one", "two"]).code(0);
+    let ran = world.run(&["rm", "one", "live", "two"]).code(1);
+    assert_eq!(ran.out, "one: deleted\ntwo: deleted\n", "{ran:#?}");
+    assert!(ran.err.contains("live: ") && ran.err.contains("hint: `holdpoint close` closes it"), "{ran:#?}");
+}

@@ -1,0 +1,56 @@
+//! A daemon that is gone, or can't do what it should: the screen says what is known of it, and no more.
+
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use crate::tty::Tty;
+use crate::world::World;
+
+/// The time on the status bar, in seconds: a turn of a test is over within a minute.
+fn clock(tty: &Tty) -> u32 {
+    let text = tty.text();
+    let (_, seconds) = text.split_once("00:00:").unwrap_or_else(|| panic!("no clock: {text}"));
+    seconds[..2].parse().unwrap()
+}
+
+#[test]
+fn m_d6_the_clock_stands_while_the_daemon_is_gone() {
+    let world = World::new();
+    world.opens("one", &["--policy", "all"], "shell: sleep 1000");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for(" 00:00:01 ");
+    // Another command is about to start it, and takes long.
+    let turn = std::fs::File::create(world.path("data/holdpoint/start.lock")).unwrap();
+    rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    rustix::process::kill_process(world.daemon().unwrap(), rustix::process::Signal::KILL).unwrap();
+    tty.wait_for("the daemon is gone");
+    let next = format!("00:00:{:02}", clock(&tty) + 1);
+    assert!(!tty.shows(&next, Duration::from_millis(2500)), "{}", tty.text());
+    drop(turn);
+    tty.wait_for("the daemon was started anew");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+/// It is there, but can't read what it has saved.
+#[test]
+fn what_is_wrong_with_the_store_is_told_in_the_daemons_words() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    world.run(&["wait", "one"]).code(0);
+    world.run(&["daemon", "stop"]).code(0);
+    // The first page of the table of sessions; what is left of it can't be salvaged where something is in the way.
+    let data = world.path("data/holdpoint");
+    let database = std::fs::OpenOptions::new().write(true).open(data.join("sessions.db")).unwrap();
+    database.write_all_at(&[0xa5; 4_096], 4_096).unwrap();
+    std::fs::create_dir(data.join("sessions.salvage-tmp")).unwrap();
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("sessions.db is damaged, could");
+    // It is asked again and again, and the same is told.
+    assert!(!tty.shows("the daemon is gone", Duration::from_secs(1)), "{}", tty.text());
+    let told = tty.text();
+    assert!(told.contains("sessions.db is damaged, could") && told.contains("`holdpoint status`"), "{told}");
+    tty.press("\x03\x03");
+    tty.end(0);
+    assert!(world.daemon().is_some());
+}
