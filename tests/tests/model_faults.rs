@@ -347,6 +347,12 @@ async fn t_l7_unknown_tools_and_doubled_ids_are_answered_once_each() {
         assert_eq!(told[0].0, ToolStatus::Ok, "{wire:?}: {told:?}");
         assert!(told[1].1.contains("no tool `sheel`"), "{wire:?}: {told:?}");
         assert!(told[2].1.contains("`command` must be a string"), "{wire:?}: {told:?}");
+        // Who looks on, and the model, see what was called and not run.
+        let called = talk.events.facts().find_map(|fact| match fact {
+            Fact::AssistantMessage(message) => Some(message.calls.clone()),
+            _ => None,
+        });
+        assert_eq!(called.unwrap()[2].input, json!({ "command": 1 }), "{wire:?}");
         assert_eq!(world.file("ran"), "ran\n", "{wire:?}");
         world.server.assert_no_violations();
     }

@@ -282,13 +282,16 @@ impl Runner {
     fn add_call(&mut self, draft: &mut Draft, name: String, arguments: &str, signature: Option<String>) {
         let id = CallId(self.item().0);
         let spec = self.specs.iter().find(|spec| spec.name == name);
-        // Of a tool that there is not, the model is told so when the call is to run.
-        let fits = |input: Value| spec.map_or(Ok(()), |spec| schema::check(&spec.schema, &input)).map(|()| input);
-        // Arguments that can't be taken as they are, are neither kept nor run.
-        let input = arguments::read(arguments).and_then(fits).unwrap_or_else(|why| {
-            draft.refused.push((id, format!("not run: {why}")));
-            Value::Object(serde_json::Map::new())
-        });
+        let (input, wrong) = match arguments::read(arguments) {
+            // Of a tool that there is not, the model is told so when the call is to run.
+            Ok(input) => {
+                let wrong = spec.and_then(|spec| schema::check(&spec.schema, &input).err());
+                (input, wrong)
+            }
+            // What is no object can't be kept as one.
+            Err(wrong) => (Value::Object(serde_json::Map::new()), Some(wrong)),
+        };
+        draft.refused.extend(wrong.map(|why| (id, format!("not run: {why}"))));
         draft.message.calls.push(ToolCall { id, name, input, signature });
     }
 
