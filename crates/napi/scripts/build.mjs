@@ -42,8 +42,11 @@ const metadata = JSON.parse(
 const declared = path.join(metadata.target_directory, values.debug ? 'napi-types-debug' : 'napi-types')
 mkdirSync(declared, { recursive: true })
 const target = values.target ? ['--target', values.target] : []
-const profile = values.debug ? ['--features', 'test-support'] : ['--release']
-run('cargo', ['build', '--quiet', '--package', 'holdpoint-napi', ...target, ...profile], {
+// With all that the workspace's tests are built with, and the program that starts daemons: what `cargo test` has built is
+// not built anew.
+const debug = ['--workspace', '--lib', '--bins', '--test', 'cli', '--features', 'holdpoint-napi/test-support']
+const what = values.debug ? debug : ['--release', '--package', 'holdpoint-napi']
+run('cargo', ['build', '--quiet', ...what, ...target], {
   env: { ...process.env, NAPI_TYPE_DEF_TMP_FOLDER: declared },
 })
 
