@@ -1,8 +1,7 @@
 //! Without a supervisor: a program in a process group of its own, watched by threads of ours.
 
 use std::collections::HashSet;
-use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -20,6 +19,7 @@ use super::running::Root;
 use super::started::{Started, in_folder};
 use super::wire::Report;
 use super::{GIVE_UP, ProcessSpec, SETTLE, counted, id, timespec};
+use crate::environment::program_anywhere;
 
 /// How often a group is looked at while it ends: the system tells nobody when a group is gone.
 const LOOK: Duration = Duration::from_millis(2);
@@ -60,9 +60,7 @@ fn find(spec: &ProcessSpec) -> OsString {
     if spec.program.as_bytes().contains(&b'/') {
         return spec.program.clone();
     }
-    let path = spec.env.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, path)| path.as_str());
-    let files = env::split_paths(OsStr::new(path)).map(|folder| folder.join(&spec.program));
-    files.into_iter().find(|file| file.is_file()).map_or_else(|| spec.program.clone(), OsString::from)
+    program_anywhere(&spec.program, &spec.env).map_or_else(|| spec.program.clone(), OsString::from)
 }
 
 fn wait(mut child: Child, tell: &UnixStream) {
