@@ -146,8 +146,10 @@ impl Processes {
             all.running.push(Arc::clone(&running));
             running
         };
-        let started = start::start(&self.0.supervisor, &spec, self.0.grace, &running)
-            .and_then(|started| watch::watch(started, self.0.grace, Arc::clone(&running)));
+        let started = watch::watcher(self.0.grace, Arc::clone(&running)).and_then(|watcher| {
+            let started = start::start(&self.0.supervisor, &spec, self.0.grace, &running)?;
+            Ok(watcher.watch(started))
+        });
         match started {
             Ok((output, over)) => Ok(Process::new(running, self.0.grace, output, over)),
             Err(error) => {
