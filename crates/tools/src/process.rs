@@ -38,8 +38,9 @@ pub use exit::Exit;
 pub use program::{Process, Read};
 use running::Running;
 
-/// What a supervisor is called by in `argv[0]`; [`supervise_if_asked`] decides by it.
-pub const SUPERVISOR_NAME: &str = "holdpoint-supervisor";
+/// What a supervisor is called by in `argv[0]`; [`supervise_if_asked`] decides by it. Nothing of this program's name is in it:
+/// who ends that by its name, as `pkill -f` does, leaves those that then end what it has started.
+pub const SUPERVISOR_NAME: &str = "tool-supervisor";
 
 /// What a program leaves behind has so long to end by itself: the `tee` of `> >(tee log)`.
 const SETTLE: Duration = Duration::from_millis(50);

@@ -332,6 +332,20 @@ fn a_supervisor_killed_at_once_is_stood_in_for() {
     }
 }
 
+/// Whoever ends the daemon by a part of its name does not end by it those that then end what it has started.
+#[test]
+fn m_c2_a_supervisor_does_not_go_by_the_name_of_its_owner() {
+    let census = Census::new();
+    let bench = bench(&census);
+    let calling = bench.start(Shell::new(), json!({ "command": "echo ready; sleep 1000" }));
+    calling.wait_for("ready");
+    let (_, called) = &census.living()[0];
+    assert_eq!(called.trim_end(), SUPERVISOR_NAME);
+    assert!(!called.contains("holdpoint"), "{called}");
+    calling.cut();
+    drop(calling.wait());
+}
+
 #[test]
 fn m_c2_a_stopped_supervisor_does_not_keep_its_program_alive() {
     let stopped = "setsid sleep 1000 & echo ready; until [ -e up ]; do :; done; kill -STOP $PPID;";
