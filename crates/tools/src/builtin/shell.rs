@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_common::limits::{LEAVE_AFTER, OUTPUT_DELTA};
+use holdpoint_common::limits::OUTPUT_DELTA;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,8 +16,7 @@ use crate::environment::program;
 use crate::error::ToolError;
 use crate::input::{parse, schema_of};
 use crate::place::JudgedFolder;
-use crate::process::lossy::Lossy;
-use crate::process::{Exit, Process, ProcessSpec, Read};
+use crate::process::{Exit, Process, ProcessSpec};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
@@ -145,29 +144,8 @@ fn bash(env: &[(String, String)], workspace: &Path) -> PathBuf {
 
 /// Streams a command's output until it has ended, or its time is up.
 fn wait_for(mut process: Process, timeout: Duration, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-    let mut deadline = Instant::now() + timeout;
-    let mut timed_out = false;
-    let mut text = Lossy::default();
-    let mut buffer = vec![0; OUTPUT_DELTA];
-    loop {
-        match process.read_by(&mut buffer, Some(deadline)) {
-            Ok(Read::Bytes(bytes)) => stream(&text.push(&buffer[..bytes]), context),
-            Ok(Read::Ended) => break,
-            // What can't be ended is not waited for.
-            Ok(Read::TimedOut) if timed_out => break,
-            Ok(Read::TimedOut) => {
-                timed_out = true;
-                process.end();
-                deadline = Instant::now() + context.processes().grace() + LEAVE_AFTER;
-            }
-            Err(error) => return Err(ToolError::failed(format!("the output could not be read: {error}"))),
-        }
-    }
-    stream(&text.finish(), context);
-    // It may go on after it has closed its output.
-    if !timed_out && process.wait_by(Some(deadline)).is_none() {
-        timed_out = true;
-    }
+    let followed = process.follow(Some(Instant::now() + timeout), |text| stream(text, context), || {});
+    let timed_out = followed.map_err(|error| ToolError::failed(format!("the output could not be read: {error}")))?;
     let (exit, ended) = process.finish();
     if context.is_cancelled() {
         return Err(ToolError::Interrupted);
