@@ -191,6 +191,9 @@ fn the_only_blocking_recv_is_in_tools() {
     assert_eq!(
         found,
         [
+            // Threads that are there before their program is, and have nothing else to do.
+            "process/group.rs: waiter.spawn(move || given.recv().map(|child| wait(child, &tell_exited)))?;",
+            "process/watch.rs: let Ok((mut supervisor, mut reports)) = given.recv() else { return };",
             // Before anything is asked, and off the threads that serve anybody: a lookup that is given up in time.
             "web/guard/judge.rs: let found = told.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;",
             // With and without something that makes the answer needless.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
-use holdpoint_tools::Workspace;
+use holdpoint_tools::{Workspace, environment};
 use tokio::process::Command;
 
 /// How long git may take. Without its answer there is only our own bookkeeping.
@@ -84,11 +84,8 @@ impl<'a> Git<'a> {
         if !root.ancestors().any(|folder| folder.join(".git").exists()) {
             return None;
         }
-        // Not one that lies in the folder itself, nor one that is found only from there.
-        let path = workspace.env().iter().find(|(name, _)| name == "PATH").map(|(_, path)| path)?;
-        let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute() && !folder.starts_with(root));
-        let program = folders.map(|folder| folder.join("git")).find(|program| program.is_file())?;
-        let own = workspace.env().iter().filter(|(name, _)| !name.starts_with("GIT_")).cloned();
+        let program = environment::program(&["git"], workspace.env(), root)?;
+        let own = environment::outside(workspace.env(), root).into_iter().filter(|(name, _)| !name.starts_with("GIT_"));
         let quiet = KEPT_QUIET.map(|(name, value)| (name.to_owned(), value.to_owned()));
         Some(Self { program, root, env: own.chain(quiet).collect() })
     }

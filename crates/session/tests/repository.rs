@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -26,10 +26,15 @@ async fn changed(harness: &Harness, command: &str) -> Vec<String> {
 
 /// The same in another folder.
 async fn changed_in(harness: &Harness, folder: &Path, command: &str) -> Vec<String> {
+    changed_with(harness, folder, command, "/bin").await
+}
+
+/// The same where programs are looked for there, too.
+async fn changed_with(harness: &Harness, folder: &Path, command: &str, also: &str) -> Vec<String> {
     harness.model.then(reply().call("shell", json!({ "command": command }))).then(reply().text("done"));
     let open = OpenSession::in_folder(folder).model(ScriptedModel::NAME).policy(PolicyMode::All);
     // Where a program would be found in the folder before it is anywhere else.
-    let path = format!("{}/.git/bin:{}", folder.display(), std::env::var("PATH").unwrap());
+    let path = format!("{}/.git/bin:{also}:{}", folder.display(), std::env::var("PATH").unwrap());
     let supplies = Supplies::env(vec![("PATH".to_owned(), path)]);
     let session = harness.sessions().with_supplies(supplies).open(open).await.unwrap();
     session.start_run(RunRequest::towards("change something")).await.unwrap();
@@ -150,12 +155,17 @@ async fn m_d6_nothing_that_the_repository_configures_is_run() {
         git(folder, &["config", key, trap]);
     }
     git(folder, &["config", "filter.bad.one.required", "true"]);
-    // A program called git in the folder, found first.
+    // A program called git in the folder, found first, and a way to it from outside; and one that is none.
     fs::create_dir_all(folder.join(".git/bin")).unwrap();
     fs::copy(trap, folder.join(".git/bin/git")).unwrap();
+    let (linked, none) = (traps.path().join("linked"), traps.path().join("none"));
+    symlink(folder.join(".git/bin"), &linked).unwrap();
+    fs::create_dir(&none).unwrap();
+    fs::write(none.join("git"), "").unwrap();
+    let also = format!("{}:{}", linked.display(), none.display());
     // The same length, so that git has to look into it; and another commit, made without git, which would run them.
     let command = "echo -n new > file; cp .git/refs/heads/other .git/refs/heads/main";
-    assert_eq!(changed(&harness, command).await, ["file", "later"]);
+    assert_eq!(changed_with(&harness, folder, command, &also).await, ["file", "later"]);
     assert!(!sprung.exists(), "{}", fs::read_to_string(&sprung).unwrap());
     // The traps are set: asked without care, git runs them.
     let status = Command::new("git").args(["status"]).current_dir(folder).output().unwrap();

@@ -1,4 +1,10 @@
-//! The environment that tools are started with: an allow-list.
+//! The environment that tools are started with: an allow-list. And the programs that are found by it.
+
+use std::env::split_paths;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 /// Names that pass, besides those that begin with one of [`PREFIXES`].
 const NAMES: [&str; 31] = [
@@ -67,8 +73,64 @@ pub fn allowed(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String,
 
 /// The absolute entries of a `PATH`. An empty one would be the folder a program stands in, too.
 fn absolute(path: &str) -> String {
-    let entries: Vec<_> = path.split(':').filter(|entry| entry.starts_with('/')).collect();
-    if entries.is_empty() { "/usr/bin:/bin".to_owned() } else { entries.join(":") }
+    path_of(path.split(':').filter(|entry| entry.starts_with('/')))
+}
+
+/// A `PATH` of these entries.
+fn path_of<'a>(entries: impl Iterator<Item = &'a str>) -> String {
+    let entries: Vec<_> = entries.collect();
+    if entries.is_empty() { PATH.to_owned() } else { entries.join(":") }
+}
+
+/// The `PATH` where there is none.
+const PATH: &str = "/usr/bin:/bin";
+
+/// The `PATH` of an environment. Of several, a program gets the last.
+fn path(env: &[(String, String)]) -> &str {
+    env.iter().rev().find(|(name, _)| name == "PATH").map_or(PATH, |(_, path)| path)
+}
+
+/// The program that we start ourselves, and not a command: the first executable file of one of these names, the first
+/// name first, in an absolute folder of the `PATH` of `env`. None that lies below `outside`, the workspace's folder, as it
+/// is named or with links resolved: there an agent writes, and what is there may come from anybody.
+///
+/// ```
+/// let env = [("PATH".into(), "/nowhere:/usr/bin:/bin".into())];
+/// let program = |outside: &str| holdpoint_tools::environment::program(&["sh"], &env, outside.as_ref());
+/// assert!(program("/home/me/project").is_some_and(|sh| sh.ends_with("bin/sh")));
+/// assert_eq!(program("/"), None);
+/// ```
+#[must_use]
+pub fn program(names: &[&str], env: &[(String, String)], outside: &Path) -> Option<PathBuf> {
+    let folders: Vec<_> = split_paths(path(env)).filter(|folder| is_outside(folder, outside)).collect();
+    let mut files = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    files.find(|file| is_program(file) && is_outside(file, outside))
+}
+
+/// The same environment for a program that we start ourselves, which may start others in turn: with those entries of
+/// its `PATH` that do not lie below `outside`.
+#[must_use]
+pub fn outside(env: &[(String, String)], outside: &Path) -> Vec<(String, String)> {
+    let entries = path(env).split(':').filter(|entry| is_outside(Path::new(entry), outside));
+    let others = env.iter().filter(|(name, _)| name != "PATH").cloned();
+    others.chain([("PATH".to_owned(), path_of(entries))]).collect()
+}
+
+/// A program by its name alone, wherever it is.
+pub(crate) fn program_anywhere(name: &OsStr, env: &[(String, String)]) -> Option<PathBuf> {
+    let mut files = split_paths(path(env)).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name));
+    files.find(|file| is_program(file))
+}
+
+/// Whether it is an executable file.
+pub(crate) fn is_program(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether it is absolute and there, and does not lie below `folder`, as it is named or with links resolved.
+fn is_outside(path: &Path, folder: &Path) -> bool {
+    let is_outside = |path: &Path| path.is_absolute() && !path.starts_with(folder);
+    is_outside(path) && path.canonicalize().is_ok_and(|real| is_outside(&real))
 }
 
 /// Those of `vars` that say where windows are shown, for a program that opens one: `DISPLAY`, `WAYLAND_DISPLAY` and

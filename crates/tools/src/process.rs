@@ -38,8 +38,9 @@ pub use exit::Exit;
 pub use program::{Process, Read};
 use running::Running;
 
-/// What a supervisor is called by in `argv[0]`; [`supervise_if_asked`] decides by it.
-pub const SUPERVISOR_NAME: &str = "holdpoint-supervisor";
+/// What a supervisor is called by in `argv[0]`; [`supervise_if_asked`] decides by it. Nothing of this program's name is in it:
+/// who ends that by its name, as `pkill -f` does, leaves those that then end what it has started.
+pub const SUPERVISOR_NAME: &str = "tool-supervisor";
 
 /// What a program leaves behind has so long to end by itself: the `tee` of `> >(tee log)`.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -146,8 +147,10 @@ impl Processes {
             all.running.push(Arc::clone(&running));
             running
         };
-        let started = start::start(&self.0.supervisor, &spec, self.0.grace, &running)
-            .and_then(|started| watch::watch(started, self.0.grace, Arc::clone(&running)));
+        let started = watch::watcher(self.0.grace, Arc::clone(&running)).and_then(|watcher| {
+            let started = start::start(&self.0.supervisor, &spec, self.0.grace, &running)?;
+            Ok(watcher.watch(started))
+        });
         match started {
             Ok((output, over)) => Ok(Process::new(running, self.0.grace, output, over)),
             Err(error) => {

@@ -2,13 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, reason = "a test")]
 #![cfg(target_os = "linux")]
 
+use std::ffi::OsString;
 use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
 use holdpoint_tools::testing::{Bench, Census, again, part};
-use holdpoint_tools::{ProcessSpec, Processes, Read, Shell, Supervisor, ToolError};
+use holdpoint_tools::{ProcessSpec, Processes, Read, SUPERVISOR_NAME, Shell, Supervisor, ToolError};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 const GRACE: Duration = Duration::from_millis(300);
@@ -329,6 +332,20 @@ fn a_supervisor_killed_at_once_is_stood_in_for() {
     }
 }
 
+/// Whoever ends the daemon by a part of its name does not end by it those that then end what it has started.
+#[test]
+fn m_c2_a_supervisor_does_not_go_by_the_name_of_its_owner() {
+    let census = Census::new();
+    let bench = bench(&census);
+    let calling = bench.start(Shell::new(), json!({ "command": "echo ready; sleep 1000" }));
+    calling.wait_for("ready");
+    let (_, called) = &census.living()[0];
+    assert_eq!(called.trim_end(), SUPERVISOR_NAME);
+    assert!(!called.contains("holdpoint"), "{called}");
+    calling.cut();
+    drop(calling.wait());
+}
+
 #[test]
 fn m_c2_a_stopped_supervisor_does_not_keep_its_program_alive() {
     let stopped = "setsid sleep 1000 & echo ready; until [ -e up ]; do :; done; kill -STOP $PPID;";
@@ -408,13 +425,7 @@ fn m_c2_what_is_still_starting_at_the_cut_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     // One that takes its time: what it is to start is sent meanwhile, or not yet.
-    let supervisor = path.join("supervisor");
-    let this = std::env::current_exe().unwrap();
-    let script = "#!/bin/bash\ntouch begun; until [ -e up ]; do :; done; exec -a holdpoint-supervisor";
-    std::fs::write(path.join("script"), format!("{script} {}", this.display())).unwrap();
-    // Copied by another program: what one of ours has open to write it, even for a moment, can't be run.
-    let mut install = std::process::Command::new("install");
-    assert!(install.args(["-m", "700"]).arg(path.join("script")).arg(&supervisor).status().unwrap().success());
+    let supervisor = slow_supervisor(path, "touch begun; until [ -e up ]; do :; done");
     let processes = Processes::new(Supervisor::Program(supervisor), GRACE);
     let env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
     let spec = ProcessSpec { program: "touch".into(), args: vec!["ran".into()], cwd: path.to_owned(), env };
@@ -431,6 +442,114 @@ fn m_c2_what_is_still_starting_at_the_cut_does_not_start() {
     assert!(error.to_string().contains("the call is over"), "{error}");
     assert_eq!(processes.finish(), EndedProcesses::default());
     assert!(!path.join("ran").exists());
+}
+
+/// A start that is under way needs no descriptor any more: that there is none can't make it fail half done.
+#[test]
+fn m_c2_a_program_that_has_been_ordered_starts_without_another_descriptor() {
+    if part().is_none() {
+        return alone();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // One that takes its time: what it is to start has been sent, as far as there is room for it.
+    let script = "until read -t 0; do :; done; mkdir begun; until [ -e up ]; do :; done";
+    let processes = Processes::new(Supervisor::Program(slow_supervisor(path, script)), GRACE);
+    // More than there is room for.
+    let more = std::iter::repeat_n("x".repeat(100_000).into(), 5);
+    let args = ["-c", "sleep 5", "bash"].into_iter().map(OsString::from).chain(more).collect();
+    let env = vec![("PATH".to_owned(), std::env::var("PATH").unwrap())];
+    let spec = ProcessSpec { program: "bash".into(), args, cwd: path.to_owned(), env };
+    let starting = std::thread::spawn({
+        let processes = processes.clone();
+        move || processes.spawn(spec)
+    });
+    while !path.join("begun").exists() {
+        std::thread::yield_now();
+    }
+    limit(100);
+    // All but one.
+    let mut taken: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    taken.pop();
+    std::fs::create_dir(path.join("up")).unwrap();
+    let started = starting.join().unwrap();
+    assert!(started.is_ok(), "{started:?}");
+    drop(taken);
+    assert_eq!(processes.finish().left, [] as [u32; 0]);
+    assert_no_child();
+}
+
+/// However few descriptors there are: what is said not to have started has not run, and nothing is left of it.
+#[test]
+fn m_c2_what_can_not_be_started_for_want_of_descriptors_is_not_half_started() {
+    if part().is_none() {
+        return alone();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    for supervisor in [Supervisor::ThisProgram, Supervisor::None] {
+        let mut failed = 0;
+        for most in 3.. {
+            let processes = Processes::new(supervisor.clone(), GRACE);
+            let spec = ProcessSpec {
+                program: "/bin/mkdir".into(),
+                args: vec!["ran".into()],
+                cwd: path.to_owned(),
+                env: Vec::new(),
+            };
+            let before = limit(most);
+            let started = processes.spawn(spec);
+            limit(before);
+            let ran = || path.join("ran").exists();
+            match started {
+                Ok(process) => {
+                    assert!(process.wait_by(None).is_some_and(|exit| exit.is_success()) && ran());
+                    assert_eq!(processes.finish(), EndedProcesses::default());
+                    assert_no_child();
+                    break;
+                }
+                Err(error) => {
+                    assert_eq!(processes.finish(), EndedProcesses::default(), "{most}: {error}");
+                    assert!(!ran(), "{most}: {error}");
+                    assert_no_child();
+                    failed += 1;
+                }
+            }
+        }
+        assert!(failed > 3, "{failed}");
+        std::fs::remove_dir(path.join("ran")).unwrap();
+    }
+}
+
+/// This test in a process of its own, where nothing else happens.
+fn alone() {
+    let output = again("alone").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// How many descriptors there may be; how many there might before.
+fn limit(most: u64) -> u64 {
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..before }).unwrap();
+    before.current.unwrap()
+}
+
+#[track_caller]
+fn assert_no_child() {
+    let child = rustix::process::wait(rustix::process::WaitOptions::NOHANG);
+    assert_eq!(child.map(drop), Err(rustix::io::Errno::CHILD));
+}
+
+/// A supervisor that does this first.
+fn slow_supervisor(folder: &Path, first: &str) -> PathBuf {
+    let (script, supervisor) = (folder.join("script"), folder.join("supervisor"));
+    let this = std::env::current_exe().unwrap();
+    let text = format!("#!/bin/bash\n{first}; exec -a {SUPERVISOR_NAME} {}", this.display());
+    std::fs::write(&script, text).unwrap();
+    // Copied by another program: what one of ours has open to write it, even for a moment, can't be run.
+    let mut install = std::process::Command::new("install");
+    assert!(install.args(["-m", "700"]).arg(script).arg(&supervisor).status().unwrap().success());
+    supervisor
 }
 
 /// What a program writes to is its own: when it has closed that, whoever reads knows.

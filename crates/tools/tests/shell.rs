@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, reason = "a test")]
 #![cfg(unix)]
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::limits::OUTPUT_DELTA;
@@ -291,6 +292,39 @@ fn t_h2_programs_are_looked_for_in_absolute_folders_only() {
         assert_eq!(allowed, [("PATH".to_owned(), left.to_owned())], "{given:?}");
     }
     assert_eq!(environment::allowed([]), []);
+}
+
+/// A folder of the workspace may well be on the PATH. What reads every command is not taken from there.
+#[test]
+fn t_h2_bash_is_never_one_of_the_workspace() {
+    let outside = tempfile::tempdir().unwrap();
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new();
+        let (bin, linked) = (bench.root().join("node_modules/.bin"), outside.path().join("linked"));
+        std::fs::create_dir_all(&bin).unwrap();
+        let _ = std::fs::remove_file(&linked);
+        std::os::unix::fs::symlink(&bin, &linked).unwrap();
+        for (program, made) in [("bash", "sprung"), ("date", "dated")] {
+            std::fs::write(bin.join(program), format!("#!/bin/sh\n: > '{}/{made}'\n", bench.root().display())).unwrap();
+            std::fs::set_permissions(bin.join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for entry in [&bin, &linked].map(|folder| folder.display()) {
+            let path = format!("{entry}:{}", std::env::var("PATH").unwrap());
+            let bench = Bench::within(bench.root()).supervisor(supervisor.clone()).env("PATH", path);
+            assert_eq!(run(&bench, "echo here; date").output, "here\n", "{entry}");
+            assert!(!bench.root().join("sprung").exists(), "{entry}");
+            // The command's own PATH is as it was.
+            std::fs::remove_file(bench.root().join("dated")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn bash_calls_itself_bash() {
+    for supervisor in SUPERVISORS {
+        let called = run(&Bench::new().supervisor(supervisor), "echo $0 $#; ${x?}");
+        assert_eq!(called.output, "bash 0\nbash: line 1: x: parameter not set\n");
+    }
 }
 
 #[test]

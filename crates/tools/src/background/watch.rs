@@ -4,13 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::limits::{LEAVE_AFTER, OUTPUT_DELTA};
 use holdpoint_common::{CallId, JobEnd};
 
 use super::Shared;
 use crate::ask::{Asker, ToolRequest};
-use crate::process::lossy::Lossy;
-use crate::process::{Exit, Process, Read};
+use crate::process::{Exit, Process};
 
 /// Watches a job that has just been started.
 pub(super) fn watch(
@@ -35,31 +33,10 @@ struct Watch {
 }
 
 impl Watch {
-    fn run(mut self, mut process: Process, mut deadline: Option<Instant>) {
+    fn run(mut self, mut process: Process, deadline: Option<Instant>) {
         let keep = Arc::clone(&self.shared.keep);
-        let mut timed_out = false;
-        let mut text = Lossy::default();
-        let mut buffer = vec![0; OUTPUT_DELTA];
-        loop {
-            match process.read_by(&mut buffer, deadline) {
-                Ok(Read::Bytes(bytes)) => self.push(&text.push(&buffer[..bytes])),
-                Ok(Read::TimedOut) if !timed_out => {
-                    timed_out = true;
-                    self.finish(JobEnd::TimedOut);
-                    // What can't be ended is not waited for.
-                    deadline = Some(Instant::now() + process.grace() + LEAVE_AFTER);
-                }
-                Ok(Read::Ended | Read::TimedOut) => break,
-                Err(error) => {
-                    tracing::warn!(job = %self.id, %error, "a job's output could not be read");
-                    break;
-                }
-            }
-        }
-        self.push(&text.finish());
-        // It may go on after it has closed its output.
-        if !timed_out && process.wait_by(deadline).is_none() {
-            self.finish(JobEnd::TimedOut);
+        if let Err(error) = process.follow(deadline, |text| self.push(text), || self.finish(JobEnd::TimedOut)) {
+            tracing::warn!(job = %self.id, %error, "a job's output could not be read");
         }
         let (exit, _) = process.finish();
         // Its supervisor included: who is told of the end finds nothing of it.

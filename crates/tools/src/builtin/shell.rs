@@ -1,21 +1,22 @@
 //! The tool `shell`: runs a command with bash.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_common::limits::{LEAVE_AFTER, OUTPUT_DELTA};
+use holdpoint_common::limits::OUTPUT_DELTA;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::act::Act;
 use crate::context::ToolContext;
+use crate::environment::program;
 use crate::error::ToolError;
 use crate::input::{parse, schema_of};
 use crate::place::JudgedFolder;
-use crate::process::lossy::Lossy;
-use crate::process::{Exit, Process, ProcessSpec, Read};
+use crate::process::{Exit, Process, ProcessSpec};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
@@ -113,11 +114,13 @@ impl Tool for Shell {
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let Input { command, timeout_ms, background } = Self::input(&input)?;
         let timeout = timeout_ms.map(Duration::from_millis);
+        let env = context.workspace().env().to_vec();
         let spec = ProcessSpec {
-            program: "bash".into(),
-            args: vec!["-c".into(), command.clone().into()],
+            program: bash(&env, context.root()).into(),
+            // The last is what it calls itself.
+            args: vec!["-c".into(), command.clone().into(), "bash".into()],
             cwd: self.folder.resolve(context.root())?.path().to_owned(),
-            env: context.workspace().env().to_vec(),
+            env,
         };
         let failed = |what: &str, error: io::Error| match context.is_cancelled() {
             true => ToolError::Interrupted,
@@ -133,31 +136,16 @@ impl Tool for Shell {
     }
 }
 
+/// What reads every command, as the policy has: not for a file of the workspace to say what it means.
+fn bash(env: &[(String, String)], workspace: &Path) -> PathBuf {
+    let usual = || if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/usr/bin/bash" }.into();
+    program(&["bash"], env, workspace).unwrap_or_else(usual)
+}
+
 /// Streams a command's output until it has ended, or its time is up.
 fn wait_for(mut process: Process, timeout: Duration, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-    let mut deadline = Instant::now() + timeout;
-    let mut timed_out = false;
-    let mut text = Lossy::default();
-    let mut buffer = vec![0; OUTPUT_DELTA];
-    loop {
-        match process.read_by(&mut buffer, Some(deadline)) {
-            Ok(Read::Bytes(bytes)) => stream(&text.push(&buffer[..bytes]), context),
-            Ok(Read::Ended) => break,
-            // What can't be ended is not waited for.
-            Ok(Read::TimedOut) if timed_out => break,
-            Ok(Read::TimedOut) => {
-                timed_out = true;
-                process.end();
-                deadline = Instant::now() + context.processes().grace() + LEAVE_AFTER;
-            }
-            Err(error) => return Err(ToolError::failed(format!("the output could not be read: {error}"))),
-        }
-    }
-    stream(&text.finish(), context);
-    // It may go on after it has closed its output.
-    if !timed_out && process.wait_by(Some(deadline)).is_none() {
-        timed_out = true;
-    }
+    let followed = process.follow(Some(Instant::now() + timeout), |text| stream(text, context), || {});
+    let timed_out = followed.map_err(|error| ToolError::failed(format!("the output could not be read: {error}")))?;
     let (exit, ended) = process.finish();
     if context.is_cancelled() {
         return Err(ToolError::Interrupted);

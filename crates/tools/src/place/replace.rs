@@ -28,6 +28,7 @@ impl Spot {
     /// for set-user-ID and set-group-ID bits, which a write would drop, too; and its owner and group where we may
     /// give them away. On Linux it also gets its access control list and `user.` attributes; where the list can't be
     /// kept, the group may do no more than all others. Other names of the old file (hard links) keep the old content.
+    /// The new content is on the disk before it takes an old one's place.
     ///
     /// # Errors
     /// Also if what is there is not `old`, or may not be written. Nothing has changed then.
@@ -40,6 +41,8 @@ impl Spot {
         draft.file.write_all(content)?;
         if let Some(old) = old {
             draft.resemble(old)?;
+            // The name may be on the disk before the text is: after a loss of power there would be neither old nor new.
+            draft.file.sync_data()?;
         }
         draft.put(old)
     }

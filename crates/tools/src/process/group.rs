@@ -1,8 +1,7 @@
 //! Without a supervisor: a program in a process group of its own, watched by threads of ours.
 
 use std::collections::HashSet;
-use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::bounded;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
@@ -20,6 +20,7 @@ use super::running::Root;
 use super::started::{Started, in_folder};
 use super::wire::Report;
 use super::{GIVE_UP, ProcessSpec, SETTLE, counted, id, timespec};
+use crate::environment::program_anywhere;
 
 /// How often a group is looked at while it ends: the system tells nobody when a group is gone.
 const LOOK: Duration = Duration::from_millis(2);
@@ -28,6 +29,11 @@ pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> 
     let (ours, theirs) = UnixStream::pair()?;
     let (exited, tell_exited) = UnixStream::pair()?;
     let (output, to_output) = io::pipe()?;
+    let reports = BufReader::new(ours.try_clone()?);
+    // Before there is a program: who waits for its end is there, whatever fails then.
+    let (give, given) = bounded(1);
+    let waiter = thread::Builder::new().name("holdpoint-wait".into()).stack_size(64 * 1024);
+    waiter.spawn(move || given.recv().map(|child| wait(child, &tell_exited)))?;
     let mut command = Command::new(find(spec));
     command
         .args(&spec.args)
@@ -42,17 +48,15 @@ pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> 
     drop(command);
     let leader = child.id();
     let pid = Pid::from_child(&child);
-    let waiter = thread::Builder::new().name("holdpoint-wait".into()).stack_size(64 * 1024);
+    // There is room for it, and the thread waits.
+    let _ = give.send(child);
     let keeper = thread::Builder::new().name("holdpoint-group".into()).stack_size(256 * 1024);
-    let begun = waiter
-        .spawn(move || wait(child, &tell_exited))
-        .and_then(|_| keeper.spawn(move || keep(theirs, exited, pid, grace)));
-    if let Err(error) = begun {
+    if let Err(error) = keeper.spawn(move || keep(theirs, exited, pid, grace)) {
         let _ = kill_process_group(pid, Signal::KILL);
         return Err(error);
     }
     let root = Root::Group(leader);
-    Ok(Started { supervisor: None, reports: BufReader::new(ours.try_clone()?), control: ours, output, leader, root })
+    Ok(Started { supervisor: None, reports, control: ours, output, leader, root })
 }
 
 /// Looked up here, since `Command` would fork, which is slow in a large program, instead of spawning.
@@ -60,9 +64,7 @@ fn find(spec: &ProcessSpec) -> OsString {
     if spec.program.as_bytes().contains(&b'/') {
         return spec.program.clone();
     }
-    let path = spec.env.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, path)| path.as_str());
-    let files = env::split_paths(OsStr::new(path)).map(|folder| folder.join(&spec.program));
-    files.into_iter().find(|file| file.is_file()).map_or_else(|| spec.program.clone(), OsString::from)
+    program_anywhere(&spec.program, &spec.env).map_or_else(|| spec.program.clone(), OsString::from)
 }
 
 fn wait(mut child: Child, tell: &UnixStream) {

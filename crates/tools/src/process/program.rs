@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_common::limits::LEAVE_AFTER;
+use holdpoint_common::limits::{LEAVE_AFTER, OUTPUT_DELTA};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::exit::Exit;
+use super::lossy::Lossy;
 use super::running::Running;
 use super::timespec;
 
@@ -52,11 +53,6 @@ impl Process {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.running.leader()
-    }
-
-    /// The time between TERM and KILL.
-    pub(crate) fn grace(&self) -> Duration {
-        self.grace
     }
 
     /// Reads output, waiting for some until the deadline, if there is one.
@@ -106,6 +102,43 @@ impl Process {
                 });
             }
         }
+    }
+
+    /// Has its output told as text, as it comes, until it has ended or the deadline has passed: then `late` is called, and
+    /// it is ended. Whether that was so.
+    ///
+    /// # Errors
+    /// The output can't be read.
+    pub(crate) fn follow(
+        &mut self,
+        mut deadline: Option<Instant>,
+        tell: impl Fn(&str),
+        late: impl Fn(),
+    ) -> io::Result<bool> {
+        let mut timed_out = false;
+        let mut text = Lossy::default();
+        let mut buffer = vec![0; OUTPUT_DELTA];
+        loop {
+            match self.read_by(&mut buffer, deadline)? {
+                Read::Bytes(bytes) => tell(&text.push(&buffer[..bytes])),
+                Read::TimedOut if !timed_out => {
+                    timed_out = true;
+                    late();
+                    self.end();
+                    // What can't be ended is not waited for.
+                    deadline = Some(Instant::now() + self.grace + LEAVE_AFTER);
+                }
+                Read::Ended | Read::TimedOut => break,
+            }
+        }
+        tell(&text.finish());
+        // It may go on after it has closed its output.
+        if !timed_out && self.wait_by(deadline).is_none() {
+            timed_out = true;
+            late();
+            self.end();
+        }
+        Ok(timed_out)
     }
 
     /// What is in the pipe now is all there is.

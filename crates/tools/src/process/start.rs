@@ -51,31 +51,34 @@ pub(super) fn start(
     let mut child = command.spawn().map_err(|error| in_folder(error, spec))?;
     // Closes our copies of the far ends: what is left of them is the supervisor's.
     drop(command);
-    match begin(&ours, &order, child.id(), running) {
-        Ok((leader, reports)) => {
+    let error = match begin(&ours, &order, child.id(), running) {
+        Ok((Report::Started { pid: leader }, reports)) => {
             let root = Root::Below(child.id());
-            Ok(Started { supervisor: Some(child), reports, control: ours, output, leader, root })
+            return Ok(Started { supervisor: Some(child), reports, control: ours, output, leader, root });
         }
-        Err(error) => {
-            if matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::Other) {
-                // No supervisor, or one that was killed or stopped, perhaps by what it had just started.
-                end_in_its_place(child.id());
-                let _ = child.kill();
-                end_abandoned(child.id());
-            }
-            drop(ours);
-            let _ = child.wait();
-            Err(error)
+        // It has started nothing, and goes.
+        Ok((Report::Refused { errno }, _)) => io::Error::from_raw_os_error(errno),
+        began => {
+            // No supervisor, or one that was killed or stopped, perhaps by what it had just started; or one that has
+            // started something that nobody is going to watch over.
+            end_in_its_place(child.id());
+            let _ = child.kill();
+            end_abandoned(child.id());
+            began.err().unwrap_or_else(no_supervisor)
         }
-    }
+    };
+    drop(ours);
+    let _ = child.wait();
+    Err(error)
 }
 
+/// Sends the order. What the supervisor says to it, and where it says more.
 fn begin(
     control: &UnixStream,
     order: &[u8],
     supervisor: u32,
     running: &Running,
-) -> io::Result<(u32, BufReader<UnixStream>)> {
+) -> io::Result<(Report, BufReader<UnixStream>)> {
     control.set_write_timeout(Some(START_WITHIN))?;
     control.set_read_timeout(Some(AGAIN))?;
     let by = Instant::now() + START_WITHIN;
@@ -87,12 +90,14 @@ fn begin(
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => no_supervisor(),
         _ => error,
     };
+    // Before there is an order: then there may be no descriptor left.
+    let ordered = control.try_clone()?;
+    let mut reports = BufReader::with_capacity(256, control.try_clone()?);
     if running.is_ending() {
         return Err(over());
     }
     (&*control).write_all(order).map_err(late)?;
-    running.set_ordered(control.try_clone()?);
-    let mut reports = BufReader::with_capacity(256, control.try_clone()?);
+    running.set_ordered(ordered);
     let mut line = String::new();
     while let Err(error) = reports.read_line(&mut line) {
         if error.kind() != io::ErrorKind::WouldBlock || Instant::now() >= by {
@@ -101,11 +106,7 @@ fn begin(
         wake(supervisor);
     }
     control.set_read_timeout(None)?;
-    match Report::parse(&line) {
-        Some(Report::Started { pid }) => Ok((pid, reports)),
-        Some(Report::Refused { errno }) => Err(io::Error::from_raw_os_error(errno)),
-        _ => Err(no_supervisor()),
-    }
+    Ok((Report::parse(&line).ok_or_else(no_supervisor)?, reports))
 }
 
 /// Nothing may be started any more.

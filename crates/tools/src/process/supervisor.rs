@@ -54,6 +54,7 @@ fn run() -> io::Result<()> {
     if poll(&mut more, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
         return Ok(());
     }
+    let null = File::options().write(true).open("/dev/null")?;
     let started = Command::new(&order.program).args(&order.args).stdin(Stdio::null()).process_group(0).spawn();
     let leader = match started {
         Ok(child) => Pid::from_child(&child),
@@ -63,7 +64,6 @@ fn run() -> io::Result<()> {
         }
     };
     // We would hold the pipe open for whoever reads the output.
-    let null = File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
     Report::Started { pid: id(leader) }.tell(&control);

@@ -1,12 +1,13 @@
 //! The thread that hears what a supervisor reports, and stands in for one that was killed.
 
-use std::io::{self, PipeReader, Write};
+use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use crossbeam_channel::{Sender, bounded};
 use holdpoint_common::EndedProcesses;
 
 use super::reports::Reports;
@@ -18,24 +19,25 @@ use super::wire::Report;
 /// Bytes of the thread's stack: it reads lines and, at worst, `/proc`.
 const STACK: usize = 256 * 1024;
 
-/// Watches over a started program until nothing of it is left. Returns its output, and a socket that gets a
-/// byte when the program has ended and is closed when its tree has.
-pub(super) fn watch(started: Started, grace: Duration, running: Arc<Running>) -> io::Result<(PipeReader, UnixStream)> {
-    let Started { mut supervisor, reports, control, output, leader, root } = started;
+/// Who watches over a program, made before that is started: once it runs, nothing can fail any more.
+pub(super) struct Watcher {
+    running: Arc<Running>,
+    grace: Duration,
+    asked: PipeReader,
+    awaited: PipeWriter,
+    over: UnixStream,
+    give: Sender<(Option<Child>, Reports)>,
+}
+
+/// Its thread waits for what it is to watch over, and goes where there is nothing.
+pub(super) fn watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watcher> {
     let (over, tell_over) = UnixStream::pair()?;
     let (asked, awaited) = io::pipe()?;
-    let mut reports = Reports {
-        from: reports,
-        asked: Some(asked),
-        supervisor: supervisor.as_ref().map(Child::id),
-        grace,
-        by: None,
-        ended: EndedProcesses::default(),
-    };
-    running.set_started(control, awaited, leader, root);
+    let (give, given) = bounded::<(Option<Child>, Reports)>(1);
     let watched = Arc::clone(&running);
-    let watcher = thread::Builder::new().name("holdpoint-watch".into()).stack_size(STACK).spawn(move || {
+    thread::Builder::new().name("holdpoint-watch".into()).stack_size(STACK).spawn(move || {
         let running = watched;
+        let Ok((mut supervisor, mut reports)) = given.recv() else { return };
         let mut ended = false;
         while let Some(report) = reports.next() {
             match report {
@@ -71,12 +73,26 @@ pub(super) fn watch(started: Started, grace: Duration, running: Arc<Running>) ->
             let _ = supervisor.wait();
         }
         running.set_gone();
-    });
-    if let Err(error) = watcher {
-        // The closure is gone and with it our reading end; once the control is closed too, the supervisor
-        // ends the tree by itself.
-        running.set_gone();
-        return Err(error);
+    })?;
+    Ok(Watcher { running, grace, asked, awaited, over, give })
+}
+
+impl Watcher {
+    /// Watches over a started program until nothing of it is left. Returns its output, and a socket that gets a byte when
+    /// the program has ended and is closed when its tree has.
+    pub(super) fn watch(self, started: Started) -> (PipeReader, UnixStream) {
+        let Started { supervisor, reports, control, output, leader, root } = started;
+        let reports = Reports {
+            from: reports,
+            asked: Some(self.asked),
+            supervisor: supervisor.as_ref().map(Child::id),
+            grace: self.grace,
+            by: None,
+            ended: EndedProcesses::default(),
+        };
+        self.running.set_started(control, self.awaited, leader, root);
+        // There is room for it, and the thread waits.
+        let _ = self.give.send((supervisor, reports));
+        (output, self.over)
     }
-    Ok((output, over))
 }

@@ -12,6 +12,7 @@ use super::guard::{Guard, OwnPorts, Resolve, Rules, Verdict, at_sight};
 use super::private::Questions;
 use super::running::Running;
 use crate::context::ToolContext;
+use crate::environment::outside;
 
 /// What the browsers of a program have in common.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl SessionBrowser {
     fn plan(&self, visible: bool, context: &ToolContext) -> Result<Plan, WebError> {
         let Shared { settings, folder, resolver, running, own } = &*self.shared;
         let workspace = context.workspace();
-        let mut env = workspace.env().to_vec();
+        let mut env = outside(workspace.env(), workspace.root());
         if visible {
             if workspace.display().is_empty() && cfg!(target_os = "linux") {
                 return Err(WebError::failed(
@@ -99,8 +100,7 @@ impl SessionBrowser {
                 env.push(("XAUTHORITY".to_owned(), format!("{home}/.Xauthority")));
             }
         }
-        let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
-        let program = find_program(settings.chromium.as_deref(), path)?;
+        let program = find_program(settings.chromium.as_deref(), workspace.env(), workspace.root())?;
         let guard = Guard::start_among(self.rules.clone(), Arc::clone(resolver), own.clone())
             .map_err(|error| WebError::failed(error.to_string()))?;
         Ok(Plan {

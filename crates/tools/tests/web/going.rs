@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -382,4 +383,23 @@ fn m_e7_web_a_missing_browser_says_how_to_get_one() {
     session.bench = session.bench.env("PATH", "/nowhere");
     let why = session.open_fails("http://127.0.0.1:1/");
     assert!(why.contains("apt install chromium") && why.contains("web.chromium"), "{why}");
+}
+
+/// Nor are programs that it runs in turn: Debian's is a script.
+#[test]
+fn t_h2_the_browser_is_never_one_of_the_workspace() {
+    let server = Server::start(|_| html("<p>text</p>"));
+    let mut session = Session::new();
+    let bin = session.bench.root().join("node_modules/.bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    for program in ["chromium", "uname", "grep", "dirname", "sed", "mkdir"] {
+        let script = format!("#!/bin/sh\necho $0 >> '{}/sprung'\n", session.bench.root().display());
+        std::fs::write(bin.join(program), script).unwrap();
+        std::fs::set_permissions(bin.join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    session.bench = session.bench.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
+    assert!(session.open(&server.url("/")).contains("text"));
+    let sprung = std::fs::read_to_string(session.bench.root().join("sprung"));
+    assert!(sprung.is_err(), "{sprung:?}");
+    session.close();
 }

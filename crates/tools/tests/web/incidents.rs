@@ -4,12 +4,13 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use chromiumoxide::cdp::browser_protocol::page::{EventJavascriptDialogOpening, HandleJavaScriptDialogParams};
+use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
 use futures_util::StreamExt;
 use holdpoint_common::WebSettings;
 use serde_json::json;
 
 use crate::server::{Answer, Server, html, status, typed};
-use crate::support::{Session, as_second_client, local, pause, resumed, said};
+use crate::support::{Session, as_second_client, local, pages, pause, resumed, said, wait_until};
 
 #[test]
 fn m_e7_web_downloads_are_refused_and_told() {
@@ -128,16 +129,43 @@ fn m_e7_web_a_dialog_in_a_pause_is_the_persons() {
 
 #[test]
 fn m_e7_web_further_windows_are_closed_and_told() {
-    let server = Server::start(|path| match path {
-        "/windows" => html("<p>text</p><script>for (let n = 0; n < 9; n++) open('/other')</script>"),
+    let (click, clicked) = std::sync::mpsc::channel();
+    let clicked = std::sync::Mutex::new(clicked);
+    let server = Server::start(move |path| match path {
+        "/windows" => html("<p>text</p><script src='/late'></script>"),
+        // What loads until the windows are there.
+        "/late" => {
+            clicked.lock().unwrap().recv().unwrap();
+            typed("text/javascript", "document.body.append('the end')")
+        }
         _ => html("<p>other</p>"),
     });
     let mut session = Session::new();
-    let text = session.open(&server.url("/windows"));
-    assert!(text.contains("text"), "{text}");
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/windows")}));
+    server.wait_asked("/late");
     let address = session.browsers.running()[0].debugging.clone();
-    crate::support::wait_until("all are closed", || !crate::support::pages(&address).contains("\"type\": \"page\""));
+    as_second_client(&tab(&address), async |page| {
+        // As if by a click each: without one, Chromium lets a page open none.
+        let open = EvaluateParams::builder().expression("open('/other') !== null").user_gesture(true).build().unwrap();
+        for _ in 0..7 {
+            assert!(page.evaluate_expression(open.clone()).await.unwrap().into_value::<bool>().unwrap());
+        }
+    });
+    wait_until("all but the first are closed", || pages(&address).matches("\"type\": \"page\"").count() == 1);
+    click.send(()).unwrap();
+    let text = said(calling.wait());
+    assert!(text.contains("the end"), "{text}");
+    assert_eq!(text.matches("it opened another window, which was closed").count(), 5, "{text}");
+    assert!(text.contains("it did 2 more things of this kind"), "{text}");
+    wait_until("all are closed", || !pages(&address).contains("\"type\": \"page\""));
     session.close();
+}
+
+/// The one tab of this browser, as the details of a pause name it.
+fn tab(address: &str) -> String {
+    let listed: serde_json::Value = serde_json::from_str(&pages(address)).unwrap();
+    let id = listed.as_array().unwrap().iter().find(|tab| tab["type"] == "page").unwrap()["id"].as_str().unwrap();
+    format!("http://{address}/devtools/inspector.html?ws={address}/devtools/page/{id}")
 }
 
 #[test]
@@ -148,7 +176,7 @@ fn m_e7_web_a_page_that_would_not_be_left_is() {
     let mut session = Session::new();
     assert!(session.open(&server.url("/")).contains("stay"));
     let address = session.browsers.running()[0].debugging.clone();
-    crate::support::wait_until("it is closed", || !crate::support::pages(&address).contains("\"type\": \"page\""));
+    wait_until("it is closed", || !pages(&address).contains("\"type\": \"page\""));
     session.close();
 }
 

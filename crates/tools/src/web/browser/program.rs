@@ -1,10 +1,8 @@
 //! Which program is the browser.
 
-use std::env::split_paths;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::environment::{is_program, program};
 use crate::web::error::WebError;
 
 /// What browsers that can be used are called, the first one first.
@@ -19,32 +17,31 @@ const PLACES: [&str; 2] = [
 #[cfg(not(target_os = "macos"))]
 const PLACES: [&str; 0] = [];
 
-/// The configured browser, or the first that is found on this PATH.
+/// The configured browser, or the first that is found on the PATH, outside of the workspace.
 ///
 /// # Errors
 /// There is none: how to get one.
-pub(in crate::web) fn find_program(configured: Option<&str>, path: Option<&str>) -> Result<PathBuf, WebError> {
+pub(in crate::web) fn find_program(
+    configured: Option<&str>,
+    env: &[(String, String)],
+    workspace: &Path,
+) -> Result<PathBuf, WebError> {
     if let Some(configured) = configured {
-        let program = PathBuf::from(configured);
-        return match program.is_absolute() && is_program(&program) {
-            true => Ok(program),
+        let browser = PathBuf::from(configured);
+        return match browser.is_absolute() && is_program(&browser) {
+            true => Ok(browser),
             false => Err(WebError::failed(format!(
                 "`{configured}`, which web.chromium names, is no program: the setting is the whole path of a Chromium or \
                  Chrome"
             ))),
         };
     }
-    let folders: Vec<_> = split_paths(path.unwrap_or_default()).filter(|folder| folder.is_absolute()).collect();
-    let on_path = NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    on_path.chain(PLACES.map(PathBuf::from)).find(|program| is_program(program)).ok_or_else(|| {
+    let usual = || PLACES.iter().map(PathBuf::from).find(|browser| is_program(browser));
+    program(&NAMES, env, workspace).or_else(usual).ok_or_else(|| {
         WebError::failed(
-            "there is no Chromium or Chrome on the PATH. The user can install one (Debian, Ubuntu: `apt install chromium`; \
-             Fedora: `dnf install chromium`; macOS: `brew install --cask chromium`), or name one by web.chromium in the \
-             configuration",
+            "there is no Chromium or Chrome on the PATH, outside of the workspace. The user can install one (Debian, \
+             Ubuntu: `apt install chromium`; Fedora: `dnf install chromium`; macOS: `brew install --cask chromium`), or name \
+             one by web.chromium in the configuration",
         )
     })
-}
-
-fn is_program(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
