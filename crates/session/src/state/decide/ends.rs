@@ -100,7 +100,7 @@ impl Draft<'_> {
             Phase::Idle | Phase::Running(_) | Phase::Closed => None,
         };
         self.answer_open_calls(turn, if cut.is_some() { "the turn was interrupted" } else { "the turn ended" });
-        // The cut has ended its jobs, and the runner has waited for them: their own word may come behind it.
+        // The cut has ended its jobs, and what ends them has been waited for: their own word may come behind it.
         let over = outcome != Outcome::Panicked && processes.left.is_empty();
         if over && cut.is_some_and(|cut| cut.closing.is_none() && !cut.stopping) {
             self.end_jobs_of(turn.id);
