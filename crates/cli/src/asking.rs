@@ -116,7 +116,8 @@ impl Asking {
         match key {
             Key::Ctrl('c') => return Pressed::Interrupt,
             Key::Esc if chosen && !self.answered => {
-                self.entry = Entry::Choice;
+                // The keys appear anew: what is typed on was meant for the words.
+                (self.entry, self.appeared) = (Entry::Choice, at);
                 return Pressed::Turned;
             }
             Key::Esc => return Pressed::Interrupt,

@@ -106,8 +106,11 @@ impl<'a> Faults<'a> {
         for what in named {
             match find(what).await {
                 Ok(one) => found.push(one),
-                // It says itself which one is meant.
-                Err(error) => self.tell(&Daemon::explain(self.folders, error.into()).await, ui),
+                Err(error) => {
+                    let says_which = matches!(&*error.code(), "unknownSession" | "ambiguous" | "damaged");
+                    let error = Daemon::explain(self.folders, error.into()).await;
+                    self.tell(&if says_which { error } else { error.about(what) }, ui);
+                }
             }
         }
         found

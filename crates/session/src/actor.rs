@@ -63,7 +63,7 @@ pub(crate) struct SessionActor {
     numbers: Range<u64>,
     /// More numbers have been asked for.
     reserving: bool,
-    /// No item gets a name before this one: an actor before may have told of items that nobody saved.
+    /// No item gets a name before this one.
     first_item: ItemId,
     /// Where the facts are saved.
     log: Arc<dyn SessionLog>,
@@ -116,15 +116,15 @@ pub(crate) struct Restored {
     pub(crate) cause: RestoreCause,
     /// What it had saved of an answer that was still coming.
     pub(crate) draft: Vec<Arc<Event>>,
+    /// No item gets a name before this one: the one before may have told of items that nobody saved.
+    pub(crate) first_item: ItemId,
 }
 
 impl SessionActor {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { state, numbers, log, shown, outfit, restored, alive } = parts;
-        // Nothing was under way in one that was at rest. Each item that was told of had a number.
-        let cut = restored.as_ref().is_some_and(|restored| restored.cause != RestoreCause::Unloaded);
         Self {
-            first_item: ItemId(if cut { numbers.start } else { 1 }),
+            first_item: restored.as_ref().map_or(ItemId(1), |restored| restored.first_item),
             outbox: Outbox::after(state.last()),
             draft: Draft::default(),
             ring: Ring::new(&outfit.limits, numbers.start.saturating_sub(1)),
@@ -282,7 +282,7 @@ impl Actor for SessionActor {
             self.log_debug(true);
         }
         self.show(self.state.snapshot(self.numbers.start.saturating_sub(1), 0, true));
-        if let Some(Restored { cause, draft }) = self.restored.take() {
+        if let Some(Restored { cause, draft, .. }) = self.restored.take() {
             // `Restored` is never refused.
             let _ = self.take(Input::Restored { cause, draft }, ctx);
         }

@@ -101,7 +101,7 @@ fn m_a2_a_denial_can_have_a_reason() {
 }
 
 #[test]
-fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_at_once_and_keeps_what_was_typed() {
+fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard_and_keeps_what_was_typed() {
     let at = Instant::now() + GUARD;
     let mut asking = Asking::new(pause(PauseKind::Confirm), at - GUARD);
     for key in [Key::Char('R'), Key::Char('x')] {
@@ -109,11 +109,14 @@ fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_at_once_and_keeps_
     }
     assert_eq!(asking.press(Key::Esc, at), Pressed::Turned);
     assert_eq!(asking.entry(), Entry::Choice);
+    // Typed on, it was meant for the words.
+    assert_eq!(asking.press(Key::Char('y'), at), Pressed::Nothing);
+    let at = at + GUARD;
     assert_eq!(asking.press(Key::Char('r'), at), Pressed::Turned);
     assert_eq!((asking.entry(), asking.typed()), (Entry::Words { chosen: true }, "x"));
     assert_eq!(asking.press(Key::Esc, at), Pressed::Turned);
-    assert_eq!(asking.press(Key::Char('y'), at), Pressed::Answer(Answer::Approve { always: false }));
-    assert_eq!(asking.press(Key::Esc, at), Pressed::Interrupt);
+    assert_eq!(asking.press(Key::Char('y'), at + GUARD), Pressed::Answer(Answer::Approve { always: false }));
+    assert_eq!(asking.press(Key::Esc, at + GUARD), Pressed::Interrupt);
     // If it is refused, there is the reason still.
     asking.reopen(at - GUARD);
     asking.press(Key::Char('r'), at);
@@ -176,6 +179,7 @@ fn m_a10_own_words_are_a_choice_and_escape_goes_back_to_the_options() {
     assert_eq!(asking.press(Key::Char('1'), at), Pressed::Typed, "a digit is a letter here");
     assert_eq!(asking.press(Key::Esc, at), Pressed::Turned);
     assert_eq!(asking.entry(), Entry::Choice);
+    let at = at + GUARD;
     asking.press(Key::Char('W'), at);
     for key in [Key::Backspace, Key::Char('s'), Key::Char('o')] {
         assert_eq!(asking.press(key, at), Pressed::Typed, "what was typed is there still");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use actix::dev::channel;
 use actix::prelude::*;
 use holdpoint_common::{
-    Body, Event, Fact, RestoreCause, SessionId, SessionSettings, Snapshot, Supplies, Timestamp, Who,
+    Body, Event, Fact, ItemId, RestoreCause, SessionId, SessionSettings, Snapshot, Supplies, Timestamp, Who,
 };
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
@@ -127,7 +127,9 @@ pub(super) async fn load(
     let rested = matches!(state.phase(), Phase::Closed) || state.is_at_rest();
     let cause = if rested { RestoreCause::Unloaded } else { RestoreCause::Restart };
     let opened = state.opened();
-    begin(manager, opened, outfit, log, Origin { state, numbers, restored: Some(Restored { cause, draft }) }).await
+    // Each item that was told of has had a number: of what was not saved, the log says nothing.
+    let restored = Some(Restored { cause, draft, first_item: ItemId(numbers.start) });
+    begin(manager, opened, outfit, log, Origin { state, numbers, restored }).await
 }
 
 /// Makes a session known, and gives it its first actor here. Who reaches it meanwhile waits for that.
@@ -197,7 +199,10 @@ pub(super) async fn resume(
         make_room(manager).await?;
         let (log, Found { state, draft, numbers }) = as_it_is_now(base, &id, found).await?;
         let outfit = Some(equip(manager, base, &state, workspace, supplies).await?);
-        start(manager, seen, outfit, log, Origin { state, numbers, restored: Some(Restored { cause, draft }) }).await
+        // What was unloaded was saved whole.
+        let first_item = ItemId(if cause == RestoreCause::Unloaded { 1 } else { numbers.start });
+        let restored = Some(Restored { cause, draft, first_item });
+        start(manager, seen, outfit, log, Origin { state, numbers, restored }).await
     };
     or_failed(manager, id.clone(), resumed.await).await
 }
@@ -206,7 +211,7 @@ pub(super) async fn resume(
 pub(super) async fn rebuild(manager: &Addr<Manager>, base: &Base, id: &SessionId) -> Result<Live, SessionError> {
     let log = base.store.open(id).await?;
     let Found { state, draft, numbers } = for_owner(id, &*log).await?;
-    let restored = Some(Restored { cause: RestoreCause::Panic, draft });
+    let restored = Some(Restored { cause: RestoreCause::Panic, draft, first_item: ItemId(numbers.start) });
     start(manager, 0, None, log, Origin { state, numbers, restored }).await
 }
 
@@ -309,8 +314,8 @@ async fn note(
         return Ok(());
     }
     let last = state.last();
-    let numbered = numbers.by_ref().zip(facts);
-    let event = |(seq, fact)| Arc::new(Event { seq, at: now(), turn: None, step: None, body: Body::Fact(fact) });
+    let numbered = facts.into_iter().zip(numbers.by_ref());
+    let event = |(fact, seq)| Arc::new(Event { seq, at: now(), turn: None, step: None, body: Body::Fact(fact) });
     let events: Vec<_> = numbered.map(event).collect();
     state.follow(&events);
     log.append(last, events, state.summary()).await?;

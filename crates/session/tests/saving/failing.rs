@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use holdpoint_common::{Fact, Outcome};
+use holdpoint_common::{Event, Fact, Outcome};
 use holdpoint_session::testing::{Harness, reply, soon};
 use holdpoint_session::{AttachFrom, SessionError};
 use holdpoint_tools::ToolOutcome;
@@ -100,4 +100,29 @@ async fn m_b8_what_comes_while_a_session_ends_begins_nothing() {
     let started = |fact: &Fact| matches!(fact, Fact::TurnStarted { .. } | Fact::PromptAccepted { .. });
     assert_eq!(saved.iter().filter_map(|event| event.fact()).filter(|fact| started(fact)).count(), 2);
     assert_eq!(model.requests().len(), 1);
+}
+
+/// A turn that everyone was told of and nobody saved is not in the log; its items keep their names all the same.
+#[tokio::test]
+async fn invariant_3_no_item_is_called_as_one_that_was_never_saved() {
+    let said = |event: &Event| match event.fact() {
+        Some(Fact::AssistantMessage(message)) => Some(message.blocks[0].item),
+        _ => None,
+    };
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let id = session.id().clone();
+    let mut events = harness.watch(&session).await;
+    door.full.store(true, Ordering::SeqCst);
+    session.prompt("go").await.unwrap();
+    let told = events.until("the answer", said).await;
+    events.turn_finished().await;
+    drop((harness, session, events));
+    door.full.store(false, Ordering::SeqCst);
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    session.prompt("again").await.unwrap();
+    let next = harness.watch(&session).await.until("the answer", said).await;
+    assert!(next > told, "{next} after {told}");
 }

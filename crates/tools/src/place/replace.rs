@@ -42,7 +42,11 @@ impl Spot {
         if let Some(old) = old {
             draft.resemble(old)?;
             // The name may be on the disk before the text is: after a loss of power there would be neither old nor new.
-            draft.file.sync_data()?;
+            match draft.file.sync_data() {
+                // Not every file system can.
+                Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {}
+                synced => synced?,
+            }
         }
         draft.put(old)
     }

@@ -105,7 +105,9 @@ impl Draft<'_> {
         if over && cut.is_some_and(|cut| cut.closing.is_none() && !cut.stopping) {
             self.end_jobs_of(turn.id);
         }
-        let usage = self.end_step(turn);
+        // Of a step that has said nothing nobody knows whether it was asked for, but where its runner went with it.
+        let counts = outcome == Outcome::Panicked || turn.open_step.is_some_and(|said| said > 0);
+        let usage = if counts { self.end_step(turn) } else { turn.usage };
         self.facts.push(match cut {
             Some(cut) => Fact::TurnFinished {
                 outcome: Outcome::Interrupted,

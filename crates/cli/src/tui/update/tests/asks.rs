@@ -153,13 +153,16 @@ fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed(
 }
 
 #[test]
-fn m_a10_the_guard_counts_from_when_the_ask_appeared_and_from_nothing_later() {
+fn m_a10_the_guard_counts_from_when_the_ask_or_its_keys_appeared_and_from_nothing_later() {
     let mut scene = asking();
     scene.screen(80, 24);
     scene.later(300).press("r");
     scene.screen(80, 24);
     scene.types("x");
     assert_eq!(scene.press("esc"), []);
+    scene.screen(80, 24);
+    assert_eq!(scene.press("n"), [], "typed on, it was meant for the words");
+    scene.later(300);
     scene.screen(80, 24);
     assert_eq!(answers(&scene.press("n")), [&Answer::Deny { reason: None }]);
 }
@@ -173,7 +176,7 @@ fn words_for_an_ask_are_there_as_long_as_it_is_open() {
     assert!(scene.screen(80, 24).contains("> not today"));
     scene.press("esc");
     assert!(!scene.screen(80, 24).contains("not today"));
-    scene.press("r");
+    scene.later(300).press("r");
     assert!(scene.screen(80, 24).contains("> not today"));
     // Left for the hub, and come back to.
     let asked = scene.snapshot.asks[0].clone();
