@@ -6,16 +6,16 @@ use holdpoint_common::{Answer, Ask, AskRequest, PauseKind, Question, QuestionRep
 
 use crate::terminal::{Key, take_back};
 
-/// A key that answers counts only this long after the ask appeared: nobody reads faster, and what was typed
-/// before was meant for something else.
+/// A key that answers counts only this long after the ask appeared, for nobody reads faster; and after a key that did not
+/// count or answers nothing, for whoever types on means something else.
 pub(crate) const GUARD: Duration = Duration::from_millis(300);
 
 /// The ask that is shown, and how far the user is with it.
 #[derive(Debug)]
 pub(crate) struct Asking {
     ask: Ask,
-    /// When it, or what it wants to know now, appeared.
-    appeared: Instant,
+    /// When it, or what it wants to know now, appeared, or a key was pressed since that answered nothing.
+    quiet_since: Instant,
     /// An answer is on its way: nothing more is taken.
     answered: bool,
     replies: Vec<QuestionReply>,
@@ -57,7 +57,7 @@ impl Asking {
     /// An ask that appears now.
     pub(crate) fn new(ask: Ask, now: Instant) -> Self {
         let (replies, typed) = (Vec::new(), String::new());
-        let mut asking = Self { ask, appeared: now, answered: false, replies, entry: Entry::Choice, typed };
+        let mut asking = Self { ask, quiet_since: now, answered: false, replies, entry: Entry::Choice, typed };
         asking.begin();
         asking
     }
@@ -96,12 +96,12 @@ impl Asking {
 
     /// It is on the screen only now.
     pub(crate) fn appear(&mut self, now: Instant) {
-        self.appeared = now;
+        self.quiet_since = now;
     }
 
     /// The answer was refused: keys count again, from the beginning.
     pub(crate) fn reopen(&mut self, now: Instant) {
-        (self.answered, self.appeared) = (false, now);
+        (self.answered, self.quiet_since) = (false, now);
         if self.replies.len() > 1 {
             // They are for the last question, and the first one is asked again.
             self.typed.clear();
@@ -117,20 +117,25 @@ impl Asking {
             Key::Ctrl('c') => return Pressed::Interrupt,
             Key::Esc if chosen && !self.answered => {
                 // The keys appear anew: what is typed on was meant for the words.
-                (self.entry, self.appeared) = (Entry::Choice, at);
+                (self.entry, self.quiet_since) = (Entry::Choice, at);
                 return Pressed::Turned;
             }
             Key::Esc => return Pressed::Interrupt,
             _ => {}
         }
-        // Who has chosen to type is not to lose the first letters: nothing typed is no answer.
-        if self.answered || !chosen && at.saturating_duration_since(self.appeared) < GUARD {
+        if self.answered {
             return Pressed::Nothing;
         }
+        let counts = at.saturating_duration_since(self.quiet_since) >= GUARD;
         let pressed = match self.entry {
-            Entry::Choice => self.choose(key),
-            Entry::Words { .. } => self.write(key),
+            Entry::Choice if counts => self.choose(key),
+            // Who has chosen to type is not to lose the first letters: nothing typed is no answer.
+            Entry::Words { .. } if counts || chosen => self.write(key),
+            Entry::Choice | Entry::Words { .. } => Pressed::Nothing,
         };
+        if self.entry == Entry::Choice && pressed == Pressed::Nothing {
+            self.quiet_since = at;
+        }
         self.answered = matches!(pressed, Pressed::Answer(_));
         pressed
     }

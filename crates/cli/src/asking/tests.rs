@@ -70,11 +70,12 @@ fn m_a10_answers_count_only_after_the_guard_and_once() {
     for (kind, key) in [(PauseKind::Confirm, Key::Char('y')), (PauseKind::Continue, Key::Enter)] {
         let mut asking = Asking::new(pause(kind), now);
         assert_eq!(asking.press(key, now + GUARD - Duration::from_millis(1)), Pressed::Nothing);
-        assert!(matches!(asking.press(key, now + GUARD), Pressed::Answer(_)));
-        assert_eq!(asking.press(key, now + GUARD), Pressed::Nothing);
-        asking.reopen(now + GUARD);
+        // That was a key that did not count: from it on, the same while.
         assert_eq!(asking.press(key, now + GUARD), Pressed::Nothing);
         assert!(matches!(asking.press(key, now + GUARD * 2), Pressed::Answer(_)));
+        assert_eq!(asking.press(key, now + GUARD * 2), Pressed::Nothing);
+        asking.reopen(now + GUARD * 2);
+        assert!(matches!(asking.press(key, now + GUARD * 3), Pressed::Answer(_)));
         assert_eq!(asking.press(Key::Esc, now), Pressed::Interrupt);
     }
 }
@@ -137,6 +138,31 @@ fn backspace_takes_back_what_a_person_sees_as_one_character() {
     assert_eq!(asking.press(Key::Backspace, at), Pressed::Nothing);
 }
 
+/// Who is in the middle of a sentence when an ask appears answers nothing with it.
+#[test]
+fn m_a10_what_is_typed_on_answers_nothing() {
+    let (kinds, words) = ([PauseKind::Confirm, PauseKind::Continue], "an array of many years\ry\rn\r");
+    for kind in kinds {
+        let mut at = Instant::now();
+        let mut asking = Asking::new(pause(kind), at);
+        for letter in words.chars().cycle().take(200) {
+            at += GUARD / 2;
+            let key = if letter == '\r' { Key::Enter } else { Key::Char(letter) };
+            assert_eq!(asking.press(key, at), Pressed::Nothing, "{letter:?}");
+        }
+        // After a while without a key, the next one is meant for it.
+        let key = if kind == PauseKind::Confirm { Key::Char('y') } else { Key::Enter };
+        assert!(matches!(asking.press(key, at + GUARD), Pressed::Answer(_)));
+    }
+    let mut at = Instant::now();
+    let mut asking = questions(at);
+    for letter in "some 2 words s w".chars() {
+        at += GUARD / 2;
+        assert_eq!(asking.press(Key::Char(letter), at), Pressed::Nothing, "{letter:?}");
+    }
+    assert_eq!(asking.press(Key::Char('2'), at + GUARD), Pressed::Next);
+}
+
 /// One with options, one without.
 fn questions(now: Instant) -> Asking {
     let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };
@@ -160,6 +186,7 @@ fn m_a10_options_are_chosen_by_their_number_at_once_after_the_guard() {
     for key in [Key::Char('0'), Key::Char('3'), Key::Char('x'), Key::Enter, Key::Ctrl('d'), Key::Backspace] {
         assert_eq!(asking.press(key, at), Pressed::Nothing, "{key:?}");
     }
+    let at = at + GUARD;
     assert_eq!(asking.press(Key::Char('2'), at), Pressed::Next);
     asking.appear(at);
     assert_eq!(asking.press(Key::Char('x'), at), Pressed::Nothing, "the second has just appeared");

@@ -88,7 +88,10 @@ pub(crate) enum Overlay {
         live: bool,
     },
     /// The daemon was told to stop.
-    Stopped,
+    Stopped {
+        /// When that came, or a key was pressed since that means nothing here.
+        quiet_since: Instant,
+    },
 }
 
 /// Something that is told for a while.

@@ -91,7 +91,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         },
         Message::Daemon { here } => {
             // Somebody else may have started it.
-            let started = here && state.overlay.take_if(|overlay| *overlay == Overlay::Stopped).is_some();
+            let started = here && state.overlay.take_if(|overlay| matches!(overlay, Overlay::Stopped { .. })).is_some();
             if here && !state.daemon || started {
                 state.tell(Tone::Good, "the daemon is back");
             }
@@ -105,7 +105,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         Message::Stopped => {
             state.hide_asks();
             state.prefix = None;
-            state.overlay = Some(Overlay::Stopped);
+            state.overlay = Some(Overlay::Stopped { quiet_since: state.now.instant });
             vec![]
         }
         Message::PromptRefused { id, text, why } => {
@@ -254,8 +254,8 @@ fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
             Found::Prefix(_) | Found::Nothing => vec![],
         };
     }
-    if state.overlay == Some(Overlay::Stopped) {
-        return overlay::press(state, Overlay::Stopped, key);
+    if let Some(stopped) = state.overlay.take_if(|overlay| matches!(overlay, Overlay::Stopped { .. })) {
+        return overlay::press(state, stopped, key);
     }
     match state.keymap.find(None, key) {
         Found::Prefix(prefix) => {

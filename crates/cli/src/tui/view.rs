@@ -60,7 +60,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
             };
             dialog(frame.buffer_mut(), area, &[what, String::new(), "[Y] Yes  [N] No".to_owned()]);
         }
-        Some(Overlay::Stopped) => {
+        Some(Overlay::Stopped { .. }) => {
             let lines = [
                 "The daemon was stopped. Every session is saved.".to_owned(),
                 String::new(),

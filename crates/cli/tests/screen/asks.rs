@@ -73,7 +73,7 @@ fn answer_the_last(tty: &mut Tty) {
     while tty.shows(ASKED, Duration::ZERO) {
         assert!(Instant::now() < by, "{}", tty.text());
         tty.press("y");
-        tty.shows("idle (done)", Duration::from_millis(100));
+        tty.shows("idle (done)", Duration::from_millis(400));
     }
     tty.press("\x1b");
     tty.wait_for("idle (done)");

@@ -186,11 +186,10 @@ fn m_b8_a_stopped_daemon_rests_until_the_user_wants_it_and_nothing_is_missed() {
         screen.wait_for("The daemon was stopped.");
     }
     assert!(world.daemon().is_none(), "nobody starts it again by itself");
-    hub.press("q");
+    hub.press("\x1b");
     hub.end(0);
     assert!(world.daemon().is_none());
-    tty.press("\r");
-    tty.wait_for("the daemon is back");
+    tty.press_until("\r", "the daemon is back");
     tty.press_until("y", "→ approved");
     tty.wait_for("done: 2 steps");
     let said = |words| tty.text().lines().filter(|line| *line == words).count();

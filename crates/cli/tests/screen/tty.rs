@@ -154,9 +154,12 @@ impl Tty {
     #[track_caller]
     pub(crate) fn press_until(&mut self, key: &str, text: &str) {
         let by = Instant::now() + PATIENCE;
-        while !self.shows(text, Duration::from_millis(50)) {
+        let mut patience = Duration::from_millis(50);
+        while !self.shows(text, patience) {
             assert!(Instant::now() < by, "{key:?} brought no {text:?}:\n{}", self.text());
             self.press(key);
+            // Pressed again sooner, it would be of what is typed on.
+            patience = Duration::from_millis(400);
         }
     }
 

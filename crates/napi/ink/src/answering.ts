@@ -5,13 +5,18 @@ import { useEffect, useRef, useState } from 'react'
 
 import { shownLine } from './shown.js'
 
-/** Milliseconds from when an ask appeared in which no key answers it: what was typed was meant for something else. */
+/**
+ * Milliseconds from when an ask appeared, or a key was pressed that answers nothing, in which no key answers it: what is typed
+ * on is meant for something else.
+ */
 const GUARD = 300
 
 /** The answer of an ask that is shown. */
 export interface Answering {
   /** Whether a key that answers counts by now. */
   counts: () => boolean
+  /** A key was pressed that answers nothing, or did not count. */
+  putOff: () => void
   /** Whether an answer is on its way. */
   isSent: () => boolean
   /** Sends the answer. If that fails, keys count again, after the same while. */
@@ -22,24 +27,25 @@ export interface Answering {
 
 /** The answer of an ask that appears with the component; give that the ask's id as its `key`. */
 export function useAnswering(): Answering {
-  const appeared = useRef(Infinity)
+  const quietSince = useRef(Infinity)
   const isSent = useRef(false)
   const [trouble, setTrouble] = useState<string | null>(null)
-  const appear = () => {
-    appeared.current = performance.now()
+  const putOff = () => {
+    quietSince.current = performance.now()
   }
-  useEffect(appear, [])
+  useEffect(putOff, [])
   return {
     trouble,
+    putOff,
     isSent: () => isSent.current,
-    counts: () => !isSent.current && performance.now() - appeared.current >= GUARD,
+    counts: () => !isSent.current && performance.now() - quietSince.current >= GUARD,
     send: (answer) => {
       isSent.current = true
       answer().catch((error: HoldpointError) => {
         // It is no longer open: the event that says so is on its way.
         if (error.code === 'alreadyAnswered' || error.code === 'askClosed' || error.code === 'closed') return
         isSent.current = false
-        appear()
+        putOff()
         setTrouble(said(error))
       })
     },

@@ -19,7 +19,7 @@ export interface PauseIndicatorProps {
 
 /**
  * The pause that a session shows, if one is open. Enter goes on with a Continue; Y and N approve and deny a Confirm; Esc and
- * Ctrl+C interrupt. Keys that answer count from 300 ms after it appeared; no other key does anything.
+ * Ctrl+C interrupt. Keys that answer count from 300 ms after it appeared, or after any other key; no other does anything.
  */
 export function PauseIndicator({ sessionId, isActive = true }: PauseIndicatorProps): ReactElement | null {
   const { pauseInfo } = useRustSessionState(sessionId)
@@ -28,19 +28,18 @@ export function PauseIndicator({ sessionId, isActive = true }: PauseIndicatorPro
 
 function Pause({ sessionId, pause, isActive }: { sessionId: string; pause: PauseState; isActive: boolean }): ReactElement {
   const sessions = useSessions()
-  const { counts, send, trouble } = useAnswering()
+  const { counts, putOff, send, trouble } = useAnswering()
   const snapshot = useSessionSnapshot(sessionId)
   const waiting = (snapshot?.asks.length ?? 1) - 1
   const isConfirm = pause.kind === 'confirm'
   const askId = pause.id
   useKeys(({ name }) => {
     if (name === 'esc' || name === 'ctrl+c') send(() => sessions.sessionInterrupt(sessionId, theTurn(snapshot)))
-    else if (!counts()) return
-    else if (!isConfirm && name === 'enter') send(() => sessions.sessionPauseResume(sessionId, { askId }))
-    else if (isConfirm && /^[yn]$/i.test(name)) {
+    else if (counts() && !isConfirm && name === 'enter') send(() => sessions.sessionPauseResume(sessionId, { askId }))
+    else if (counts() && isConfirm && /^[yn]$/i.test(name)) {
       const approved = name.toLowerCase() === 'y'
       send(() => sessions.sessionPauseConfirm(sessionId, approved, { askId }))
-    }
+    } else putOff()
   }, isActive)
   return (
     <Box flexDirection="column">

@@ -22,7 +22,7 @@ export interface QuestionPromptProps {
 /**
  * The question that a session shows, if one is open. A number chooses an option, W is for words of one's own, S skips: the
  * tool is told that nobody answers. Esc first goes back from words to the options, then interrupts. Keys count from 300
- * ms after it appeared.
+ * ms after it appeared, or after a key that answers nothing.
  */
 export function QuestionPrompt({ sessionId, isActive = true }: QuestionPromptProps): ReactElement | null {
   const { question } = useRustSessionState(sessionId)
@@ -39,7 +39,7 @@ interface Progress {
 function Questions({ sessionId, ask, isActive }: { sessionId: string; ask: QuestionState; isActive: boolean }): ReactElement {
   const sessions = useSessions()
   const snapshot = useSessionSnapshot(sessionId)
-  const { counts, isSent, send, trouble } = useAnswering()
+  const { counts, isSent, putOff, send, trouble } = useAnswering()
   const { questions, id: askId } = ask
   const [progress, setProgress] = useState<Progress>(() => begin([], questions[0]))
   const latest = useRef(progress)
@@ -64,6 +64,7 @@ function Questions({ sessionId, ask, isActive }: { sessionId: string; ask: Quest
     if (option) reply(option.label)
     else if (/^w$/i.test(name)) go({ ...latest.current, words: EMPTY })
     else if (/^s$/i.test(name)) skip()
+    else putOff()
   }
   const write = (words: Draft, press: Press) => {
     if (press.name === 'ctrl+d') return skip()
@@ -74,13 +75,16 @@ function Questions({ sessionId, ask, isActive }: { sessionId: string; ask: Quest
     const { replies, words } = latest.current
     const question = questions[replies.length]
     const hasChosen = words !== null && hasOptions(question)
-    if (press.name === 'esc' && hasChosen && !isSent()) go({ replies, words: null })
+    if (press.name === 'esc' && hasChosen && !isSent()) {
+      go({ replies, words: null })
+      putOff()
+    }
     else if (press.name === 'esc' || press.name === 'ctrl+c') send(() => sessions.sessionInterrupt(sessionId, theTurn(snapshot)))
     else if (isSent() || !question) return
     // Who has chosen to type is not to lose the first letters.
-    else if (!hasChosen && !counts()) return
-    else if (words) write(words, press)
-    else choose(question, press.name)
+    else if (words) hasChosen || counts() ? write(words, press) : undefined
+    else if (counts()) choose(question, press.name)
+    else putOff()
   }, isActive)
 
   const place = progress.replies.length

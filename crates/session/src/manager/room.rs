@@ -65,7 +65,8 @@ impl Handler<GetRoom> for Manager {
             Life::Starting { .. } => entry.outfit.is_some(),
             Life::Saved => false,
         };
-        if self.sessions.values().filter(takes_place).count() < most {
+        // Few are known at all, as a rule: then none has to be looked at.
+        if self.sessions.len() < most || self.sessions.values().filter(takes_place).count() < most {
             return Places::Free;
         }
         let ending = self.sessions.iter().find(|(_, entry)| match &entry.life {

@@ -124,7 +124,9 @@ fn guessed(words: &[Word]) -> Wrapper {
 /// Any of these options may say what it runs: a script, or the first word of a program.
 fn by_option(options: &[&str], words: &[Word]) -> Wrapper {
     let long = |option: &&str| option.strip_prefix("--").map(|name| values_of(words, None, &[name]));
-    Wrapper { scripts: options.iter().filter_map(long).flatten().collect(), ..guessed(words) }
+    // Settings, which may be any.
+    let unclear = words.contains(&Word::Dynamic) || options.contains(&"--execute");
+    Wrapper { unclear, scripts: options.iter().filter_map(long).flatten().collect(), ..guessed(words) }
 }
 
 /// Goes past a `-`, which sets none, and words that set a variable.

@@ -279,9 +279,7 @@ const MAY_BE_CURL: &[&str] = &[
     "bash -init-file -c ./evil.sh",
     "fish -c 'set x curl; $x'",
     "zsh -c '=curl x'",
-    "rg --pre=./evil.sh x",
     "rg $x evil",
-    "sort --compress-program ./evil.sh x",
     "wget -e use_askpass=./evil.sh x",
 ];
 
@@ -302,7 +300,18 @@ fn m_a6_what_is_asked_because_it_may_be_denied_says_so() {
             let judgement = world.command(command);
             assert_eq!((judgement.verdict, judgement.may_be_denied()), (Ask, true), "{command}");
         }
-        for command in ["touch a", "ls", "echo a", "echo a > x", "rg a b", "sort -u x", "wget x"] {
+        for command in [
+            "touch a",
+            "ls",
+            "echo a",
+            "echo a > x",
+            "rg a b",
+            "sort -u x",
+            "wget x",
+            "rg --pre cat x",
+            "sort --compress-program=gzip x",
+            "fd -x ls",
+        ] {
             assert!(!world.command(command).may_be_denied(), "{command}");
         }
     }

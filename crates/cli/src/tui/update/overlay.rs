@@ -5,6 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use super::super::message::Command;
 use super::super::state::{Overlay, State};
 use super::{is_ctrl_c, leave};
+use crate::asking::GUARD;
 
 /// A key for what lies over the rest.
 pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<Command> {
@@ -23,13 +24,22 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
             vec![]
         }
         Overlay::Leave { .. } | Overlay::Delete { .. } if leaves => vec![],
-        Overlay::Stopped if leaves || matches!(key.code, KeyCode::Char('q' | 'Q')) => leave(state, true),
-        Overlay::Stopped if key.code == KeyCode::Enter => {
-            state.overlay = None;
-            state.daemon = false;
-            vec![Command::Start]
+        Overlay::Stopped { quiet_since } => {
+            // It comes by itself, perhaps while somebody types.
+            let counts = state.now.instant.saturating_duration_since(quiet_since) >= GUARD;
+            match key.code {
+                KeyCode::Char('q' | 'Q') if counts => leave_all(state),
+                _ if leaves => leave_all(state),
+                KeyCode::Enter if counts => {
+                    state.daemon = false;
+                    vec![Command::Start]
+                }
+                _ => {
+                    state.overlay = Some(Overlay::Stopped { quiet_since: state.now.instant });
+                    vec![]
+                }
+            }
         }
-        Overlay::Stopped => vec![],
         Overlay::Leave { quit } => match (key.code, &mut state.session) {
             (KeyCode::Enter | KeyCode::Char('d' | 'D'), _) => leave(state, quit),
             (KeyCode::Char('c' | 'C'), Some(session)) => {
@@ -53,4 +63,11 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
             }
         },
     }
+}
+
+/// Leaves what goes on nowhere: its daemon was stopped.
+fn leave_all(state: &mut State) -> Vec<Command> {
+    let commands = leave(state, true);
+    state.left = None;
+    commands
 }

@@ -64,7 +64,7 @@ fn the_hubs_first_row_waits_the_longest_and_is_answered_from_there() {
     scene.press("tab");
     scene.screen(80, 24);
     assert_eq!(scene.later(200).press("y"), []);
-    let commands = scene.later(100).press("y");
+    let commands = scene.later(300).press("y");
     assert!(matches!(&commands[..], [Command::Answer { ask, .. }] if ask.seq == 10), "{commands:?}");
 }
 
@@ -140,7 +140,7 @@ fn m_b9_several_asks_of_one_session_are_counted_and_answered_one_after_the_other
     let screen = scene.screen(80, 24);
     assert!(screen.contains("│ touch 11") && screen.contains("| 1 waits for you"), "{screen}");
     assert_eq!(scene.later(299).press("y"), []);
-    let answered = scene.later(1).press("y");
+    let answered = scene.later(300).press("y");
     assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11), "{answered:?}");
     scene.hears(|_| {}, "alpha");
     assert!(scene.state.hub.asking.is_none());
@@ -229,7 +229,7 @@ fn words_for_what_is_answered_in_the_hub_are_there_when_it_is_come_back_to() {
     assert!(screen.contains("[R] Deny and say why"), "{screen}");
     // It appears anew, with the guard of what does.
     assert_eq!(scene.later(299).press("r y"), []);
-    scene.later(1).press("r");
+    scene.later(300).press("r");
     scene.types("ay");
     let commands = scene.press("enter");
     assert_eq!(answers(&commands), [&Answer::Deny { reason: Some("not today".to_owned()) }]);

@@ -107,13 +107,18 @@ fn a_stopped_daemon_is_told_and_started_by_a_key_alone() {
         assert_eq!(scene.later(1000).press(keys), [], "{keys}");
         assert!(scene.screen(80, 24).contains("The daemon was stopped"), "{keys}");
     }
-    assert_eq!(scene.press("enter"), [Command::Start]);
+    assert_eq!(scene.press("enter"), [], "typed on");
+    assert_eq!(scene.later(300).press("enter"), [Command::Start]);
     assert!(scene.screen(80, 24).contains("is started again"));
     scene.tell(Message::Daemon { here: true });
     // What lay under it has a guard anew.
     assert_eq!(scene.press("y"), []);
     scene.tell(Message::Stopped);
-    assert!(scene.press("q").contains(&Command::Quit));
+    // Whoever was typing does not leave with a letter of it.
+    scene.types("be quick about it");
+    assert!(scene.screen(80, 24).contains("The daemon was stopped"));
+    assert!(scene.later(300).press("q").contains(&Command::Quit));
+    assert!(scene.state.left.is_none(), "nothing goes on");
 }
 
 #[test]
