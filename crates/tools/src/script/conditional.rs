@@ -113,7 +113,13 @@ impl Reader<'_> {
         if self.peek() == Some(b'(') {
             return Err(Stop("a pattern of patterns"));
         }
-        Ok(self.source[start..self.at].to_owned())
+        let word = &self.source[start..self.at];
+        // Directly before one of these, bash reads the file of a redirection: its number, or the variable that gets it.
+        let is_file = word.bytes().all(|byte| byte.is_ascii_digit()) || (word.starts_with('{') && word.ends_with('}'));
+        if matches!(self.peek(), Some(b'<' | b'>')) && is_file {
+            return Err(Stop("bash would read a redirection here"));
+        }
+        Ok(word.to_owned())
     }
 }
 

@@ -89,6 +89,9 @@ fn a_condition_is_read_as_bash_reads_it() {
         "[[ a == #b ]]",
         "[[ a #b ]]",
         "[[ #a ]]",
+        "[[ 2> a ]]",
+        "[[ a && 2<b ]]",
+        "[[ {a}> b ]]",
     ] {
         assert_eq!(world.verdict(not), Verdict::Ask, "{not}");
     }
