@@ -67,8 +67,8 @@ async function startWith(env, file, ...args) {
     screen,
     press: (text) => child.stdin.write(text),
     shows: (pattern) => until(() => pattern.test(screen()) && screen()),
-    /** Waits until keys answer what is shown. */
-    guard: () => new Promise((resolve) => setTimeout(resolve, 350)),
+    /** Waits until keys surely answer what is shown: the time is the promise that is kept, there is no event to wait for. */
+    guard: () => new Promise((resolve) => setTimeout(resolve, 1_000)),
     ends: async () => {
       await until(() => code !== undefined)
       return code

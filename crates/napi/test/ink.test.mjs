@@ -52,7 +52,7 @@ everywhere('the parts', (place) => {
   test('m_f3_a_part_that_is_not_active_takes_no_key', async () => {
     const { screen, sessions, id } = await shownPart(place, PauseIndicator, { script: CONFIRM, props: { isActive: false } })
     await screen.shows(/\[Y\]/)
-    await screen.guard()
+    screen.guard()
     await screen.press('y', keys.esc)
     screen.rerender(h(PauseIndicator, { sessionId: id }))
     await screen.press(keys.esc)

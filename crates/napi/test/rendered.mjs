@@ -1,5 +1,5 @@
 // What the tests of components share: a component on a screen in memory, keys, and ways to wait for what it shows.
-import { afterEach } from 'node:test'
+import { afterEach, mock } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 
 import { render } from 'ink-testing-library'
@@ -9,8 +9,8 @@ import { SessionsProvider } from 'holdpoint/react'
 
 import { open, record } from './support.mjs'
 
-/** Milliseconds in which a key does not answer what has just appeared, and a little more. */
-const GUARD = 320
+/** Milliseconds in which a key does not answer what has just appeared. */
+const GUARD = 300
 /** Milliseconds after which what follows a paste is surely typed. */
 const TOGETHER = 20
 
@@ -53,6 +53,10 @@ export function waiters(instead) {
       }),
   }
 }
+
+/** The time of the components, in milliseconds: it passes only where a test lets it. */
+let now = performance.now()
+mock.method(performance, 'now', () => now)
 
 /** What is undone after each test. */
 const undoes = []
@@ -111,8 +115,8 @@ export function show(component, { sessions, columns = 100 } = {}) {
       await until(() => (typeof pattern === 'function' ? pattern(text()) : pattern.test(text())))
       return text()
     },
-    /** Waits until keys answer what is shown. The time is the promise that is kept here: there is no event to wait for. */
-    guard: () => delay(GUARD),
+    /** Lets the time pass after which keys answer what is shown, or so many milliseconds less. */
+    guard: (less = 0) => (now += GUARD - less),
   }
 }
 

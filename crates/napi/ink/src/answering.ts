@@ -1,7 +1,7 @@
 // How an ask is answered: by keys that count only when there was time to read it, and once.
 
 import type { HoldpointError, InterruptOptions, Snapshot } from '../../index.js'
-import { useEffect, useRef, useState } from 'react'
+import { useLayoutEffect, useRef, useState } from 'react'
 
 import { shownLine } from './shown.js'
 
@@ -33,7 +33,7 @@ export function useAnswering(): Answering {
   const putOff = () => {
     quietSince.current = performance.now()
   }
-  useEffect(putOff, [])
+  useLayoutEffect(putOff, [])
   return {
     trouble,
     putOff,
