@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{AssistantMessage, Delta, Fact, Limits, Outcome, ToolResult, ToolStatus};
+use holdpoint_common::{AssistantMessage, Delta, Fact, Limits, Outcome, ToolResult, ToolStatus, Usage};
 use holdpoint_session::history::GO_ON;
 use holdpoint_session::testing::{Finished, Recorder};
 use holdpoint_tests::model_server::{Reply, Request, Wire};
@@ -86,6 +86,7 @@ async fn t_l2_tries_have_an_end() {
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(error.contains("HTTP 503") && error.contains("busy") && error.contains("tried 5 times"), "{error}");
     assert_eq!(world.server.requests().len(), 5);
+    assert_eq!(end.usage, Usage::default(), "nothing was used");
     world.server.answer(|_| Reply::text(["done"]));
     assert_eq!(turn(&mut talk, "again").await.outcome, Outcome::Done);
     world.server.assert_no_violations();

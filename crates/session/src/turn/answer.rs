@@ -173,9 +173,17 @@ impl Runner {
             };
             let event = match event {
                 Some(Ok(event)) => event,
-                Some(Err(error)) if error.may_pass() => return Stop::Broken(error),
-                Some(Err(error)) if error.refuses_request() => return Stop::Refused(self.explain(&error)),
-                Some(Err(error)) => return Stop::Failed(self.explain(&error)),
+                Some(Err(error)) => {
+                    if draft.bytes + draft.writing == 0 {
+                        // An error instead of an answer: nothing was used.
+                        draft.usage.get_or_insert_default();
+                    }
+                    return match error {
+                        error if error.may_pass() => Stop::Broken(error),
+                        error if error.refuses_request() => Stop::Refused(self.explain(&error)),
+                        error => Stop::Failed(self.explain(&error)),
+                    };
+                }
                 None => return Stop::Whole,
             };
             draft.weigh(&event);
