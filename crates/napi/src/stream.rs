@@ -88,13 +88,15 @@ impl Attached {
         }
     }
 
-    /// Detaches, and returns when nothing more is delivered.
-    pub(crate) async fn detach(self) {
+    /// Detaches at once: no batch crosses after the one that does. What it gives is done when nothing more is delivered.
+    pub(crate) fn detach(self) -> impl Future<Output = ()> {
         // It may have ended by itself.
         let _ = self.stop.send(());
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, "a stream of events failed");
-        }
+        self.task.map(|ended| {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a stream of events failed");
+            }
+        })
     }
 }
 

@@ -54,9 +54,12 @@ export function waiters(instead) {
   }
 }
 
-/** The time of the components, in milliseconds: it passes only where a test lets it. */
-let now = performance.now()
+/** The time of the components, in whole milliseconds: it passes only where a test lets it. */
+let now = Math.ceil(performance.now())
 mock.method(performance, 'now', () => now)
+
+/** Resolves when what has just been drawn or read has had its effects: React runs them behind the drawing. */
+const effects = () => new Promise((had) => setImmediate(() => setImmediate(had)))
 
 /** What is undone after each test. */
 const undoes = []
@@ -101,7 +104,7 @@ export function show(component, { sessions, columns = 100 } = {}) {
       for (const key of pressed) {
         stdin.write(key)
         // A lone escape is known for one only when nothing follows.
-        await new Promise((read) => setImmediate(() => setImmediate(read)))
+        await effects()
         // What follows a paste at once is of it.
         if (key.endsWith(keys.pasted)) await delay(TOGETHER)
       }
@@ -110,10 +113,12 @@ export function show(component, { sessions, columns = 100 } = {}) {
       Object.defineProperty(stdout, 'columns', { value: width, configurable: true })
       stdout.emit('resize')
     },
-    /** Resolves with what is shown when it shows this. */
+    /** Resolves with what is shown when it shows this, and takes keys. */
     shows: async (pattern) => {
       await until(() => (typeof pattern === 'function' ? pattern(text()) : pattern.test(text())))
-      return text()
+      const shown = text()
+      await effects()
+      return shown
     },
     /** Lets the time pass after which keys answer what is shown, or so many milliseconds less. */
     guard: (less = 0) => (now += GUARD - less),

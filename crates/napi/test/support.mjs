@@ -15,6 +15,9 @@ import * as holdpoint from '../index.mjs'
 export const root = fileURLToPath(new URL('../', import.meta.url))
 export const full = process.env.HOLDPOINT_FULL === '1'
 
+/** Milliseconds after which an event that has not come is given up. */
+const PATIENCE = 60_000
+
 const run = promisify(execFile)
 
 /** The program `holdpoint`, as the workspace has built it. */
@@ -101,8 +104,11 @@ export async function record(sessions, id, options = {}) {
       for (;;) {
         const found = events.filter(({ body }) => body.type === type)[skip]
         if (found) return found
-        if (end) throw new Error(`the stream has ended (${end.reason}) before ${type}`)
-        await once(news, type)
+        const came = () => events.map(({ body }) => body.type).slice(-20).join(' ')
+        if (end) throw new Error(`the stream has ended (${end.reason}) before ${type}; at last came: ${came()}`)
+        await once(news, type, { signal: AbortSignal.timeout(PATIENCE) }).catch(() => {
+          throw new Error(`${type} does not come; at last came: ${came()}`)
+        })
       }
     },
     async end() {

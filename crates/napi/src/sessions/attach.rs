@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use holdpoint_common::Snapshot;
 use holdpoint_session::AttachFrom;
 use napi::bindgen_prelude::{FnArgs, Function, Promise, PromiseRaw, Unknown};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{Place, Sessions};
 use crate::batch::WAITING;
 use crate::crossing::{Collected, caught, done, now, read, write};
-use crate::stream::{Deliver, Delivery, Stream, Untaken};
+use crate::stream::{Attached, Deliver, Delivery, Stream, Untaken};
 
 /// What is received.
 #[napi(object, object_from_js = false, object_to_js = false)]
@@ -117,10 +117,9 @@ impl Sessions {
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         let known = &self.place().known;
         let attached = known.find(&id).map(|id| id.map(|id| known.detach(&id, attachment)).unwrap_or_default());
+        let detached = attached.map(|attached| join_all(attached.into_iter().map(Attached::detach)));
         done(env, async move {
-            for attached in attached? {
-                attached.detach().await;
-            }
+            detached?.await;
             Ok(())
         })
     }
