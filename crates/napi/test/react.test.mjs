@@ -346,6 +346,8 @@ test('m_f2_a_session_that_is_gone_is_for_an_error_boundary', async () => {
       return h(Text, null, model)
     }
     render(h(Boundary, null, h(Follower)))
+    // A program stays for its terminal; Node stays for nothing here.
+    setInterval(() => {}, 60_000)
     await isFollowed
     while (sessionSnapshot(id).clients < 2) await new Promise(setImmediate)
     renameSync(${JSON.stringify(path.join(stateDir, 'data/sessions.db'))}, ${JSON.stringify(path.join(stateDir, 'away.db'))})
