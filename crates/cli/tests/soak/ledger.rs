@@ -1,7 +1,7 @@
 //! What the people of a round have seen and were told, to be held against the logs afterwards.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use holdpoint_common::{AskId, Event, PromptId, SessionId};
@@ -27,12 +27,13 @@ pub(crate) struct Ledger {
     /// Which one, for whoever reads that it failed.
     pub round: String,
     falls: AtomicBool,
+    unsaved: AtomicU64,
     sessions: Mutex<BTreeMap<SessionId, Told>>,
 }
 
 impl Ledger {
     pub(crate) fn new(round: String) -> Self {
-        Self { round, falls: AtomicBool::new(false), sessions: Mutex::default() }
+        Self { round, falls: AtomicBool::default(), unsaved: AtomicU64::default(), sessions: Mutex::default() }
     }
 
     /// From now on the daemon may be gone at any moment.
@@ -46,6 +47,20 @@ impl Ledger {
 
     pub(crate) fn note(&self, session: &SessionId, note: impl FnOnce(&mut Told)) {
         note(self.sessions.lock().unwrap().entry(session.clone()).or_default());
+    }
+
+    /// Notes what was taken: as promised if it was saved. The disk may be too slow for that, and what takes it says so.
+    pub(crate) fn promised(&self, session: &SessionId, saved: bool, note: impl FnOnce(&mut Told)) {
+        if saved {
+            self.note(session, note);
+        } else {
+            self.unsaved.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// How much was taken and not saved in time.
+    pub(crate) fn unsaved(&self) -> u64 {
+        self.unsaved.load(Ordering::SeqCst)
     }
 
     pub(crate) fn sessions(&self) -> Vec<SessionId> {

@@ -64,7 +64,7 @@ async fn the_invariants_hold_under_load_and_fault() {
 
     let begun = Instant::now();
     let mut gauge = Gauge::new(&house);
-    let (mut rounds, mut kills, mut stops, mut acts) = (0_u64, 0, 0, 0);
+    let (mut rounds, mut kills, mut stops, mut acts, mut unsaved) = (0_u64, 0, 0, 0, 0);
     while begun.elapsed() < Duration::from_secs(seconds) {
         rounds += 1;
         let faults = begun.elapsed() > Duration::from_secs(seconds) / 2;
@@ -99,6 +99,7 @@ async fn the_invariants_hold_under_load_and_fault() {
         }
         kills += u64::from(end == End::Killed);
         stops += u64::from(end == End::Stopped);
+        unsaved += ledger.unsaved();
 
         let sessions = house.sessions();
         ledger.check(&sessions, house.0.census.mark()).await;
@@ -110,7 +111,8 @@ async fn the_invariants_hold_under_load_and_fault() {
             gauge.read(&house);
         }
     }
-    println!("{rounds} rounds, {acts} acts, {kills} kills, {stops} stops; {gauge}");
+    println!("{rounds} rounds, {acts} acts ({unsaved} not saved in time), {kills} kills, {stops} stops; {gauge}");
+    assert!(unsaved * 100 <= acts, "seed {seed}: of {acts} acts, {unsaved} were not saved in time");
     gauge.check();
 }
 

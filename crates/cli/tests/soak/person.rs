@@ -133,8 +133,7 @@ impl Person {
     async fn prompt(&mut self, id: &SessionId) -> Result<(), SessionError> {
         let script = self.script();
         let prompted = self.session(id).await?.prompt(script).await?;
-        assert!(prompted.saved, "{}: the disk is well", self.ledger.round);
-        self.ledger.note(id, |told| told.prompts.push(prompted.prompt));
+        self.ledger.promised(id, prompted.saved, |told| told.prompts.push(prompted.prompt));
         Ok(())
     }
 
@@ -144,8 +143,7 @@ impl Person {
         let Some(open) = (!inbox.is_empty()).then(|| &inbox[self.dice.usize(0..inbox.len())]) else { return Ok(()) };
         let answer = answer(&mut self.dice);
         let answered = self.session(&open.session).await?.answer(&open.ask.id, answer).await?;
-        assert!(answered.saved, "{}: the disk is well", self.ledger.round);
-        self.ledger.note(&open.session, |told| told.answers.push(open.ask.id.clone()));
+        self.ledger.promised(&open.session, answered.saved, |told| told.answers.push(open.ask.id.clone()));
         Ok(())
     }
 

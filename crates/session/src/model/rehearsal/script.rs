@@ -382,7 +382,7 @@ mod tests {
     }
 
     fn cases() -> u32 {
-        if std::env::var_os("HOLDPOINT_FULL").is_some() { 500_000 } else { 300 }
+        if std::env::var_os("HOLDPOINT_FULL").is_some() { 100_000 } else { 300 }
     }
 
     proptest! {
