@@ -684,6 +684,11 @@ impl Model {
         "Noted".to_owned()
     }
 
+    /// The model has answered what was said to a run.
+    pub(super) fn heard(&mut self) {
+        self.unheard = false;
+    }
+
     /// A run has taken so many tokens more.
     pub(super) fn estimated(&mut self, tokens: u64) {
         self.run.iter_mut().for_each(|run| run.tokens += tokens);

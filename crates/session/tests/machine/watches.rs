@@ -39,6 +39,11 @@ impl Watch for AgreesWithTheModel {
             });
             self.0.estimated(used.sum());
         }
+        // What was saved of an answer that was cut is put together, the same.
+        let heard = |fact: &Fact| matches!(fact, Fact::AssistantMessage(message) if message.says_something());
+        if matches!(seen.input, Input::Restored { .. }) && seen.facts().any(|(_, fact)| heard(fact)) {
+            self.0.heard();
+        }
         let expected = self.0.told(seen.input, seen.next);
         let actual = brief(seen.outcome.as_ref().map(|decision| &decision.reply));
         ensure!(actual == expected, "the reply is `{actual}`, the model's `{expected}`");
