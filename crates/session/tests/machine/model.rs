@@ -369,7 +369,7 @@ impl Model {
         }
         // Only a turn that was kept over a restart asks under a hold: it runs from now on, and is held at its boundary.
         if self.hold == HoldShown::Standing {
-            self.hold = HoldShown::Requested;
+            (self.hold, self.limit) = (HoldShown::Requested, None);
         }
         "Answered".to_owned()
     }
