@@ -6,6 +6,10 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+/// How deep arguments may be nested. They are written again within a request and within a log, which JSON readers take to
+/// 128 levels, serde_json among them.
+const DEEPEST: usize = 64;
+
 /// Reads arguments: a JSON object, each of its keys once. None at all are an empty one.
 ///
 /// # Errors
@@ -15,7 +19,7 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
         return Ok(Value::Object(Map::new()));
     }
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+    let value = Strict { levels: DEEPEST }.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
     match value {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err("the arguments are not a JSON object".to_owned()),
@@ -24,7 +28,20 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
 }
 
 /// A JSON value in which no key comes twice: of two, nobody can say which was meant.
-struct Strict;
+#[derive(Clone, Copy)]
+struct Strict {
+    /// How many more levels it may have.
+    levels: usize,
+}
+
+impl Strict {
+    /// What is within it.
+    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
+        let levels = self.levels.checked_sub(1);
+        let levels = levels.ok_or_else(|| E::custom(format_args!("nested deeper than {DEEPEST} levels")))?;
+        Ok(Self { levels })
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for Strict {
     type Value = Value;
@@ -66,17 +83,17 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = items.next_element_seed(Self)? {
+        let (mut values, inner) = (Vec::new(), self.inner()?);
+        while let Some(value) = items.next_element_seed(inner)? {
             values.push(value);
         }
         Ok(Value::Array(values))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
+        let (mut map, inner) = (Map::new(), self.inner()?);
         while let Some(key) = entries.next_key::<String>()? {
-            let value = entries.next_value_seed(Self)?;
+            let value = entries.next_value_seed(inner)?;
             if map.contains_key(&key) {
                 return Err(serde::de::Error::custom(format_args!("the key `{key}` comes twice")));
             }
@@ -115,7 +132,10 @@ mod tests {
             let error = read(wrong).unwrap_err();
             assert!(error.contains(why), "{wrong}: {error}");
         }
-        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(read(&format!(r#"{{"a":{deep}}}"#)).unwrap_err().contains("recursion"));
+        let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1));
+        assert!(read(&nested(DEEPEST)).is_ok());
+        for levels in [DEEPEST + 1, 127, 100_000] {
+            assert!(read(&nested(levels)).unwrap_err().contains("nested deeper than 64 levels"), "{levels}");
+        }
     }
 }
