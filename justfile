@@ -36,6 +36,10 @@ format:
 lint:
     cargo clippy --workspace --all-targets --features holdpoint-napi/test-support -- -D warnings
 
+# What macOS would build, type-checked and linted from here.
+check-macos:
+    ./scripts/check-macos
+
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 

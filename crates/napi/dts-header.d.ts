@@ -87,8 +87,8 @@ export type ErrorCode =
   | 'unknownSession' | 'ambiguous' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'damaged'
   // What a session does not take.
-  | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
-  | 'tooManyConnections' | 'unknownEvent'
+  | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
+  | 'tooManyClients' | 'tooManyConnections' | 'unknownEvent'
   // Answers without effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
   // Arguments and settings that can't be meant.

@@ -88,8 +88,8 @@ export type ErrorCode =
   | 'unknownSession' | 'ambiguous' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'damaged'
   // What a session does not take.
-  | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'runOpen' | 'turnOpen' | 'tooManyClients'
-  | 'tooManyConnections' | 'unknownEvent'
+  | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
+  | 'tooManyClients' | 'tooManyConnections' | 'unknownEvent'
   // Answers without effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
   // Arguments and settings that can't be meant.
@@ -194,9 +194,10 @@ export declare class Sessions {
    * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
    * saved, and opens when it is used again. One that is only saved is not opened for this.
    *
-   * Rejects with `closed` if it is that already, with `notSaving` if what it has done can't be saved at present.
+   * Rejects with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
+   * `notSaving` if what it has done can't be saved at present.
    */
-  sessionClose(id: string): Promise<void>
+  sessionClose(id: string, options?: CloseOptions): Promise<void>
   /**
    * Deletes a closed session, with all that was said in it.
    *
@@ -282,6 +283,15 @@ export interface AttachOptions {
   onError?: (error: unknown) => void
 }
 
+/** When a session is closed. */
+export interface CloseOptions {
+  /**
+   * Only if it has nothing to do, and nobody has given it a prompt or a run, and no turn began, behind the event of this
+   * number.
+   */
+  unusedSince?: number
+}
+
 /** How a Confirm is answered. */
 export interface ConfirmOptions {
   /**
@@ -308,7 +318,10 @@ export interface ConnectOptions {
   stateDir?: string
   /** The socket it listens on. It goes before `stateDir`. */
   socket?: string
-  /** A configuration for the sessions that are opened here, as the program's `config.toml`. Without it, the user's own. */
+  /**
+   * The text of a configuration for the sessions that are opened here, as the program's `config.toml` has it. Without it,
+   * the user's own.
+   */
   config?: string
 }
 
@@ -373,8 +386,8 @@ export declare function start(options: StartOptions): void
 /** What the engine of the process is started with. */
 export interface StartOptions {
   /**
-   * A configuration, as the program's `config.toml`: models, policy, limits. Nothing else is read from anywhere but
-   * the environment.
+   * The text of a configuration, as the program's `config.toml` has it: models, policy, limits. Nothing else is read
+   * from anywhere but the environment.
    */
   config?: string
   /**
@@ -495,9 +508,10 @@ export declare function sessionFind(what: string): Promise<SessionId>
  * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
  * saved, and opens when it is used again. One that is only saved is not opened for this.
  *
- * Rejects with `closed` if it is that already, with `notSaving` if what it has done can't be saved at present.
+ * Rejects with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
+ * `notSaving` if what it has done can't be saved at present.
  */
-export declare function sessionClose(id: string): Promise<void>
+export declare function sessionClose(id: string, options?: CloseOptions): Promise<void>
 
 /**
  * Deletes a closed session, with all that was said in it.

@@ -28,7 +28,7 @@ own.sessionEvents = function (id, options) {
 
 const here = Sessions.here()
 
-module.exports = { Sessions, connect: promised(connect), start: thrown((options) => startLogging(start, takeLog, options)), version }
+module.exports = { Sessions, connect: promised(connect), start: (options) => startLogging(thrown(start), takeLog, options), version }
 for (const name of Object.getOwnPropertyNames(own)) {
   if (name !== 'constructor') module.exports[name] = here[name].bind(here)
 }

@@ -183,9 +183,9 @@ export type Hold =
   | {
       state: 'requested'
       /**
-       * Who asked for it.
+       * Why it will.
        */
-      by: Who
+      cause: HoldCause
       /**
        * Since when.
        */
@@ -203,7 +203,7 @@ export type Hold =
       since: Timestamp
     }
 /**
- * Why a hold stands.
+ * Why a hold stands, or will.
  */
 export type HoldCause =
   | {
@@ -696,7 +696,7 @@ export type JobEnd =
 /**
  * How a tool call stopped.
  */
-export type StopHow = 'returned' | 'left'
+export type StopHow = 'returned' | 'left' | 'lost'
 /**
  * An event that is not logged.
  */
@@ -775,24 +775,15 @@ export type Delta =
        */
       reason: string
     }
-  | {
+  | (HistoryCut & {
       type: 'historyCut'
+    })
+  | {
+      type: 'projectCut'
       /**
-       * Messages that were left out.
+       * How much is missing, and why: one line.
        */
-      messages: number
-      /**
-       * Results of tools that were cut.
-       */
-      results: number
-      /**
-       * Tokens of what was left in, by our own count.
-       */
-      tokens: number
-      /**
-       * Tokens that a request may have.
-       */
-      limit: number
+      reason: string
     }
   | {
       type: 'gap'
@@ -2023,7 +2014,7 @@ export interface Receipt {
   prompts: PromptId[]
 }
 /**
- * A tool call that an interrupt found running.
+ * A tool call that the cut of its turn found running.
  */
 export interface StoppedTool {
   /**
@@ -2055,6 +2046,35 @@ export interface EndedProcesses {
    * Could not be ended: their process ids.
    */
   left?: number[]
+}
+/**
+ * What was left out of a request to a model, and how much was left in.
+ */
+export interface HistoryCut {
+  /**
+   * Messages that were left out.
+   */
+  messages: number
+  /**
+   * Results of tools that were cut.
+   */
+  results: number
+  /**
+   * Tokens of what was left in, by our own count.
+   */
+  tokens: number
+  /**
+   * Tokens that a request may have.
+   */
+  limit: number
+  /**
+   * Lines of what was left in.
+   */
+  lines: number
+  /**
+   * Lines that a request may have.
+   */
+  lineLimit: number
 }
 /**
  * Gives a session something to do.
@@ -2208,4 +2228,14 @@ export interface DebugRequest {
    * Whether it is to be.
    */
   enabled: boolean
+}
+/**
+ * Ends the session.
+ */
+export interface CloseRequest {
+  /**
+   * Only if it has nothing to do, and behind the event of this number nobody has given it a prompt or a run, and no turn
+   * began. Else it is refused as `inUse`, and nothing changes. Background jobs keep no session open.
+   */
+  unusedSince?: number | null
 }

@@ -189,6 +189,11 @@ async fn t_l4_an_answer_that_breaks_again_ends_the_turn() {
     let end = turn(&mut talk, "go").await;
     assert_eq!(end.outcome, Outcome::Failed);
     assert_eq!(world.server.requests().len(), 2);
+    let told = talk.events.events().iter().find_map(|event| match event.delta()? {
+        Delta::Retrying { next, tries, .. } => Some((*next, *tries)),
+        _ => None,
+    });
+    assert_eq!(told, Some((2, 2)), "no third is made");
     assert_eq!(turn(&mut talk, "go on").await.outcome, Outcome::Done);
     world.server.assert_no_violations();
 }

@@ -163,11 +163,13 @@ async fn an_error_in_the_middle_is_told() {
     let events = play(Reply::stream().say("a").event("{no json").say("b").finish("stop")).await;
     assert!(matches!(events.last(), Some(Err(ModelError::Malformed { .. }))), "{events:?}");
 
-    let events = play(Reply::status(200, &[("content-type", "text/html")], "<html>")).await;
-    assert!(
-        matches!(&events[..], [Err(ModelError::Malformed { message })] if message.contains("text/html")),
-        "{events:?}"
-    );
+    // What does not stream has given all of its answer, which is no error of its own.
+    let whole = json!({"object": "chat.completion", "choices": [{"message": {"content": "whole"}}]}).to_string();
+    for (kind, body) in [("text/html", "<html>"), ("application/json", &whole)] {
+        let events = play(Reply::status(200, &[("content-type", kind)], body)).await;
+        let told = format!("it is no event stream but `{kind}`");
+        assert_eq!(events, [Err(ModelError::Malformed { message: told })]);
+    }
 }
 
 #[tokio::test]
@@ -193,7 +195,7 @@ async fn refusals_are_told_once_and_never_repeated() {
     let nobody = reach(KEY, "http://127.0.0.1:1/v1");
     let events: Vec<_> = nobody.stream(&request()).collect().await;
     let Err(ModelError::Connection { message }) = &events[0] else { panic!("{events:?}") };
-    assert!(message.contains("refused"), "{message}");
+    assert!(message.contains("refused") && message.ends_with(" (http://127.0.0.1:1)"), "{message}");
 }
 
 #[tokio::test]

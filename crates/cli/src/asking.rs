@@ -18,6 +18,10 @@ pub(crate) struct Asking {
     quiet_since: Instant,
     /// An answer is on its way: nothing more is taken.
     answered: bool,
+    /// The user has interrupted what asks.
+    left: bool,
+    /// Somebody else has closed it amid the user's words for it: they are shown until they are left, and sent nowhere.
+    over: bool,
     replies: Vec<QuestionReply>,
     entry: Entry,
     /// Words for what is to be answered now, as far as they are typed: kept while other keys are taken.
@@ -51,13 +55,16 @@ pub(crate) enum Pressed {
     Answer(Answer),
     /// The turn is to end.
     Interrupt,
+    /// The words for what is asked no longer are left.
+    Left,
 }
 
 impl Asking {
     /// An ask that appears now.
     pub(crate) fn new(ask: Ask, now: Instant) -> Self {
         let (replies, typed) = (Vec::new(), String::new());
-        let mut asking = Self { ask, quiet_since: now, answered: false, replies, entry: Entry::Choice, typed };
+        let (answered, left, over, entry) = (false, false, false, Entry::Choice);
+        let mut asking = Self { ask, quiet_since: now, answered, left, over, replies, entry, typed };
         asking.begin();
         asking
     }
@@ -86,11 +93,33 @@ impl Asking {
 
     /// Whether the user has begun with an answer, and not given it.
     pub(crate) fn is_begun(&self) -> bool {
-        !self.answered && (!self.typed.is_empty() || !self.replies.is_empty())
+        !self.answered && !self.over && (!self.typed.is_empty() || !self.replies.is_empty())
+    }
+
+    /// Whether this user has answered it, or interrupted what asks.
+    pub(crate) fn is_done(&self) -> bool {
+        self.answered || self.left
+    }
+
+    /// Whether it is closed, and shown for the words that were typed for it alone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// It is asked no longer. Whether it stays all the same: whoever is amid words for it types on, without a look at the
+    /// screen and after any pause.
+    pub(crate) fn close(&mut self) -> bool {
+        let amid = match self.entry {
+            Entry::Words { chosen } => chosen || !self.typed.is_empty(),
+            Entry::Choice => false,
+        };
+        self.over = amid && !self.is_done();
+        self.over
     }
 
     /// It is shown no longer: when it is again, keys count as they do at first.
     pub(crate) fn put_away(&mut self) {
+        self.left = false;
         self.begin();
     }
 
@@ -114,13 +143,15 @@ impl Asking {
     pub(crate) fn press(&mut self, key: Key, at: Instant) -> Pressed {
         let chosen = matches!(self.entry, Entry::Words { chosen: true, .. });
         match key {
-            Key::Ctrl('c') => return Pressed::Interrupt,
+            Key::Enter | Key::Esc | Key::Ctrl('c') if self.over => return Pressed::Left,
+            _ if self.over => return Pressed::Nothing,
+            Key::Ctrl('c') => return self.interrupt(),
             Key::Esc if chosen && !self.answered => {
                 // The keys appear anew: what is typed on was meant for the words.
                 (self.entry, self.quiet_since) = (Entry::Choice, at);
                 return Pressed::Turned;
             }
-            Key::Esc => return Pressed::Interrupt,
+            Key::Esc => return self.interrupt(),
             _ => {}
         }
         if self.answered {
@@ -133,11 +164,18 @@ impl Asking {
             Entry::Words { .. } if counts || chosen => self.write(key),
             Entry::Choice | Entry::Words { .. } => Pressed::Nothing,
         };
-        if self.entry == Entry::Choice && pressed == Pressed::Nothing {
+        // Who types on means something else: an ask that was here before, most likely.
+        let came_too_early = !counts && !chosen;
+        if pressed == Pressed::Nothing && (self.entry == Entry::Choice || came_too_early) {
             self.quiet_since = at;
         }
         self.answered = matches!(pressed, Pressed::Answer(_));
         pressed
+    }
+
+    fn interrupt(&mut self) -> Pressed {
+        self.left = true;
+        Pressed::Interrupt
     }
 
     /// Begins with what is to be answered now.
@@ -213,6 +251,15 @@ impl Asking {
             return Pressed::Next;
         }
         Pressed::Answer(Answer::Reply { answers: self.replies.clone() })
+    }
+}
+
+/// How many asks wait behind the one that is shown, in words; nothing if none does.
+pub(crate) fn behind(waiting: usize) -> Option<String> {
+    match waiting {
+        0 => None,
+        1 => Some("1 more waits".to_owned()),
+        more => Some(format!("{more} more wait")),
     }
 }
 

@@ -136,6 +136,7 @@ impl From<SessionError> for CliError {
             "queueFull" => (false, "wait until it has done some of them: `holdpoint wait`"),
             "kindMismatch" => (false, "`holdpoint inbox` says of what kind it is"),
             "unknownAsk" | "askClosed" => (false, "`holdpoint inbox` lists what waits for an answer"),
+            "stopped" => (false, "it was told to stop: once it has, the next command starts another"),
             "otherVersion" => (false, "`holdpoint daemon restart` starts this program's daemon"),
             _ => (false, ""),
         };

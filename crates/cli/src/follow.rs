@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use holdpoint_common::{Event, TurnId};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::state::Refused;
-use holdpoint_session::{AttachFrom, Attachment, ClientEnd, RunRequest, SessionError, SessionHandle};
+use holdpoint_session::{AttachFrom, Attachment, ClientEnd, Interruption, RunRequest, SessionError, SessionHandle};
 use tokio::sync::mpsc;
 
 pub(crate) use self::course::Ended;
@@ -26,6 +26,7 @@ pub(crate) use self::view::View;
 use crate::asking::Asking;
 use crate::daemon::Daemon;
 use crate::error::CliError;
+use crate::sessions::stays;
 use crate::signals::Leaving;
 use crate::terminal::{Key, Keys, Terminal};
 use crate::ui::{Style, Ui};
@@ -116,28 +117,39 @@ impl<'a> Follower<'a> {
             tracing::debug!(?closed, "closed without a turn");
             return Err(CliError::of_first_prompt(error));
         }
-        if self.leaving.code().is_some() {
-            // The signal came before there was a turn to interrupt.
-            self.session.interrupt(None).await?;
-        }
         let followed = self.follow().await;
         self.asking = None;
         if let Err(error) = followed {
-            // Whatever it is, nothing is left running.
-            let ended = self.session.interrupt_and_wait().await;
-            let closed = self.session.close().await;
-            tracing::debug!(?ended, ?closed, "ended without being shown");
+            self.end_unshown().await;
             return self.leaving.code().ok_or(error);
         }
         if self.course.ended == Some(Ended::Stopped) {
             return self.leaving.code().ok_or_else(|| self.stopped());
         }
         let code = self.course.code(self.leaving.code());
-        if matches!(self.course.ended, Some(Ended::Turn(_) | Ended::Run(_))) {
-            self.leave_closed().await?;
+        match self.course.ended {
+            Some(Ended::Turn(_) | Ended::Run(_)) => self.leave_closed().await?,
+            Some(Ended::Left) if self.daemon.is_some() => self.ui.line(Style::Warning, &stays(&self.session))?,
+            _ => {}
         }
         self.ui.flush()?;
         Ok(code)
+    }
+
+    /// Ends what can't be shown: whatever that is, nothing of it is left running. What others have given the session since
+    /// goes on.
+    async fn end_unshown(&self) {
+        let turn = self.course.turn();
+        let ended = match self.session.interrupt(turn).await {
+            Ok(Interruption::Interrupting(cut)) => cut.end().await.map(Some),
+            Ok(Interruption::RunEnded | Interruption::NotRunning) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let closed = match turn {
+            Some(_) => self.session.close_unused(self.course.begun_at).await,
+            None => self.session.close().await,
+        };
+        tracing::debug!(?ended, ?closed, "ended without being shown");
     }
 
     /// Gives it what it is to do.
@@ -150,6 +162,10 @@ impl<'a> Follower<'a> {
             Begin::Run(request) => {
                 self.session.start_run(request).await?;
                 self.course = Course::new(Until::Run);
+                if self.leaving.code().is_some() {
+                    // The signal came before there was a run to interrupt.
+                    self.session.interrupt(None).await?;
+                }
             }
         }
         Ok(())
@@ -157,14 +173,13 @@ impl<'a> Follower<'a> {
 
     /// Closes the session, unless others have given it more to do meanwhile.
     async fn leave_closed(&mut self) -> Result<(), CliError> {
-        let now = self.session.snapshot();
-        if now.turn.is_some_and(|turn| !self.course.is_its_turn(turn)) || !now.queue.is_empty() {
-            let what = format!("others have given it more to do: session {} goes on", self.session.id());
-            return Ok(self.ui.line(Style::Warning, &what)?);
-        }
-        match self.session.close().await {
+        match self.session.close_unused(self.course.ended_at).await {
             // Somebody was first.
             Ok(()) | Err(SessionError::Refused(Refused::Closed)) => self.drain().await,
+            Err(SessionError::Refused(Refused::InUse)) => {
+                let what = format!("others have given it more to do: session {} goes on", self.session.id());
+                Ok(self.ui.line(Style::Warning, &what)?)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -258,6 +273,11 @@ impl<'a> Follower<'a> {
         let from = self.from;
         let attached = match (self.session.attach(from).await, self.daemon) {
             (Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }), Some(folders)) => {
+                // One that was stopped has taken its sockets with it, and is left so; one that has died has not.
+                if !folders.sockets()?.iter().any(|socket| socket.exists()) {
+                    self.course.ended = Some(Ended::Stopped);
+                    return Ok(());
+                }
                 self.ui.line(Style::Warning, "the daemon is gone, and is started again")?;
                 self.ui.flush()?;
                 Daemon::connect_or_start(folders).await?;
@@ -268,6 +288,11 @@ impl<'a> Follower<'a> {
         self.attachment = match attached {
             Err(SessionError::Refused(Refused::Closed)) => {
                 self.course.ended = Some(Ended::Closed);
+                return Ok(());
+            }
+            // It is being stopped, and still answers.
+            Err(SessionError::Stopped) => {
+                self.course.ended = Some(Ended::Stopped);
                 return Ok(());
             }
             attached => attached?,
@@ -290,7 +315,12 @@ impl<'a> Follower<'a> {
         for event in batch.drain(..) {
             self.from = AttachFrom::after(self.from.after.max(event.seq));
             self.now = event.turn.or(self.now);
+            let known = self.course.turn();
             self.course.note(&event, self.attachment.snapshot().seq);
+            if let Some(turn) = self.course.turn().filter(|turn| known != Some(*turn)) {
+                // Before it is shown, which may take long: the next turn may be another client's.
+                self.leaving.interrupts_only(&self.session, turn);
+            }
             self.view.show(&event, self.ui)?;
         }
         Ok(())

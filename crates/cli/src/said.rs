@@ -4,7 +4,9 @@ pub(crate) mod clock;
 pub(crate) mod runs;
 pub(crate) mod session;
 
-use holdpoint_common::{Answer, AnsweredBy, AskRequest, Fact, HoldCause, PauseKind, PauseRequest, ToolCall};
+use holdpoint_common::{
+    Answer, AnsweredBy, AskRequest, Fact, HistoryCut, HoldCause, PauseKind, PauseRequest, ToolCall,
+};
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
 
@@ -65,6 +67,15 @@ pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own: u32) -> String {
     format!("{}{by}", said(answer))
 }
 
+/// That it will stand, and who wants that, or why.
+pub(crate) fn pausing(cause: &HoldCause) -> String {
+    let why = match cause {
+        HoldCause::User { by } => by.to_string(),
+        HoldCause::Restored | HoldCause::Limit { .. } => cause.to_string(),
+    };
+    format!("PAUSING... ({})", prose_line(&why))
+}
+
 /// That it stands, and why.
 pub(crate) fn paused(cause: &HoldCause) -> String {
     match cause {
@@ -86,11 +97,18 @@ pub(crate) fn setting(fact: &Fact) -> Option<String> {
 }
 
 /// What was left out of what a model is sent, and how much that is.
-pub(crate) fn cut(messages: u64, results: u64, tokens: u64, limit: u64) -> String {
-    let left_out = (messages > 0).then(|| format!("{messages} messages left out"));
-    let cut = (results > 0).then(|| format!("{results} results cut"));
-    let what: Vec<_> = left_out.into_iter().chain(cut).collect();
-    format!("{}: the model is sent {tokens} of at most {limit} tokens", what.join(", "))
+pub(crate) fn cut(cut: &HistoryCut) -> String {
+    let HistoryCut { messages, results, tokens, limit, lines, line_limit } = *cut;
+    let parts = [(messages, "message", "left out"), (results, "result", "cut")];
+    let part = |(count, thing, how): (u64, &str, &str)| {
+        let many = if count == 1 { "" } else { "s" };
+        (count > 0).then(|| format!("{count} {thing}{many} {how}"))
+    };
+    let what: Vec<_> = parts.into_iter().filter_map(part).collect();
+    format!(
+        "{}: the model is sent {tokens} of at most {limit} tokens, {lines} of at most {line_limit} lines",
+        what.join(", ")
+    )
 }
 
 /// What an ask was about, to stand before its answer.
@@ -153,10 +171,13 @@ mod tests {
 
     #[test]
     fn a_cut_says_what_was_left_out_and_what_was_cut() {
-        let rest = ": the model is sent 90 of at most 100 tokens";
-        assert_eq!(cut(3, 0, 90, 100), format!("3 messages left out{rest}"));
-        assert_eq!(cut(0, 2, 90, 100), format!("2 results cut{rest}"));
-        assert_eq!(cut(3, 2, 90, 100), format!("3 messages left out, 2 results cut{rest}"));
+        let rest = ": the model is sent 90 of at most 100 tokens, 7 of at most 8 lines";
+        let said =
+            |messages, results| cut(&HistoryCut { messages, results, tokens: 90, limit: 100, lines: 7, line_limit: 8 });
+        assert_eq!(said(3, 0), format!("3 messages left out{rest}"));
+        assert_eq!(said(1, 1), format!("1 message left out, 1 result cut{rest}"));
+        assert_eq!(said(0, 2), format!("2 results cut{rest}"));
+        assert_eq!(said(3, 2), format!("3 messages left out, 2 results cut{rest}"));
     }
 
     #[test]

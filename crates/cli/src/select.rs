@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use holdpoint_common::{SessionSummary, Snapshot};
+use holdpoint_common::{SessionId, SessionSummary, Snapshot};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
@@ -133,8 +133,10 @@ impl SessionsArg {
         faults: &mut Faults<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
-        let named = self.named(sessions, ui).await?;
-        Ok(faults.find(&named, ui, async |what: &str| sessions.get(what).await).await)
+        if !self.all {
+            return Ok(faults.find(&self.sessions, ui, async |what: &str| sessions.get(what).await).await);
+        }
+        self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.reach(id).await).await
     }
 
     /// The same, as they are: those that are saved stay so.
@@ -147,22 +149,38 @@ impl SessionsArg {
         faults: &mut Faults<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<Arc<Snapshot>>, CliError> {
-        let named = self.named(sessions, ui).await?;
-        Ok(faults.find(&named, ui, async |what: &str| sessions.look(what).await).await)
+        if !self.all {
+            return Ok(faults.find(&self.sessions, ui, async |what: &str| sessions.look(what).await).await);
+        }
+        self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.look(id.as_str()).await).await
     }
 
-    /// What names them: if all are meant, the ids of those that are live. That there are none is said.
-    async fn named(&self, sessions: &Sessions, ui: &mut Ui) -> Result<Vec<String>, CliError> {
-        if !self.all {
-            return Ok(self.sessions.clone());
+    /// What is found of each that is live. That there are none is said.
+    async fn find_live<T>(
+        &self,
+        sessions: &Sessions,
+        faults: &mut Faults<'_>,
+        ui: &mut Ui,
+        find: impl AsyncFn(&SessionId) -> Result<T, SessionError>,
+    ) -> Result<Vec<T>, CliError> {
+        let mut found = Vec::new();
+        for SessionSummary { id, name, .. } in sessions.list().await?.into_iter().filter(|session| session.live) {
+            match find(&id).await {
+                Ok(one) => found.push(one),
+                Err(error) if self.means_no_more(&error) => {}
+                Err(error) => faults.add(&name, error, ui),
+            }
         }
-        let mut live = sessions.list().await?;
-        live.retain(|session| session.live);
-        if live.is_empty() {
+        if found.is_empty() && faults.code() == 0 {
             ui.line(Style::Plain, "No session is live.")?;
             ui.flush()?;
         }
-        Ok(live.into_iter().map(|session| session.id.to_string()).collect())
+        Ok(found)
+    }
+
+    /// Whether an error says that a session is none of those that are meant any more: all that are live.
+    pub(crate) fn means_no_more(&self, error: &SessionError) -> bool {
+        self.all && matches!(&*error.code(), "notLive" | "closed" | "unknownSession")
     }
 }
 

@@ -1,8 +1,10 @@
 //! Signals while a session is followed: whatever the rest of the program is doing, they are seen.
 
-use std::io;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use holdpoint_common::TurnId;
 use holdpoint_common::limits::LEAVE_AFTER;
 use holdpoint_session::SessionHandle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -10,11 +12,15 @@ use signal_hook::iterator::Signals;
 use tokio::sync::watch;
 
 use crate::runtime::runtime;
+use crate::sessions::stays;
 use crate::terminal::Terminal;
 
 /// How long after the grace the program may take to leave when it is told to: a tool that does not come back is
 /// left behind after a second, and the receipt is to be shown.
 pub(crate) const BEYOND_GRACE: Duration = LEAVE_AFTER.saturating_add(Duration::from_secs(2));
+
+/// How long the last line of who leaves at once may take.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What signals do.
 pub(crate) enum Signalled {
@@ -32,56 +38,84 @@ pub(crate) enum Signalled {
     Detaches,
 }
 
-/// Whether a signal has asked the program to leave.
-#[derive(Clone)]
-pub(crate) struct Leaving(watch::Receiver<i32>);
+/// Whether a signal has asked the program to leave. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Leaving(Arc<watch::Sender<Asked>>);
+
+/// What signals have asked for.
+#[derive(Default)]
+struct Asked {
+    /// The signal that has asked the program to leave; 0 if none has.
+    signal: i32,
+    /// The only turn that signals interrupt, once it is known; until then whichever is open.
+    turn: Option<TurnId>,
+}
 
 impl Leaving {
     /// The exit code that such a signal asked for: 128 and its number. Of several, that of the first, or of TERM.
     pub(crate) fn code(&self) -> Option<i32> {
-        match *self.0.borrow() {
+        match self.0.borrow().signal {
             0 => None,
             signal => Some(128 + signal),
         }
     }
 
     /// Waits until a signal has asked for it.
-    pub(crate) async fn asked(&mut self) {
-        if self.0.wait_for(|signal| *signal != 0).await.is_err() {
-            // Nobody watches any more, so that nobody asks.
-            std::future::pending::<()>().await;
+    pub(crate) async fn asked(&self) {
+        // It does not fail: whoever asks is kept by what waits.
+        let _ = self.0.subscribe().wait_for(|asked| asked.signal != 0).await;
+    }
+
+    /// Signals interrupt this turn from now on, and no later one; if one has come already, it is interrupted now.
+    pub(crate) fn interrupts_only(&self, session: &SessionHandle, turn: TurnId) {
+        self.0.send_modify(|asked| asked.turn = Some(turn));
+        if self.code().is_some() {
+            interrupt(session.clone(), Some(turn));
         }
+    }
+
+    /// A key has done what INT does, so that the next one is the second.
+    pub(crate) fn interrupted(&self) {
+        self.take(SIGINT);
+    }
+
+    /// Takes a signal. Returns whether it is the first, and the turn that it interrupts.
+    fn take(&self, signal: i32) -> (bool, Option<TurnId>) {
+        let mut taken = (false, None);
+        self.0.send_if_modified(|now| {
+            taken = (now.signal == 0, now.turn);
+            // Who ends us by TERM looks for its code, whatever came before.
+            let counts = now.signal == 0 || signal == SIGTERM;
+            counts && std::mem::replace(&mut now.signal, signal) != signal
+        });
+        taken
     }
 }
 
 /// Watches for INT, TERM and HUP from now on, on a thread of its own, so that a reader that does not read cannot keep
-/// anything running. A second INT leaves at once. HUP stays ignored if it was (`nohup`).
+/// anything running. A second INT leaves at once, and says which session stays. HUP stays ignored if it was (`nohup`).
 pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<Leaving> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !is_ignored(SIGHUP) {
         signals.add_signal(SIGHUP)?;
     }
-    let (ask, asked) = watch::channel(0);
-    let leaving = Leaving(asked);
+    let leaving = Leaving::default();
     let asked = leaving.clone();
     let leave = move |code| {
         if let Some(terminal) = &terminal {
-            terminal.restore();
+            terminal.leave();
         }
         // What tools run in this process is ended by their supervisors, which see that we are gone.
         std::process::exit(code)
     };
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            let mut first = false;
-            ask.send_if_modified(|asked| {
-                first = *asked == 0;
-                // Who ends us by TERM looks for its code, whatever came before.
-                let counts = first || signal == SIGTERM;
-                counts && std::mem::replace(asked, signal) != signal
-            });
+            let (first, turn) = asked.take(signal);
             let code = asked.code().unwrap_or(128 + signal);
             if signal == SIGINT && !first {
+                if let Signalled::Interrupts { session, hang_up: false, .. } = &what {
+                    say(stays(session));
+                }
                 leave(code);
             }
             match &what {
@@ -100,7 +134,7 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
                             tracing::warn!("no thread to leave in time");
                         }
                     }
-                    interrupt(session.clone());
+                    interrupt(session.clone(), turn);
                 }
             }
         }
@@ -108,13 +142,29 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
     Ok(leaving)
 }
 
-/// Interrupts a session on a thread of its own: the rest of the program may be where nothing else of it moves, and a
-/// daemon that hangs says nothing.
-fn interrupt(session: SessionHandle) {
+/// Writes a line to standard error on a thread of its own, and waits for it only a moment: a reader that does not read keeps
+/// nobody.
+fn say(line: String) {
+    let (said, heard) = mpsc::channel();
+    let says = std::thread::Builder::new().name("holdpoint-last-words".to_owned()).spawn(move || {
+        let mut err = io::stderr();
+        // Something else may stand on the line, `^C` at least.
+        let begin = if err.is_terminal() { "\n" } else { "" };
+        let _ = err.write_all(format!("{begin}{line}\n").as_bytes());
+        let _ = said.send(());
+    });
+    if says.is_ok() {
+        let _ = heard.recv_timeout(LAST_WORDS);
+    }
+}
+
+/// Interrupts a turn, or whichever is open, on a thread of its own: the rest of the program may be where nothing else of it
+/// moves, and a daemon that hangs says nothing.
+fn interrupt(session: SessionHandle, turn: Option<TurnId>) {
     let sent = std::thread::Builder::new().name("holdpoint-interrupt".to_owned()).spawn(move || {
-        // If it is gone there is nothing to interrupt; if its turn has not begun, whoever prompts it looks whether we
-        // are leaving.
-        let sent = runtime().map(|runtime| runtime.block_on(session.interrupt(None)).map(drop));
+        // If it is gone there is nothing to interrupt; if its turn has not begun, whoever follows it interrupts it when it
+        // does.
+        let sent = runtime().map(|runtime| runtime.block_on(session.interrupt(turn)).map(drop));
         tracing::debug!(?sent, "interrupted by a signal");
     });
     if sent.is_err() {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,16 @@ pub(crate) const A_MOMENT: Duration = Duration::from_millis(1);
 #[derive(Clone)]
 pub(crate) struct Terminal {
     tty: Arc<OwnedFd>,
+    before: Arc<Mutex<Before>>,
+}
+
+/// What is known of how it was.
+#[derive(Default)]
+struct Before {
     /// How it was before keys were read one by one, while they are.
-    before: Arc<Mutex<Option<Termios>>>,
+    modes: Option<Termios>,
+    /// It is not to be taken any more.
+    over: bool,
 }
 
 /// A key, as far as anything here listens to it.
@@ -94,18 +102,31 @@ impl Terminal {
         Ok(keys)
     }
 
-    /// Puts the terminal back as it was. Also for those who leave at once, from any thread.
-    pub(crate) fn restore(&self) {
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(before) = before {
+    /// Puts the terminal back as it was, for good: for whoever ends the program, from any thread.
+    pub(crate) fn leave(&self) {
+        let mut before = self.before();
+        before.over = true;
+        self.put_back(&mut before);
+    }
+
+    fn put_back(&self, before: &mut Before) {
+        if let Some(modes) = before.modes.take() {
             // The terminal may be gone; then there is nothing to put back.
-            let _ = tcsetattr(&*self.tty, OptionalActions::Now, &before);
+            let _ = tcsetattr(&*self.tty, OptionalActions::Now, &modes);
         }
+    }
+
+    /// Nothing is left half done under this lock.
+    fn before(&self) -> MutexGuard<'_, Before> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keys come one by one, unechoed, Ctrl+C among them; what is written looks as ever.
     fn take_keys(&self) -> io::Result<()> {
-        let mut kept = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = self.before();
+        if before.over {
+            return Ok(());
+        }
         let now = tcgetattr(&*self.tty)?;
         let mut raw = now.clone();
         raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
@@ -113,7 +134,7 @@ impl Terminal {
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
         tcsetattr(&*self.tty, OptionalActions::Now, &raw)?;
-        kept.get_or_insert(now);
+        before.modes.get_or_insert(now);
         Ok(())
     }
 }
@@ -127,7 +148,7 @@ impl Drop for Keys {
         }
         // What was typed at the ask and not read yet was not meant for the shell.
         let _ = tcflush(&*self.terminal.tty, QueueSelector::IFlush);
-        self.terminal.restore();
+        self.terminal.put_back(&mut self.terminal.before());
     }
 }
 
@@ -190,7 +211,28 @@ fn read_text(from: impl Read, most: usize) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use portable_pty::{PtySize, native_pty_system};
+    use rustix::fs::{Mode, OFlags};
+
     use super::*;
+
+    /// Whoever leaves puts the terminal back while an ask is about to be shown: that takes it no more.
+    #[test]
+    fn m_b10_a_terminal_that_is_left_is_not_taken_again() {
+        let pair = native_pty_system().openpty(PtySize::default()).unwrap();
+        let path = pair.master.tty_name().unwrap();
+        let tty = Arc::new(rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
+        let terminal = Terminal { tty, before: Arc::default() };
+        let modes = || format!("{:?}", tcgetattr(&*terminal.tty).unwrap());
+        let before = modes();
+        let first = terminal.keys(|_, _| {}).unwrap();
+        assert_ne!(modes(), before);
+        terminal.leave();
+        let second = terminal.keys(|_, _| {}).unwrap();
+        assert_eq!(modes(), before);
+        drop((first, second));
+        assert_eq!(modes(), before);
+    }
 
     #[test]
     fn a_text_that_is_too_long_is_so_wherever_its_characters_are_split() {

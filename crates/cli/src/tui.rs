@@ -47,6 +47,7 @@ use holdpoint_common::{AsksMode, Config};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{OpenSession, SessionHandle};
+use holdpoint_tools::shown::prose_line;
 use tokio::sync::mpsc;
 
 use self::keymap::Keymap;
@@ -55,7 +56,7 @@ use self::link::{Fresh, Link};
 use self::message::Moment;
 use self::run::{HEARD, Loop};
 use self::session::PAST;
-use self::state::{Me, Opening, State};
+use self::state::{Me, Opening, Refused, State};
 use self::terminal::Terminal;
 use crate::error::CliError;
 use crate::runtime::runtime;
@@ -105,10 +106,17 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
     });
     // A daemon that is being started is not waited for.
     runtime.shutdown_background();
-    if let Some(id) = left?.left_behind() {
-        ui.line(Style::Dim, &format!("detached: the session goes on; `holdpoint attach {id}` comes back"))?;
-        ui.flush()?;
+    let state = left?;
+    for Refused { id, text, why } in state.unsent() {
+        ui.line(Style::Warning, &format!("{} has not taken this: {}", state.name_of(id), prose_line(why)))?;
+        for line in text.lines() {
+            ui.line(Style::Plain, &format!("  {}", prose_line(line)))?;
+        }
     }
+    if let Some(id) = &state.left {
+        ui.line(Style::Dim, &format!("detached: the session goes on; `holdpoint attach {id}` comes back"))?;
+    }
+    ui.flush()?;
     Ok(0)
 }
 

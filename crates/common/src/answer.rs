@@ -13,7 +13,7 @@ use crate::id::AskId;
 
 /// What a client answers to an ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[serde(tag = "type", rename_all = "camelCase", deny_unknown_fields)]
 pub enum Answer {
     /// Go on: answers a Continue.
     Resume,

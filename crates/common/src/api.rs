@@ -15,7 +15,7 @@
 //! | `POST sessions/{id}/rename` | [`RenameRequest`] | nothing |
 //! | `POST sessions/{id}/model` | [`ModelRequest`] | nothing |
 //! | `POST sessions/{id}/debug` | [`DebugRequest`] | nothing |
-//! | `POST sessions/{id}/close` | | nothing |
+//! | `POST sessions/{id}/close` | [`CloseRequest`] | nothing |
 //! | `GET sessions/{id}/events` | [`EventsQuery`] | a stream: [`StreamFrame`] |
 //! | `GET sessions/{what}/log` | | JSON lines, as exported |
 //! | `GET sessions/{id}/asks`, `GET asks` | | [`Inbox`] |
@@ -151,6 +151,16 @@ pub struct Answered {
     pub saved: bool,
 }
 
+/// Ends the session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CloseRequest {
+    /// Only if it has nothing to do, and behind the event of this number nobody has given it a prompt or a run, and no turn
+    /// began. Else it is refused as `inUse`, and nothing changes. Background jobs keep no session open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unused_since: Option<u64>,
+}
+
 /// Ends the open turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -230,7 +240,7 @@ pub struct DebugRequest {
 
 /// How a client attaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct EventsQuery {
     /// Only what comes after this number. The header `Last-Event-ID` says the same and goes before it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -89,7 +89,7 @@ pub struct QuestionRequest {
 
 /// The reply to one [`Question`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QuestionReply {
     /// The question's id.
     pub id: String,

@@ -14,6 +14,7 @@ use crate::limits::{LimitError, Limits};
 use crate::model::ModelSettings;
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::run::HoldAt;
+use crate::unknown;
 use crate::web::WebSettings;
 
 /// The user's configuration. Every key may be left out.
@@ -149,11 +150,8 @@ impl Config {
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let invalid =
             |error: toml::de::Error| ConfigError::Invalid { message: error.to_string().trim_end().to_owned() };
-        let mut unknown = None;
-        let config: Self = serde_ignored::deserialize(toml::Deserializer::parse(text).map_err(invalid)?, |path| {
-            unknown.get_or_insert_with(|| path.to_string());
-        })
-        .map_err(invalid)?;
+        let given = toml::Deserializer::parse(text).map_err(invalid)?;
+        let (config, unknown): (Self, _) = unknown::read(given).map_err(invalid)?;
         match unknown {
             Some(key) => Err(ConfigError::UnknownKey { nearest: nearest_key(&key), key }),
             None => config.check().map(|()| config),

@@ -28,7 +28,7 @@ use crate::status::SessionStatus;
 use crate::task::{Note, TaskState};
 use crate::time::Timestamp;
 use crate::turn::{CutCause, Outcome, Receipt, RestoreCause};
-use crate::usage::{ContextFill, Usage};
+use crate::usage::{ContextFill, HistoryCut, Usage};
 
 /// Something that happened to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -347,15 +347,11 @@ kinds! {
         },
         /// The conversation is too long for the model: of the request that is about to be sent, its oldest messages were
         /// left out. The log has them.
-        HistoryCut {
-            /// Messages that were left out.
-            messages: u64,
-            /// Results of tools that were cut.
-            results: u64,
-            /// Tokens of what was left in, by our own count.
-            tokens: u64,
-            /// Tokens that a request may have.
-            limit: u64,
+        HistoryCut(HistoryCut),
+        /// What the workspace's `AGENTS.md` says does not reach the model in this turn, or not all of it.
+        ProjectCut {
+            /// How much is missing, and why: one line.
+            reason: String,
         },
         /// Facts from `from` to `to` can't be read.
         Gap {

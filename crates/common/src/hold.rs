@@ -18,8 +18,8 @@ pub enum Hold {
     Off,
     /// It will stop at its next boundary: shown as `PAUSING...`.
     Requested {
-        /// Who asked for it.
-        by: Who,
+        /// Why it will.
+        cause: HoldCause,
         /// Since when.
         since: Timestamp,
     },
@@ -57,7 +57,7 @@ pub enum HoldShown {
     Standing,
 }
 
-/// Why a hold stands.
+/// Why a hold stands, or will.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum HoldCause {

@@ -40,6 +40,7 @@ mod task;
 mod tasks;
 mod time;
 mod turn;
+pub mod unknown;
 mod usage;
 mod web;
 
@@ -59,7 +60,7 @@ pub use status::{SessionStatus, UnknownStatus};
 pub use task::{Note, Task, TaskCounts, TaskState};
 pub use tasks::{MAX_NOTE, MAX_TASK_TITLE, MAX_TASKS, NOTES_KEPT, TaskError, TaskRequest, Tasks};
 pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, RestoreCause, StopHow, StoppedTool};
-pub use usage::{ContextFill, Usage};
+pub use usage::{ContextFill, HistoryCut, Usage};
 
 // Asks.
 pub use answer::{Answer, AnswerError, AnsweredBy, AskCloseCause};

@@ -104,7 +104,7 @@ pub struct Receipt {
     pub prompts: Vec<PromptId>,
 }
 
-/// A tool call that an interrupt found running.
+/// A tool call that the cut of its turn found running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoppedTool {
@@ -124,6 +124,9 @@ pub enum StopHow {
     Returned,
     /// It did not come back within the grace and one second more: its thread is left, its result ignored.
     Left,
+    /// It went with what it ran in, which was killed or has failed: what it had started was ended as always, and nobody was
+    /// there to count it.
+    Lost,
 }
 
 /// How many processes were ended, and how.
@@ -157,12 +160,17 @@ impl EndedProcesses {
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
-        let mut parts = vec![
-            format!("{} stopped", counted(self.tools.len(), "tool", "tools")),
-            format!("{} ended", counted(self.processes.total() as usize, "process", "processes")),
-        ];
-        if self.processes.killed > 0 {
-            parts[1].push_str(&format!(" ({} killed)", self.processes.killed));
+        let lost = self.tools.iter().filter(|tool| tool.how == StopHow::Lost).count();
+        let mut parts = Vec::new();
+        if lost > 0 {
+            parts.push(format!("{} lost, with what had been started", counted(lost, "tool", "tools")));
+        } else {
+            parts.push(format!("{} stopped", counted(self.tools.len(), "tool", "tools")));
+            let mut ended = format!("{} ended", counted(self.processes.total() as usize, "process", "processes"));
+            if self.processes.killed > 0 {
+                ended.push_str(&format!(" ({} killed)", self.processes.killed));
+            }
+            parts.push(ended);
         }
         if !self.asks.is_empty() {
             parts.push(format!("{} released", counted(self.asks.len(), "ask", "asks")));

@@ -39,6 +39,24 @@ pub struct ContextFill {
     pub limit: u64,
 }
 
+/// What was left out of a request to a model, and how much was left in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryCut {
+    /// Messages that were left out.
+    pub messages: u64,
+    /// Results of tools that were cut.
+    pub results: u64,
+    /// Tokens of what was left in, by our own count.
+    pub tokens: u64,
+    /// Tokens that a request may have.
+    pub limit: u64,
+    /// Lines of what was left in.
+    pub lines: u64,
+    /// Lines that a request may have.
+    pub line_limit: u64,
+}
+
 impl Usage {
     /// Our estimate for texts of these sizes in bytes: 2.5 bytes a token, the worst seen being 2.54.
     #[must_use]

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind,
-    Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, Hold, HoldAt, HoldCause,
-    HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Outcome, PauseKind, PauseRequest,
-    PauseResponse, PolicyMode, PolicyRules, PromptId, Question, QuestionOption, QuestionReply, QuestionRequest,
-    QuestionResponse, QueuedPrompt, Receipt, RestoreCause, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings,
-    SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task, TaskId, TaskState, Timestamp,
-    ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+    Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, HistoryCut, Hold, HoldAt,
+    HoldCause, HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Outcome, PauseKind,
+    PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question, QuestionOption, QuestionReply,
+    QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause, Run, RunEnd, RunLimit, RunLimits,
+    RunProgress, RunSettings, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task,
+    TaskId, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -175,7 +175,7 @@ fn facts() -> Vec<Fact> {
         Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::CallEnded },
         Fact::AskClosed { ask: ask_id(), cause: AskCloseCause::Shutdown },
         Fact::HoldChanged { hold: Hold::Off },
-        Fact::HoldChanged { hold: Hold::Requested { by: who(), since: NOW } },
+        Fact::HoldChanged { hold: Hold::Requested { cause: HoldCause::User { by: who() }, since: NOW } },
         Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::User { by: who() }, since: NOW } },
         Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::Restored, since: NOW } },
         limited(RunLimit::Iterations { count: 50 }),
@@ -203,7 +203,15 @@ fn deltas() -> Vec<Delta> {
         Delta::Status { status: SessionStatus::Paused },
         Delta::ItemSoFar { item: ItemId(3), kind: ItemKind::Output, so_far: kept() },
         Delta::Retrying { next: 2, tries: 5, wait_ms: 500, reason: "overloaded".into() },
-        Delta::HistoryCut { messages: 7, results: 1, tokens: 90_000, limit: 100_000 },
+        Delta::HistoryCut(HistoryCut {
+            messages: 7,
+            results: 1,
+            tokens: 90_000,
+            limit: 100_000,
+            lines: 2_000,
+            line_limit: 50_000,
+        }),
+        Delta::ProjectCut { reason: "AGENTS.md is left out: it is no file".into() },
         Delta::Gap { from: 3, to: 9 },
         Delta::NotSaved { reason: "no space".into() },
         Delta::SavedAgain,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use holdpoint_common::Config;
 use holdpoint_common::api::{API_VERSION, DaemonStatus};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::remote::http::{self, HttpError, Method};
@@ -27,7 +28,8 @@ pub struct ConnectOptions {
     pub state_dir: Option<String>,
     /// The socket it listens on. It goes before `stateDir`.
     pub socket: Option<String>,
-    /// A configuration for the sessions that are opened here, as the program's `config.toml`. Without it, the user's own.
+    /// The text of a configuration for the sessions that are opened here, as the program's `config.toml` has it. Without it,
+    /// the user's own.
     pub config: Option<String>,
 }
 
@@ -44,12 +46,11 @@ pub fn connect<'env>(
         let ConnectOptions { state_dir, socket, config } = options?.unwrap_or_default();
         let folders = Folders::find(state_dir.as_deref().map(Path::new));
         let config = match (config, &folders) {
-            (Some(config), _) => config,
-            (None, Ok(folders)) => folders.config_text()?.unwrap_or_default(),
+            (Some(config), _) => engine::given_config(&config)?,
+            (None, Ok(folders)) => engine::read_config(&folders.config_text()?.unwrap_or_default())?,
             // A socket needs no home; without one, that there is none is told below.
-            (None, Err(_)) => String::new(),
+            (None, Err(_)) => Config::default(),
         };
-        let config = engine::read_config(&config)?;
         let sockets = match socket {
             Some(socket) => vec![PathBuf::from(socket)],
             None => folders?.sockets()?,

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures_util::FutureExt;
+use holdpoint_common::{json, unknown};
 use napi::bindgen_prelude::{Function, JsObjectValue, Object, PromiseRaw};
 use napi::{Env, Unknown};
 use serde::de::DeserializeOwned;
@@ -69,15 +70,30 @@ pub(crate) fn write(value: &impl Serialize) -> Result<String, Failure> {
 
 /// A value from text, as JavaScript reads it.
 pub(crate) fn parse<'env>(env: &'env Env, text: &str) -> napi::Result<Unknown<'env>> {
-    json(env)?.get_named_property::<Function<'_, &str, Unknown<'env>>>("parse")?.call(text)
+    global_json(env)?.get_named_property::<Function<'_, &str, Unknown<'env>>>("parse")?.call(text)
 }
 
-/// A value of JavaScript, read as ours. `what` names it in the error.
+/// An object of JavaScript, read as ours. `what` names it in the error.
 pub(crate) fn read<T: DeserializeOwned>(env: &Env, what: &str, value: Unknown<'_>) -> Result<T, Failure> {
-    let text = || json(env)?.get_named_property::<Function<'_, Unknown<'_>, Option<String>>>("stringify")?.call(value);
-    let wrong = |error: &dyn std::fmt::Display| Failure::argument(format!("{what}: {error}"));
-    let text = text().map_err(|error| wrong(&error))?;
-    known(what, &mut serde_json::Deserializer::from_str(text.as_deref().unwrap_or("null")))
+    let text = text(env, what, value)?;
+    // It would be taken for the fields of an object, in their order.
+    if text.starts_with('[') {
+        return Err(Failure::argument(format!("{what}: this is an array, and not an object")));
+    }
+    known(what, &mut serde_json::Deserializer::from_str(&text))
+}
+
+/// The same of what may be an array.
+pub(crate) fn read_list<T: DeserializeOwned>(env: &Env, what: &str, value: Unknown<'_>) -> Result<T, Failure> {
+    known(what, &mut serde_json::Deserializer::from_str(&text(env, what, value)?))
+}
+
+fn text(env: &Env, what: &str, value: Unknown<'_>) -> Result<String, Failure> {
+    let stringify =
+        |env| global_json(env)?.get_named_property::<Function<'_, Unknown<'_>, Option<String>>>("stringify");
+    let text = stringify(env).and_then(|stringify| stringify.call(value));
+    let text = text.map_err(|error| Failure::argument(format!("{what}: {error}")))?;
+    Ok(text.unwrap_or_else(|| "null".to_owned()))
 }
 
 /// A value of ours. What it was given that we know nothing of is an error: most likely a name is wrong.
@@ -85,16 +101,13 @@ pub(crate) fn known<'de, T: Deserialize<'de>>(
     what: &str,
     given: impl Deserializer<'de, Error = serde_json::Error>,
 ) -> Result<T, Failure> {
-    let mut unknown = None;
-    let value = serde_ignored::deserialize(given, |path| unknown = unknown.take().or(Some(path.to_string())));
-    let value =
-        value.map_err(|error| Failure::argument(format!("{what}: {}", holdpoint_common::json::fault(&error))))?;
-    match unknown {
-        Some(path) => Err(Failure::argument(format!("{what}: there is no option `{path}`"))),
-        None => Ok(value),
+    match unknown::read(given) {
+        Ok((value, None)) => Ok(value),
+        Ok((_, Some(path))) => Err(Failure::argument(format!("{what}: there is no option `{path}`"))),
+        Err(error) => Err(Failure::argument(format!("{what}: {}", json::fault(&error)))),
     }
 }
 
-fn json<'env>(env: &'env Env) -> napi::Result<Object<'env>> {
+fn global_json<'env>(env: &'env Env) -> napi::Result<Object<'env>> {
     env.get_global()?.get_named_property("JSON")
 }

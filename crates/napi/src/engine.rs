@@ -45,8 +45,8 @@ fn process() -> MutexGuard<'static, Process> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct StartOptions {
-    /// A configuration, as the program's `config.toml`: models, policy, limits. Nothing else is read from anywhere but
-    /// the environment.
+    /// The text of a configuration, as the program's `config.toml` has it: models, policy, limits. Nothing else is read
+    /// from anywhere but the environment.
     pub config: Option<String>,
     /// A folder that sessions are saved in, so that they outlive the process; without it, they end with it. It is that of
     /// a daemon, too (`--state-dir`), but of one process at a time.
@@ -74,7 +74,7 @@ pub fn start(env: &Env, options: Unknown<'_>, wake: Option<Function<'_, (), ()>>
     now(env, || {
         let StartOptions { config, state_dir, .. } =
             read::<Option<StartOptions>>(env, "options", options)?.unwrap_or_default();
-        let config = read_config(config.as_deref().unwrap_or_default())?;
+        let config = given_config(config.as_deref().unwrap_or_default())?;
         let mut process = process();
         if process.setup.is_some() {
             return Err(Failure::new("alreadyStarted", "the engine of this process has been started")
@@ -100,6 +100,13 @@ pub fn supervise_with(program: String) {
     process().supervisor = Some(program.into());
 }
 
+/// The configuration that somebody has passed.
+pub(crate) fn given_config(text: &str) -> Result<Config, Failure> {
+    let hint = "`config` is the text of a configuration, in TOML, and not where a file is";
+    read_config(text).map_err(|failure| failure.hint(hint))
+}
+
+/// The configuration that a file has.
 pub(crate) fn read_config(text: &str) -> Result<Config, Failure> {
     Config::parse(text).map_err(|error| Failure::new("config", error))
 }

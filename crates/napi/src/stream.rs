@@ -140,11 +140,18 @@ impl Stream {
         }
     }
 
-    /// Begins. `ended` is called when nothing more is delivered, but to a loop, which may itself wait for that, its end.
-    pub(crate) fn start(mut self, is_loop: bool, ended: impl FnOnce() + Send + 'static) -> Attached {
+    /// Begins once `begins` is closed. `ended` is called when nothing more is delivered, but to a loop, which may itself wait for that, its end.
+    pub(crate) fn start(
+        mut self,
+        begins: oneshot::Receiver<()>,
+        is_loop: bool,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> Attached {
         let (stop, stopped) = oneshot::channel();
         let delivered = self.delivered.subscribe();
         let task = tokio::spawn(async move {
+            // Nothing is ever sent.
+            let _ = begins.await;
             let reason = match AssertUnwindSafe(self.run(stopped, is_loop)).catch_unwind().await {
                 Ok(Ok(reason)) => Some(reason),
                 Ok(Err(Untaken::Gone)) => None,
@@ -213,7 +220,10 @@ impl Stream {
                 count = take(&mut self.attachment, self.has_past, &mut events), if takes => {
                     for event in events.drain(..) {
                         self.taken = event.seq;
-                        self.closed = matches!(event.fact(), Some(Fact::SessionClosed { .. }));
+                        // Its last fact may have a delta behind it.
+                        if let Some(fact) = event.fact() {
+                            self.closed = matches!(fact, Fact::SessionClosed { .. });
+                        }
                         if let Err(error) = self.waiting.push(&event) {
                             tracing::error!(?error, seq = event.seq, "an event can't be told");
                             over = Some(Reason::Failed);

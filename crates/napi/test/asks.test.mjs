@@ -7,6 +7,9 @@ import { attach, everywhere, failure, open, record } from './support.mjs'
 const CONFIRM = 'shell: echo confirmed > made'
 const QUESTION = `call ask_user {"questions": [{"id": "colour", "header": "Colour", "question": "Which?"}]}`
 
+/** Nothing of JavaScript runs for so many milliseconds. */
+const busy = (milliseconds) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+
 everywhere('asks', (place, { remote }) => {
   test('m_f1_a_confirm_is_shown_and_approved', async () => {
     const sessions = await place()
@@ -45,6 +48,7 @@ everywhere('asks', (place, { remote }) => {
     assert.match(ask.request.details, /other/)
     await sessions.sessionPauseConfirm(id, false)
     await seen.event('turnFinished')
+    await sessions.sessionClose(id)
   })
 
   test('m_a5_a_second_answer_is_told_by_whom', async () => {
@@ -98,6 +102,25 @@ everywhere('asks', (place, { remote }) => {
     const { id: askId } = sessions.sessionGetPauseState(id)
     assert.equal((await sessions.sessionPauseConfirm(name, false)).ask, askId)
     await sessions.sessionSettled(id)
+  })
+
+  test('m_a5_what_an_attachment_is_about_to_show_is_not_shown_yet', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, `${CONFIRM}\n---\n${CONFIRM}`)
+    const first = (await seen.event('askRaised')).body.ask.id
+    // While JavaScript is busy, the first is answered, the second is asked, and somebody is attached.
+    const answered = sessions.sessionPauseConfirm(id, true, { askId: first })
+    busy(300)
+    const attached = sessions.sessionAttach(id, () => {})
+    busy(300)
+    assert.equal((await failure(sessions.sessionPauseConfirm(id, true))).code, 'alreadyAnswered')
+    await answered
+    // Now it is shown.
+    assert.equal((await attached).snapshot.asks.length, 1)
+    await sessions.sessionPauseConfirm(id, false)
+    await seen.event('turnFinished')
   })
 
   test('m_a5_a_pause_that_was_never_shown_is_not_interrupted', async () => {

@@ -57,6 +57,7 @@ everywhere('errors', (place, { remote }) => {
     const id = await open(sessions)
     await sessions.sessionPrompt(id, 'hang')
     await fails('turnOpen', () => sessions.sessionRun(id, { goal: 'to do' }))
+    await fails('inUse', () => sessions.sessionClose(id, { unusedSince: 1 }))
     for (let waiting = 0; waiting < 32; waiting++) await sessions.sessionPrompt(id, 'say hello')
     assert.match((await fails('queueFull', () => sessions.sessionPrompt(id, 'say hello'))).message, /32/)
     const { receipt } = await sessions.sessionInterrupt(id)
@@ -126,6 +127,7 @@ everywhere('errors', (place, { remote }) => {
   test('m_f1_what_can_not_be_meant_is_refused_by_a_promise', async () => {
     const sessions = await place()
     const id = await open(sessions)
+    const circle = {}
     const wrong = {
       'a word': () => sessions.sessionOpen({ policy: 'whatever' }),
       'an option': () => sessions.sessionOpen({ polcy: 'readonly' }),
@@ -133,6 +135,17 @@ everywhere('errors', (place, { remote }) => {
       'a fraction': () => sessions.sessionOpen({ maxSteps: 1.5 }),
       'less than nothing': () => sessions.sessionAttach(id, () => {}, { after: -1 }),
       'a limit': () => sessions.sessionAttach(id, () => {}, { limit: -1 }),
+      'no number': () => sessions.sessionOpen({ maxSteps: NaN }),
+      'no end': () => sessions.sessionRun(id, { goal: 'x', limits: { iterations: Infinity } }),
+      'no limit by mistake': () => sessions.sessionRun(id, { goal: 'x', limits: { iterations: Number(undefined) } }),
+      'no rule': () => sessions.sessionOpen({ rules: { deny: Symbol('x') } }),
+      'a function': () => sessions.sessionOpen({ policy: () => 'readonly' }),
+      'a map': () => sessions.sessionOpen(new Map([['policy', 'readonly']])),
+      'an array': () => sessions.sessionOpen(['.', null, 'rehearsal']),
+      'a large number': () => sessions.sessionOpen({ maxSteps: 1n }),
+      'what turns in a circle': () => sessions.sessionOpen(Object.assign(circle, { circle })),
+      'no number of an ask': () => sessions.sessionPauseConfirm(id, true, { askId: NaN }),
+      'no number of an attachment': () => sessions.sessionDetach(id, NaN),
       'no callback': () => sessions.sessionAttach(id),
       'no callback for the end': () => sessions.sessionAttach(id, () => {}, { onEnd: 'later' }),
       'no id': () => sessions.sessionPrompt(undefined, 'say hello'),
@@ -190,7 +203,8 @@ test('m_f1_a_configuration_that_is_wrong_or_too_late', async () => {
     start({ config: '' })
   `)
   assert.equal(stdout, 'config\n', 'what was refused was no start')
-  await fails('config', connect({ socket: '/none', config: 'modle = 1' }))
+  const { hint } = await fails('config', connect({ socket: '/none', config: '/home/me/config.toml' }))
+  assert.match(hint, /the text of a configuration/)
   await fails('invalidArgument', connect({ statedir: '/none' }))
 })
 

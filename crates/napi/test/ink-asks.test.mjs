@@ -65,6 +65,47 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
+  test('m_a10_words_for_an_ask_that_somebody_else_answers_stay_until_they_are_left', async () => {
+    const { sessions, id, screen, seen } = await shownPart(place, InputTransition, { script: `${WORDS}\n---\n${CONFIRM}` })
+    await screen.shows(/What\?/)
+    screen.guard()
+    await screen.press('m', 'a', 'n')
+    const { ask } = (await seen.event('askRaised')).body
+    await sessions.sessionAnswerQuestion(id, [{ id: 'name', answer: 'Ann' }], { askId: ask.id })
+    assert.match(await screen.shows(/It is no longer asked: nothing is sent \(Esc to leave\)/), /^> man/)
+    await seen.event('askRaised', 1)
+    // The rest of it, after however long.
+    screen.guard()
+    await screen.press('y', ' ', keys.backspace, 'n')
+    await screen.press(keys.enter)
+    await screen.shows(/\[Y\]/)
+    screen.guard(1)
+    await screen.press('y')
+    screen.guard()
+    await screen.press('n')
+    const answered = await seen.event('askAnswered', 1)
+    assert.equal(answered.body.answer.type, 'deny')
+    await seen.event('turnFinished')
+  })
+
+  test('m_a10_keys_for_an_ask_that_somebody_else_answers_go_nowhere', async () => {
+    const { sessions, id, screen, seen } = await shownPart(place, InputTransition, { script: CONFIRM })
+    await screen.shows(/\[Y\]/)
+    await sessions.sessionPauseConfirm(id, false)
+    await seen.event('turnFinished')
+    await screen.shows((text) => !text.includes('[Y]') && !text.includes('Esc to interrupt'))
+    for (const key of ['y', 'e', keys.esc, 's', keys.enter]) {
+      screen.guard(1)
+      await screen.press(key)
+    }
+    screen.guard()
+    await screen.press('o', 'h')
+    await screen.shows(/^> oh/)
+    await screen.press(keys.enter)
+    assert.equal((await seen.event('promptAccepted', 1)).body.text, 'oh')
+    await seen.event('turnFinished', 1)
+  })
+
   for (const [name, key] of [['esc', keys.esc], ['ctrl_c', keys.ctrl('c')]]) {
     test(`m_a10_${name}_interrupts_a_pause_at_once`, async () => {
       const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })

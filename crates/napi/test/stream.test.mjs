@@ -183,6 +183,26 @@ everywhere('events', (place, { remote }) => {
     assert.equal(last.value.reason, 'closed')
   })
 
+  test('m_b8_a_session_that_is_closed_at_work_says_so_at_its_end', async () => {
+    const sessions = await place()
+    const id = await open(sessions)
+    let told
+    const end = new Promise((resolve) => (told = resolve))
+    const seen = []
+    const running = new Promise((resolve) => {
+      const callback = ({ body }) => {
+        seen.push(body.type)
+        if (body.type === 'stepStarted') resolve()
+      }
+      return sessions.sessionAttach(id, callback, { onEnd: told })
+    })
+    await sessions.sessionPrompt(id, 'hang')
+    await running
+    await sessions.sessionClose(id)
+    assert.equal((await end).reason, 'closed', seen.join(' '))
+    assert.ok(seen.includes('sessionClosed'))
+  })
+
   test('m_b5_a_loop_is_detached_from_within', async () => {
     const sessions = await place()
     const id = await open(sessions)

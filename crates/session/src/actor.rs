@@ -32,7 +32,7 @@ use holdpoint_tools::{Background, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::outfit::Outfit;
-use crate::state::{Effect, Input, Moment, Refused, Reply, State, decide};
+use crate::state::{Effect, Input, Moment, Phase, Refused, Reply, State, decide};
 use crate::store::{NUMBERS, SessionLog, StoreError};
 use ask::ToolAsks;
 use draft::Draft;
@@ -97,6 +97,8 @@ pub(crate) struct SessionActor {
     outfit: Arc<Outfit>,
     /// Held by every runner of the session: when all are dropped, nothing of it runs any more.
     alive: mpsc::Sender<()>,
+    /// Told when it ends and the session is closed.
+    closes: Option<oneshot::Sender<()>>,
 }
 
 /// What an actor is made of.
@@ -108,6 +110,7 @@ pub(crate) struct Parts {
     pub(crate) outfit: Arc<Outfit>,
     pub(crate) restored: Option<Restored>,
     pub(crate) alive: mpsc::Sender<()>,
+    pub(crate) closes: oneshot::Sender<()>,
 }
 
 /// What an actor is rebuilt after.
@@ -122,7 +125,7 @@ pub(crate) struct Restored {
 
 impl SessionActor {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { state, numbers, log, shown, outfit, restored, alive } = parts;
+        let Parts { state, numbers, log, shown, outfit, restored, alive, closes } = parts;
         Self {
             first_item: restored.as_ref().map_or(ItemId(1), |restored| restored.first_item),
             outbox: Outbox::after(state.last()),
@@ -144,6 +147,7 @@ impl SessionActor {
             restored,
             outfit,
             alive,
+            closes: Some(closes),
         }
     }
 
@@ -160,8 +164,15 @@ impl SessionActor {
     }
 
     /// Makes facts of a decision: numbers them, applies them, and sends them and the effects on their way.
-    fn enact(&mut self, facts: Vec<Fact>, effects: Vec<Effect>, mut actions: Vec<Action>, ctx: &mut Context<Self>) {
+    fn enact(&mut self, facts: Vec<Fact>, mut effects: Vec<Effect>, mut actions: Vec<Action>, ctx: &mut Context<Self>) {
         let at = now();
+        // First of all: whoever wakes because its ask is closed has to see that it was cut.
+        for cut in effects.extract_if(.., |effect| matches!(effect, Effect::Cancel { .. } | Effect::Abandon)) {
+            match cut {
+                Effect::Cancel { turn } => self.cancel_runner(turn),
+                _ => self.end_runner(ctx),
+            }
+        }
         let mut numbered = Vec::with_capacity(facts.len());
         for fact in facts {
             let (turn, step) = self.state.place(&fact);
@@ -181,8 +192,8 @@ impl SessionActor {
         }
         for effect in effects {
             match effect {
-                Effect::Cancel { turn } => self.cancel_runner(turn),
-                Effect::Abandon => self.end_runner(ctx),
+                // Done above.
+                Effect::Cancel { .. } | Effect::Abandon => {}
                 Effect::Start { turn } => actions.push(Action::Start(turn)),
                 Effect::Wait { turn, wait_ms } => actions.push(Action::Wait(turn, wait_ms)),
                 Effect::Wake { ask, reply } => actions.push(Action::Wake(ask, reply)),
@@ -285,6 +296,15 @@ impl Actor for SessionActor {
         if let Some(Restored { cause, draft, .. }) = self.restored.take() {
             // `Restored` is never refused.
             let _ = self.take(Input::Restored { cause, draft }, ctx);
+        }
+    }
+
+    fn stopped(&mut self, _: &mut Self::Context) {
+        if matches!(self.state.phase(), Phase::Closed)
+            && let Some(closes) = self.closes.take()
+        {
+            // Who watches it may be gone.
+            let _ = closes.send(());
         }
     }
 }

@@ -276,10 +276,23 @@ impl SessionHandle {
     /// live, and nothing is lost. [`SessionError::Store`] if only its end could not be saved.
     /// [`Refused::Closed`](crate::state::Refused::Closed) if it is that already.
     pub async fn close(&self) -> Result<(), SessionError> {
+        self.close_if(None).await
+    }
+
+    /// The same, but only if it has nothing to do, and behind the event of this number nobody has given it a prompt or a run,
+    /// and none began: what is others' is not cut. Background jobs keep no session open.
+    ///
+    /// # Errors
+    /// [`Refused::InUse`](crate::state::Refused::InUse) if it is in use, and stays as it is. Else as [`close`](Self::close).
+    pub async fn close_unused(&self, since: u64) -> Result<(), SessionError> {
+        self.close_if(Some(since)).await
+    }
+
+    async fn close_if(&self, unused_since: Option<u64>) -> Result<(), SessionError> {
         match &self.0 {
-            Way::Local(session) => session.close().await,
+            Way::Local(session) => session.close(unused_since).await,
             #[cfg(feature = "remote")]
-            Way::Remote(session) => session.close().await,
+            Way::Remote(session) => session.close(unused_since).await,
         }
     }
 

@@ -8,6 +8,6 @@ mod watch;
 
 pub(crate) use attachment::LocalAttachment;
 pub use load::{LoadMeter, Turnover};
-pub(crate) use session::{Caller, LocalSession, Unloaded};
+pub(crate) use session::{Caller, LocalSession};
 pub(crate) use sessions::LocalSessions;
 pub(crate) use watch::LocalWatch;

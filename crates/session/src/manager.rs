@@ -7,6 +7,7 @@ mod delete;
 mod ended;
 mod entries;
 mod find;
+mod folder;
 mod load;
 mod mending;
 mod model;
@@ -66,7 +67,8 @@ pub(crate) struct Manager {
     touches: u64,
     /// Counts actors, to tell one from the next.
     incarnations: u64,
-    /// Held while room is made and an actor started: one at a time, so that the limit is exact.
+    /// Held while room is made and an actor started: one at a time, so that the limit is exact. And at first, until it is
+    /// known which sessions a crash has cut.
     room: Arc<tokio::sync::Mutex<()>>,
     /// Held while the sessions that a crash has cut are mended: until then nobody is shown a saved one.
     mending: Arc<tokio::sync::Mutex<()>>,
@@ -187,11 +189,12 @@ impl Actor for Manager {
     type Context = Context<Self>;
 
     fn started(&mut self, _: &mut Self::Context) {
-        // Free: nobody else has it yet.
-        if let Ok(mending) = Arc::clone(&self.mending).try_lock_owned() {
+        // Free: nobody else has them yet.
+        let (mending, room) = (Arc::clone(&self.mending).try_lock_owned(), Arc::clone(&self.room).try_lock_owned());
+        if let (Ok(mending), Ok(room)) = (mending, room) {
             let base = Arc::clone(&self.base);
             actix_rt::spawn(async move {
-                mending::all(&base).await;
+                mending::all(&base, room).await;
                 drop(mending);
             });
         }

@@ -1,4 +1,4 @@
-//! What a session is opened with.
+//! What a session is opened with, and whether it is opened by being used.
 
 use std::path::PathBuf;
 
@@ -67,4 +67,13 @@ impl OpenSession {
     pub fn max_turn_tokens(self, max_turn_tokens: u64) -> Self {
         Self { max_turn_tokens, ..self }
     }
+}
+
+/// What becomes of a session that was unloaded, when it is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unloaded {
+    /// It is opened again, with what its client supplies.
+    Opens,
+    /// It stays so: its client says first what with.
+    Stays,
 }

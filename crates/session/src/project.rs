@@ -12,26 +12,41 @@ use rustix::fs::OFlags;
 /// The file of a workspace that speaks to agents.
 const FILE: &str = "AGENTS.md";
 
-/// The system prompt for a session in this workspace. A file that can't be read is logged, and left out.
-pub(crate) async fn system_prompt(system: &Arc<str>, workspace: &Path) -> Arc<str> {
+/// The system prompt for a session in this workspace; and what of the project's words is not in it, for the user.
+pub(crate) async fn system_prompt(system: &Arc<str>, workspace: &Path) -> (Arc<str>, Option<String>) {
     let root = PathBuf::from(workspace);
-    let words = match tokio::task::spawn_blocking(move || read(&root)).await {
-        Ok(Ok(words)) => words,
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "{FILE} can't be read and is left out");
-            None
-        }
-        Err(panic) => {
-            tracing::error!(%panic, "{FILE} could not be read");
-            None
-        }
+    let read = tokio::task::spawn_blocking(move || read(&root)).await.map_err(io::Error::other).flatten();
+    let (words, cut) = match read {
+        Ok(None) => (None, None),
+        Ok(Some(Words { text, bytes })) => (Some(text), too_long(bytes)),
+        Err(error) => (None, Some(format!("{FILE} is left out: {error}"))),
     };
-    words.map_or_else(|| Arc::clone(system), |words| add(system, &words).into())
+    if let Some(cut) = &cut {
+        tracing::warn!("{cut}");
+    }
+    (words.map_or_else(|| Arc::clone(system), |words| add(system, &words).into()), cut)
 }
 
-/// What the project says, at most [`MAX_PROJECT_WORDS`] of it; nothing where it says nothing, or only through a link
-/// that leads out of the workspace. Waits for nothing: neither a pipe nor a device is opened as if it were a file.
-fn read(workspace: &Path) -> io::Result<Option<String>> {
+/// What a project says, at most [`MAX_PROJECT_WORDS`] of it.
+struct Words {
+    text: String,
+    /// Of all of it.
+    bytes: u64,
+}
+
+fn too_long(bytes: u64) -> Option<String> {
+    let most = MAX_PROJECT_WORDS as u64;
+    (bytes > most).then(|| {
+        let [most, all] = [most, bytes].map(|bytes| bytes.div_ceil(1024));
+        format!("{FILE} is too long: the model has the first {most} of its {all} KiB")
+    })
+}
+
+/// Nothing where it says nothing. Waits for nothing: neither a pipe nor a device is opened as if it were a file.
+///
+/// # Errors
+/// It says something that can't be read, or only through a link that leads out of the workspace.
+fn read(workspace: &Path) -> io::Result<Option<Words>> {
     let root = workspace.canonicalize()?;
     let path = match root.join(FILE).canonicalize() {
         Ok(path) if path.starts_with(&root) => path,
@@ -42,17 +57,20 @@ fn read(workspace: &Path) -> io::Result<Option<String>> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
+    let about = file.metadata()?;
+    if !about.is_file() {
         return Err(io::Error::other("it is no file"));
     }
-    let mut bytes = Vec::new();
-    file.take(MAX_PROJECT_WORDS as u64 + 1).read_to_end(&mut bytes)?;
-    let mut text = String::from_utf8_lossy(&bytes).into_owned();
-    if bytes.len() > MAX_PROJECT_WORDS {
+    let mut start = Vec::new();
+    file.take(MAX_PROJECT_WORDS as u64 + 1).read_to_end(&mut start)?;
+    // It may have grown meanwhile.
+    let bytes = about.len().max(start.len() as u64);
+    let mut text = String::from_utf8_lossy(&start).into_owned();
+    if start.len() > MAX_PROJECT_WORDS {
         text.truncate(text.floor_char_boundary(MAX_PROJECT_WORDS));
         text.push_str("\n[... the rest is left out: it is too long ...]");
     }
-    Ok(Some(text).filter(|text| !text.trim().is_empty()))
+    Ok(Some(Words { text, bytes }).filter(|words| !words.text.trim().is_empty()))
 }
 
 /// The system prompt with the project's words, each line quoted, so that nothing in them can end the quotation.

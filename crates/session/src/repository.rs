@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use holdpoint_tools::{Workspace, environment};
@@ -58,28 +59,33 @@ type Look = (u64, SystemTime);
 
 impl Repository {
     /// As it is now; nothing where there is no git, no repository, or no answer in time.
-    pub(crate) async fn now(workspace: &Workspace) -> Option<Self> {
-        let found = tokio::time::timeout(PATIENCE, Git::of(workspace)?.repository()).await;
-        found.ok().flatten()
+    pub(crate) async fn now(workspace: &Arc<Workspace>) -> Option<Self> {
+        let found = async { Git::of(workspace).await?.repository().await };
+        tokio::time::timeout(PATIENCE, found).await.ok().flatten()
     }
 
     /// The files that have changed since, committed or not; nothing where git does not say it in time.
-    pub(crate) async fn changed_since(&self, workspace: &Workspace) -> Vec<String> {
-        let Some(git) = Git::of(workspace) else { return Vec::new() };
-        let found = tokio::time::timeout(PATIENCE, git.changed_since(self)).await;
-        found.ok().flatten().unwrap_or_default()
+    pub(crate) async fn changed_since(&self, workspace: &Arc<Workspace>) -> Vec<String> {
+        let found = async { Git::of(workspace).await?.changed_since(self).await };
+        tokio::time::timeout(PATIENCE, found).await.ok().flatten().unwrap_or_default()
     }
 }
 
 /// How git is asked.
-struct Git<'a> {
+struct Git {
     program: PathBuf,
-    root: &'a Path,
+    root: PathBuf,
     env: Vec<(String, String)>,
 }
 
-impl<'a> Git<'a> {
-    fn of(workspace: &'a Workspace) -> Option<Self> {
+impl Git {
+    /// Disks may not answer: looked for on a thread that may wait.
+    async fn of(workspace: &Arc<Workspace>) -> Option<Self> {
+        let workspace = Arc::clone(workspace);
+        tokio::task::spawn_blocking(move || Self::find(&workspace)).await.ok().flatten()
+    }
+
+    fn find(workspace: &Workspace) -> Option<Self> {
         let root = workspace.root();
         if !root.ancestors().any(|folder| folder.join(".git").exists()) {
             return None;
@@ -87,7 +93,7 @@ impl<'a> Git<'a> {
         let program = environment::program(&["git"], workspace.env(), root)?;
         let own = environment::outside(workspace.env(), root).into_iter().filter(|(name, _)| !name.starts_with("GIT_"));
         let quiet = KEPT_QUIET.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Some(Self { program, root, env: own.chain(quiet).collect() })
+        Some(Self { program, root: root.to_owned(), env: own.chain(quiet).collect() })
     }
 
     async fn repository(&self) -> Option<Repository> {
@@ -131,7 +137,7 @@ impl<'a> Git<'a> {
 
     /// How these files look now.
     async fn look(&self, paths: BTreeSet<String>) -> Option<BTreeMap<String, Option<Look>>> {
-        let root = self.root.to_owned();
+        let root = self.root.clone();
         let look = move |path: &str| {
             let file = fs::symlink_metadata(root.join(path)).ok()?;
             Some((file.len(), file.modified().ok()?))
@@ -163,7 +169,7 @@ impl<'a> Git<'a> {
             [(format!("GIT_CONFIG_KEY_{n}"), key.clone()), (format!("GIT_CONFIG_VALUE_{n}"), value.clone())]
         });
         let mut command = Command::new(&self.program);
-        command.args(args).current_dir(self.root).env_clear().envs(self.env.iter().cloned());
+        command.args(args).current_dir(&self.root).env_clear().envs(self.env.iter().cloned());
         command.env("GIT_CONFIG_COUNT", settings.len().to_string()).envs(numbered);
         command.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
         let output = command.output().await.ok()?;

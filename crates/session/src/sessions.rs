@@ -9,9 +9,9 @@ use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Suppl
 
 use crate::error::SessionError;
 use crate::handle::SessionHandle;
-use crate::local::{LocalSessions, LocalWatch, Unloaded};
+use crate::local::{LocalSessions, LocalWatch};
 use crate::manager::Manager;
-use crate::open::OpenSession;
+use crate::open::{OpenSession, Unloaded};
 #[cfg(feature = "remote")]
 use crate::remote::{RemoteSessions, RemoteWatch};
 use crate::transfer::{ExportError, ImportError};
@@ -84,16 +84,17 @@ impl Sessions {
         })
     }
 
-    /// The live session of this id, for a server whose clients say themselves what sessions are opened with: one that is
-    /// only saved, or was unloaded, stays so.
+    /// The live session of this id, for whoever does not open sessions: one that is only saved, or is unloaded later, stays
+    /// so.
     ///
     /// # Errors
-    /// [`SessionError::NotLive`] if it is only saved; closed if it is that; [`SessionError::Unknown`].
+    /// [`SessionError::NotLive`] if it is only saved, closed if it is that: of a daemon's session, told with the first thing
+    /// that is done to it. [`SessionError::Unknown`].
     pub async fn reach(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
         Ok(match &self.0 {
             Place::Local(sessions) => SessionHandle::local(sessions.reach(id).await?),
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => SessionHandle::remote(sessions.get(id.as_str()).await?),
+            Place::Remote(sessions) => SessionHandle::remote(sessions.reach(id).await?),
         })
     }
 
@@ -251,10 +252,22 @@ impl Sessions {
     /// # Errors
     /// As [`SessionHandle::close`].
     pub async fn close(&self, id: &SessionId) -> Result<(), SessionError> {
+        self.close_if(id, None).await
+    }
+
+    /// The same, but as [`SessionHandle::close_unused`] only if it is not in use.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::close_unused`].
+    pub async fn close_unused(&self, id: &SessionId, since: u64) -> Result<(), SessionError> {
+        self.close_if(id, Some(since)).await
+    }
+
+    async fn close_if(&self, id: &SessionId, unused_since: Option<u64>) -> Result<(), SessionError> {
         match &self.0 {
-            Place::Local(sessions) => sessions.close(id).await,
+            Place::Local(sessions) => sessions.close(id, unused_since).await,
             #[cfg(feature = "remote")]
-            Place::Remote(sessions) => sessions.close(id).await,
+            Place::Remote(sessions) => sessions.close(id, unused_since).await,
         }
     }
 

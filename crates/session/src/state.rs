@@ -52,6 +52,8 @@ pub struct State {
     phase: Phase,
     /// It was rebuilt after a restart, and nothing has begun since.
     restarted: bool,
+    /// The number of the last fact that gave it something to do, or began that: of a prompt, a run or a turn.
+    given: u64,
     /// Open asks, in the order they were raised.
     asks: VecDeque<Ask>,
     /// How every ask that is no longer open was settled, by its number.
@@ -141,6 +143,7 @@ impl State {
             working_since: None,
             phase: Phase::Idle,
             restarted: false,
+            given: 0,
             asks: VecDeque::new(),
             settled: BTreeMap::new(),
             always: BTreeSet::new(),
@@ -331,6 +334,12 @@ impl State {
             && self.queue.is_empty()
             && self.hold == Hold::Off
             && self.jobs.is_empty()
+    }
+
+    /// Whether it has something to do, or was given or has begun something behind the fact of this number. What runs in the
+    /// background does not count.
+    fn is_used_since(&self, since: u64) -> bool {
+        self.turn().is_some() || self.run.is_some() || !self.queue.is_empty() || self.given > since
     }
 
     /// The turn and step an upcoming fact belongs to.

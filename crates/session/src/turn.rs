@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use actix::WeakRecipient;
 use futures_util::FutureExt;
-use holdpoint_common::{ContextFill, EndedProcesses, ItemId, Outcome, StoppedTool, ToolCall, TurnId, Usage};
+use holdpoint_common::{ContextFill, Delta, EndedProcesses, ItemId, Outcome, StoppedTool, ToolCall, TurnId, Usage};
 use holdpoint_tools::{Background, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -66,7 +66,11 @@ pub(crate) async fn run(job: TurnJob) {
     let specs = toolbox.specs().cloned().collect();
     // Who is cut meanwhile learns it at the first gate.
     let system = cancel.run_until_cancelled(project::system_prompt(&outfit.system, outfit.workspace.root())).await;
-    let system = system.unwrap_or_else(|| Arc::clone(&outfit.system));
+    let (system, cut) = system.unwrap_or_else(|| (Arc::clone(&outfit.system), None));
+    if let Some(reason) = cut {
+        // If the actor is gone, the token is cancelled.
+        let _ = to_actor.send(Lane::Delta(Delta::ProjectCut { reason })).await;
+    }
     let before = if iteration { cancel.run_until_cancelled(Repository::now(&outfit.workspace)).await } else { None };
     let before = before.flatten();
     let runner = Runner {
@@ -239,7 +243,7 @@ impl Runner {
         if std::mem::replace(&mut self.continues, true) {
             return Some(End::failed(error.to_string()));
         }
-        match self.again(&mut Tries::default(), error).await {
+        match self.again(&mut Tries::default(), 2, error).await {
             None => None,
             Some(answer::Stop::Failed(error)) => Some(End::failed(error)),
             Some(_) => Some(End::of(Outcome::Interrupted)),

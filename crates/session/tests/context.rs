@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, Body, CallId, Event, Fact, ItemId, PromptId, Timestamp, ToolCall, ToolResult,
-    ToolStatus, Usage, Who,
+    AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, PromptId, Timestamp, ToolCall,
+    ToolResult, ToolStatus, Usage, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
 use holdpoint_session::history::{GO_ON, apart, join, messages};
@@ -326,11 +326,12 @@ async fn m_e3_a_long_history_is_cut_told_and_shown() {
         events.turn_finished().await;
     }
     let told = events.until("the cut", |event| match event.delta()? {
-        holdpoint_common::Delta::HistoryCut { messages, tokens, limit, .. } => Some((*messages, *tokens, *limit)),
+        Delta::HistoryCut(cut) => Some(*cut),
         _ => None,
     });
-    let (messages, tokens, limit) = told.await;
-    assert!(messages > 0 && tokens <= 8000 && limit == 8000, "{messages} {tokens} {limit}");
+    let cut = told.await;
+    assert!(cut.messages > 0 && cut.tokens <= 8000 && cut.limit == 8000, "{cut:?}");
+    assert!((1..100).contains(&cut.lines) && cut.line_limit == 50_000, "{cut:?}");
     let request = harness.model.requests().pop().unwrap();
     assert_eq!(violations(&request.messages), Vec::<String>::new());
     assert!(request.messages.len() < 39, "{}", request.messages.len());

@@ -86,19 +86,25 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
     let mut acknowledged: BTreeMap<SessionId, Acknowledged> = BTreeMap::new();
     for kill in 0..kills {
         let (mut child, mut lines) = start(folder.path());
-        // It works; then it has a random while to live.
+        // It works; then it has a random while to live: of two, one may die before all its sessions are at work again.
+        let at_work = if kill % 2 == 0 { SESSIONS } else { 1 };
+        let mut working = BTreeSet::new();
         let mut lives: Option<Instant> = None;
         let while_ = Duration::from_micros(random.u64(0..120_000));
         while let Some(line) = told(&mut lines) {
             let words: Vec<_> = line.split(' ').collect();
-            let of = acknowledged.entry(words[1].parse().unwrap()).or_default();
+            let session: SessionId = words[1].parse().unwrap();
+            working.insert(session.clone());
+            let of = acknowledged.entry(session).or_default();
             match words[0] {
                 "fact" => drop(of.facts.insert(words[2].parse().unwrap())),
                 "prompt" => drop(of.prompts.insert(words[2].parse().unwrap())),
                 other => panic!("{other}"),
             }
-            let begun = *lives.get_or_insert_with(Instant::now);
-            if begun.elapsed() >= while_ {
+            if working.len() >= at_work {
+                lives.get_or_insert_with(Instant::now);
+            }
+            if lives.is_some_and(|begun| begun.elapsed() >= while_) {
                 // Once more does no harm: what it still tells was told before it died.
                 let _ = child.kill();
             }
@@ -114,17 +120,16 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
             let numbers: BTreeSet<_> = facts.iter().map(|fact| fact.seq).collect();
             let lost: Vec<_> = acknowledged.facts.difference(&numbers).collect();
             assert!(lost.is_empty(), "kill {kill}: {session} lost {lost:?}");
-            let mut prompts: Vec<_> = facts
+            let prompts: Vec<_> = facts
                 .iter()
                 .filter_map(|event| match event.fact() {
                     Some(Fact::PromptAccepted { prompt, .. }) => Some(*prompt),
                     _ => None,
                 })
                 .collect();
-            let all = prompts.len();
-            prompts.dedup();
-            assert_eq!(prompts.len(), all, "kill {kill}: {session} has a prompt twice");
-            assert!(acknowledged.prompts.iter().all(|prompt| prompts.contains(prompt)), "kill {kill}: {session}");
+            let accepted: BTreeSet<_> = prompts.iter().copied().collect();
+            assert_eq!(accepted.len(), prompts.len(), "kill {kill}: {session} has a prompt twice");
+            assert!(acknowledged.prompts.is_subset(&accepted), "kill {kill}: {session} lost a prompt");
             assert!(State::fold(&facts).is_some(), "kill {kill}: {session} folds");
         }
         assert!(store.salvaged().is_empty());
@@ -161,7 +166,7 @@ async fn busy(folder: &Path) {
             session.release().await.unwrap();
             loop {
                 model.then(reply().text("I look.").call("probe", json!({})));
-                match session.prompt("x".repeat(fastrand::usize(1..20_000))).await {
+                match session.prompt("Go on. ".repeat(fastrand::usize(1..500))).await {
                     Ok(prompted) if prompted.saved => tell(&format!("prompt {} {}", session.id(), prompted.prompt)),
                     Ok(_) => panic!("it was not saved"),
                     Err(SessionError::Refused(_)) => drop(session.settled().await),
@@ -265,6 +270,12 @@ async fn t_u15_a_call_that_had_begun_is_marked_and_never_run_again() {
     harness.probe.does(|_, _| panic!("it is run again"));
     let line = harness.sessions().list().await.unwrap().remove(0);
     let session = harness.sessions().get(line.id.as_str()).await.unwrap();
+    let facts = facts(&Sqlite::open(folder.path()).unwrap(), &line.id).await;
+    let receipt = facts.iter().find_map(|event| match event.fact() {
+        Some(Fact::TurnFinished { receipt, .. }) => receipt.clone(),
+        _ => None,
+    });
+    assert_eq!(receipt.unwrap().to_string(), "1 tool lost, with what had been started");
     session.prompt("and then?").await.unwrap();
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
     assert_eq!(fs::read_to_string(ran).unwrap(), "once\n");

@@ -7,12 +7,14 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
-use holdpoint_common::{Fact, FileMark, Limits, Outcome, PolicyMode, SessionStatus, StopHow, ToolStatus, Who};
+use holdpoint_common::{
+    Fact, FileMark, Limits, Outcome, PauseKind, PauseResponse, PolicyMode, SessionStatus, StopHow, ToolStatus, Who,
+};
 use holdpoint_session::model::{Catalog, Message, Model, ModelEvent, ModelRequest, ModelStream};
 use holdpoint_session::testing::{Harness, reply, soon};
 use holdpoint_session::{Engine, Interruption, OpenSession};
-use holdpoint_tools::ToolOutcome;
 use holdpoint_tools::testing::Census;
+use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 
 #[tokio::test]
@@ -138,6 +140,32 @@ async fn m_c3_a_tool_that_does_not_come_back_is_left_and_named() {
     let late =
         events.facts().any(|fact| matches!(fact, Fact::ToolFinished(result) if result.to_text().contains("late")));
     assert!(!late, "its result is ignored");
+}
+
+/// What a tool does when its ask ends is done behind the cut: it sees that there was one, and the receipt names it.
+#[tokio::test]
+async fn m_c3_whoever_is_released_from_an_ask_sees_the_cut() {
+    let harness = Harness::start();
+    let (tell, told) = mpsc::channel();
+    harness.probe.does(move |_, context| {
+        assert_eq!(context.pause(PauseKind::Continue, "Go on?", None), PauseResponse::Interrupted);
+        tell.send(context.is_cancelled()).unwrap();
+        Err(ToolError::Interrupted)
+    });
+    // While some are woken, the first of them run already.
+    let calls = Limits::default().parallel_tools;
+    let answer = (0..calls).fold(reply(), |answer, n| answer.call("probe", json!({"n": n})));
+    harness.model.then(answer);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    for _ in 0..calls {
+        events.asked().await;
+    }
+    let end = session.interrupt_and_wait().await.unwrap().unwrap();
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), vec![true; calls]);
+    let receipt = end.receipt.unwrap();
+    assert_eq!((receipt.tools.len(), receipt.asks.len()), (calls, calls), "{receipt:?}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use holdpoint_common::{CallId, Fact, Job, JobEnd, Limits, Outcome, SessionStatus};
+use holdpoint_common::{CallId, Event, Fact, Job, JobEnd, Limits, Outcome, SessionStatus};
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Interruption, SessionError};
 use holdpoint_tools::testing::Census;
@@ -113,7 +113,8 @@ async fn m_c3_a_receipt_waits_for_jobs_however_late_the_interrupt_comes() {
         session.prompt("go").await.unwrap();
         job_started(&mut events).await;
         census.wait_living(1);
-        events.step_started().await;
+        let second = |event: &Event| matches!(event.fact(), Some(Fact::StepStarted)).then_some(());
+        events.until_new("the second step", second).await;
         drop(answer);
         events
             .until_new("the answer", |event| matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(()))

@@ -201,6 +201,20 @@ async fn t_u6_a_watch_outlives_a_store_that_can_t_be_read() {
     .await;
 }
 
+/// However late it is looked: what came and went meanwhile is told as it is then.
+#[tokio::test]
+async fn m_b9_a_watch_tells_of_a_session_that_came_and_went_unseen() {
+    let harness = Harness::start();
+    let sessions = harness.sessions();
+    let mut watch = sessions.watch().await.unwrap();
+    let session = harness.open().await;
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    session.close().await.unwrap();
+    let told = until(&mut watch, &session, |_| true).await;
+    assert!(!told.live && told.last_turn.is_some(), "{told:?}");
+}
+
 /// There may be thousands of saved sessions: who watches reads them once, and not whenever one comes or goes.
 #[tokio::test]
 async fn m_b9_a_watch_lists_the_saved_sessions_only_when_they_change() {

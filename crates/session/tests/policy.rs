@@ -251,3 +251,32 @@ async fn m_a6_what_a_rule_may_deny_is_denied_where_asks_are_approved_and_left_to
     events.turn_finished().await;
     assert!(world.work("ran denied").exists());
 }
+
+/// A tool that has judged a folder holds it open until it runs: one that does not run is no longer there.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn m_e7_what_is_denied_holds_nothing_open() {
+    let world = World::new();
+    let folder = fs::canonicalize(world.harness.folder.path()).unwrap();
+    let held = || {
+        let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+        open.filter(|path| *path == folder).count()
+    };
+    let before = held();
+    let many = || (0..100).fold(reply(), |reply, _| reply.call("shell", json!({"command": "touch ran"})));
+    for (policy, asks) in [(PolicyMode::Readonly, AsksMode::Wait), (PolicyMode::Ask, AsksMode::Deny)] {
+        world.harness.model.then(many()).then(reply().text("ok"));
+        let session = world.session(PolicyRules::default()).policy(policy).asks(asks);
+        let session = world.sessions().open(session).await.unwrap();
+        let mut events = world.harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        events.turn_finished().await;
+        let denied = events
+            .facts()
+            .filter(|fact| matches!(fact, Fact::ToolFinished(result) if result.status == ToolStatus::Denied));
+        assert_eq!(denied.count(), 100);
+        assert_eq!(held(), before, "{policy}");
+        session.close().await.unwrap();
+    }
+    assert!(!world.work("ran").exists());
+}

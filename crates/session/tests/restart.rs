@@ -4,19 +4,23 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use holdpoint_common::{
-    Answer, Ask, CutCause, Delta, Event, Fact, HoldCause, HoldShown, Limits, Outcome, PauseKind, PolicyMode,
-    RestoreCause, SessionStatus, ToolStatus,
+    Answer, Ask, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldShown, Limits, Outcome, PauseKind, PolicyMode,
+    RestoreCause, SessionId, SessionStatus, ToolStatus,
 };
 use holdpoint_session::model::Message;
-use holdpoint_session::store::{SessionStore, Sqlite};
+use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, Sqlite, StoreError};
 use holdpoint_session::testing::{Harness, Recorder, reply, soon};
 use holdpoint_session::transfer::export;
 use holdpoint_session::{AttachFrom, ClientEnd, RunRequest, SessionError};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::sync::Notify;
 
 fn on(store: &Path) -> Harness {
     let store = Sqlite::open(store).unwrap();
@@ -118,6 +122,50 @@ async fn m_b7_what_a_crash_cuts_is_ended_before_anyone_asks_and_the_queue_waits(
     let sent = again.model.requests().pop().unwrap().messages;
     assert!(matches!(sent.last(), Some(Message::User(text)) if text == "next"), "{sent:?}");
     assert!(sent.iter().any(|message| matches!(message, Message::Tool(_))));
+}
+
+/// A store whose list takes long: nobody is told it before a session has been made, unless nobody makes one.
+struct SlowToList {
+    store: Memory,
+    made: Arc<Notify>,
+    /// A session was made before the list was told.
+    overtaken: Arc<AtomicBool>,
+}
+
+impl SessionStore for SlowToList {
+    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.made.notify_one();
+        self.store.create(session)
+    }
+
+    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.store.open(session)
+    }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        let (made, overtaken, list) = (Arc::clone(&self.made), Arc::clone(&self.overtaken), self.store.list());
+        let wait = async move {
+            if tokio::time::timeout(Duration::from_millis(500), made.notified()).await.is_ok() {
+                overtaken.store(true, Ordering::SeqCst);
+            }
+            list.await
+        };
+        wait.boxed()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.store.delete(session)
+    }
+}
+
+/// What is opened while the store is still looked through would be taken for cut, and ended under its actor.
+#[tokio::test]
+async fn invariant_2_nothing_is_opened_before_it_is_known_what_a_crash_has_cut() {
+    let overtaken = Arc::new(AtomicBool::new(false));
+    let store = SlowToList { store: Memory::default(), made: Arc::default(), overtaken: Arc::clone(&overtaken) };
+    let harness = Harness::with(|engine| engine.store(store));
+    harness.open().await;
+    assert!(!overtaken.load(Ordering::SeqCst), "a session was made before the list was told");
 }
 
 #[tokio::test]
@@ -342,6 +390,36 @@ async fn m_a11_a_policy_confirm_stands_again_after_a_crash_and_its_turn_goes_on(
         let Some(Message::Tool(result)) = sent.last() else { panic!("{sent:?}") };
         assert!(result.result.contains(if approved { "deployed" } else { "not on Fridays" }), "{result:?}");
     }
+}
+
+/// The hold under which prompts come back is the same one from the answer to a Confirm to the turn's next boundary.
+#[tokio::test]
+async fn m_b7_a_confirm_that_stands_before_a_prompt_is_answered_under_the_hold_of_the_restart() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+    session.prompt("go").await.unwrap();
+    let ask = harness.watch(&session).await.asked().await;
+    session.prompt("and then").await.unwrap();
+    let copy = crashed(folder.path());
+
+    let again = on(copy.path());
+    let session = again.sessions().get(session.id().as_str()).await.unwrap();
+    let mut events = Recorder::of(session.attach(AttachFrom::now()).await.unwrap());
+    let restored = |hold: &Hold| match hold {
+        Hold::Requested { cause, .. } | Hold::Standing { cause, .. } => *cause == HoldCause::Restored,
+        Hold::Off => false,
+    };
+    assert!(restored(&session.snapshot().hold), "{:?}", session.snapshot().hold);
+    session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap();
+    for shown in [HoldShown::Requested, HoldShown::Standing] {
+        let hold = events.hold_changed().await;
+        assert!(hold.shown() == shown && restored(&hold), "{hold:?}");
+    }
+    session.release().await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done, "the prompt that waited");
 }
 
 #[tokio::test]

@@ -5,15 +5,33 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{
     Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, ToolStatus,
+    TurnId,
 };
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionStore, Sqlite};
-use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::testing::{Harness, LiveReply, Recorder, reply, soon};
 use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
 use holdpoint_tools::testing::Census;
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 use tempfile::TempDir;
+
+/// Waits until the model was asked, and this is its answer: what is scripted from then on is for others.
+async fn asked(events: &mut Recorder, answer: &LiveReply) {
+    assert!(answer.text("I look."));
+    events.until("a word", |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(())).await;
+}
+
+/// A session whose tool has begun and comes back when what is given with it is dropped.
+async fn stuck(harness: &Harness) -> (SessionHandle, Recorder, impl Drop + use<>) {
+    let release = harness.probe.hears_nothing("begun");
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("begun").await;
+    (session, events, release)
+}
 
 #[tokio::test]
 async fn m_b2_prompts_run_in_order_and_each_ends_once() {
@@ -266,7 +284,7 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     let mut others = harness.watch(&other).await;
     let other_live = harness.model.then_live();
     other.prompt("go").await.unwrap();
-    others.step_started().await;
+    asked(&mut others, &other_live).await;
 
     let (told, tells) = std::sync::mpsc::channel();
     harness.probe.does(move |_, context| {
@@ -478,6 +496,56 @@ async fn m_b8_closing_what_is_only_saved_closes_it() {
     assert_eq!(session.prompt("go").await.unwrap_err(), SessionError::Refused(Refused::Closed));
 }
 
+#[tokio::test]
+async fn m_b2_what_is_given_to_a_session_meanwhile_keeps_it_open() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let in_use = Err(SessionError::Refused(Refused::InUse));
+    harness.model.then(reply().text("Done."));
+    session.prompt("first").await.unwrap();
+    let ended = session.settled().await.unwrap().seq;
+
+    let answer = harness.model.then_live();
+    session.prompt("second").await.unwrap();
+    assert_eq!(session.close_unused(ended).await, in_use);
+    assert!(session.snapshot().turn.is_some(), "it is not cut");
+    answer.text("Done, too.");
+    drop(answer);
+    let ended_too = session.settled().await.unwrap();
+    assert_eq!(ended_too.last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    assert_eq!(session.close_unused(ended).await, in_use, "it was given something since");
+
+    // What was given before, and begun since, is others' as well.
+    let answer = harness.model.then_live();
+    session.prompt("third").await.unwrap();
+    harness.model.then(reply().text("Done."));
+    session.prompt("fourth").await.unwrap();
+    let mut events = harness.watch(&session).await;
+    drop(answer);
+    let ends = |event: &Event| event.turn == Some(TurnId(3)) && matches!(event.fact(), Some(Fact::TurnFinished { .. }));
+    let third = events.until("the third's end", |event| ends(event).then_some(event.seq)).await;
+    session.settled().await.unwrap();
+    assert_eq!(session.close_unused(third).await, in_use);
+
+    // What waits is something to do, whenever it was given.
+    session.hold().await.unwrap();
+    session.prompt("fifth").await.unwrap();
+    assert_eq!(session.close_unused(session.snapshot().seq).await, in_use);
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn m_b2_a_session_that_nobody_has_used_since_is_closed() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    harness.model.then(reply().text("Done."));
+    session.prompt("first").await.unwrap();
+    let ended = session.settled().await.unwrap().seq;
+    session.rename("looked at").await.unwrap();
+    session.close_unused(ended).await.unwrap();
+    assert_eq!(session.close_unused(ended).await, Err(SessionError::Refused(Refused::Closed)));
+}
+
 /// After close, or the actor's death, no tool thread of the session waits on an ask.
 #[tokio::test]
 async fn invariant_6_no_tool_waits_on_a_session_that_is_gone() {
@@ -523,7 +591,7 @@ async fn invariant_8_one_sessions_fault_never_ends_anothers_turn() {
     let mut events = harness.watch(&bystander).await;
     let live = harness.model.then_live();
     bystander.prompt("go").await.unwrap();
-    events.step_started().await;
+    asked(&mut events, &live).await;
     for fault in 0..4 {
         let session = harness.open().await;
         match fault {
@@ -592,18 +660,37 @@ async fn m_b8_a_session_that_fails_while_it_closes_is_closed() {
     assert!(!closed.live);
     assert_eq!(closed.last_turn.as_ref().unwrap().outcome, Outcome::Interrupted);
     assert!(list.iter().find(|line| line.id == *next.id()).unwrap().live);
+    // Who had it opens it by nothing but asking for it.
+    next.close().await.unwrap();
+    assert_eq!(session.hold().await, Err(SessionError::Refused(Refused::Closed)));
+}
+
+/// What two close is closed for both.
+#[tokio::test]
+async fn m_b8_two_who_close_a_session_both_see_its_end() {
+    let harness = Harness::start();
+    let (session, mut events, release) = stuck(&harness).await;
+    let close = || {
+        let session = session.clone();
+        tokio::spawn(async move { session.close().await })
+    };
+    let first = close();
+    events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+    let second = close();
+    assert!(!first.is_finished());
+    drop(release);
+    assert_eq!(soon("the first", first).await.unwrap(), Ok(()));
+    // It may have come when all was over.
+    let second = soon("the second", second).await.unwrap();
+    assert!(matches!(second, Ok(()) | Err(SessionError::Refused(Refused::Closed))), "{second:?}");
+    assert!(!harness.sessions().list().await.unwrap()[0].live);
 }
 
 /// What the tools of an actor that failed have left is waited for by its session alone, which has its place meanwhile.
 #[tokio::test]
 async fn invariant_8_a_session_that_waits_to_be_rebuilt_holds_up_no_other() {
     let harness = Harness::limited(Limits { max_sessions: 2, grace_ms: 60_000, ..Limits::default() });
-    let release = harness.probe.hears_nothing("begun");
-    harness.model.then(reply().call("probe", json!({})));
-    let session = harness.open().await;
-    let mut events = harness.watch(&session).await;
-    session.prompt("go").await.unwrap();
-    events.output("begun").await;
+    let (session, _events, release) = stuck(&harness).await;
     let mut turnover = harness.engine.load_meter().turnover().await.unwrap();
     let failing = session.clone();
     let failed = tokio::spawn(async move { failing.panic_now().await });

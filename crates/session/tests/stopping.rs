@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use holdpoint_common::api::SessionNews;
 use holdpoint_common::limits::STOP_WITHIN;
 use holdpoint_common::{
     Answer, AskCloseCause, AskOrigin, CutCause, Event, Fact, HoldShown, JobEnd, Limits, Outcome, PauseKind,
@@ -199,4 +200,29 @@ async fn invariant_2_what_is_being_stopped_is_neither_written_nor_deleted_by_oth
     stopping.join().unwrap();
     let saved = facts(folder.path(), &session).await;
     assert!(matches!(saved.last().unwrap().fact(), Some(Fact::TurnFinished { .. })), "{saved:?}");
+}
+
+/// Sessions that have ended before it, as one that is idle does at once, end nothing of what is told of the others.
+#[tokio::test]
+async fn m_b9_who_watches_an_engine_that_stops_sees_each_session_to_its_end() {
+    let harness = Harness::limited(Limits { grace_ms: 10, ..Limits::default() });
+    let release = harness.probe.hears_nothing("begun");
+    harness.model.then(reply().call("probe", json!({})));
+    let busy = harness.open().await;
+    let mut events = harness.watch(&busy).await;
+    busy.prompt("go").await.unwrap();
+    events.output("begun").await;
+    harness.open().await;
+    let mut watch = harness.sessions().watch().await.unwrap();
+    let stopped = tokio::task::spawn_blocking(move || stop(harness));
+    let mut last = None;
+    while let Some(news) = watch.next().await {
+        match news {
+            SessionNews::Session(session) if session.id == *busy.id() => last = session.last_turn,
+            _ => {}
+        }
+    }
+    stopped.await.unwrap();
+    drop(release);
+    assert_eq!(last.expect("its end").cause, Some(CutCause::Shutdown));
 }

@@ -1,8 +1,10 @@
 //! Tasks and notes of a session: the model's tool for them, the facts they are, and who sees them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
-use holdpoint_common::{Fact, Outcome, PolicyMode, TaskState, ToolStatus};
+use holdpoint_common::{Fact, Outcome, PolicyMode, TaskRequest, TaskState, ToolStatus};
+use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_tools::{TasksResponse, ToolOutcome};
 use serde_json::{Value, json};
 
 /// The result of the next call.
@@ -159,4 +161,29 @@ async fn m_e7_calls_of_one_answer_keep_the_list_in_their_order() {
         assert!(failed.is_empty(), "round {round}: {failed:#?}");
         session.close().await.unwrap();
     }
+}
+
+/// Each of a tool's threads hears of its own: none is taken for another, or left without an answer.
+#[tokio::test]
+async fn m_e7_the_threads_of_one_call_each_change_the_tasks() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let harness = Harness::with(|engine| engine.store(store));
+    harness.probe.does(|_, context| {
+        let add = |titles: &str| context.tasks(TaskRequest::Add { titles: vec![titles.to_owned()] });
+        let told = std::thread::scope(|threads| {
+            let added = threads.spawn(|| (0..20).map(|_| add("write it")).collect::<Vec<_>>());
+            let refused = threads.spawn(|| (0..20).map(|_| add(" ")).collect::<Vec<_>>());
+            (added.join().unwrap(), refused.join().unwrap())
+        });
+        assert!(told.0.iter().all(|told| matches!(told, TasksResponse::Are(_))), "{:?}", told.0);
+        assert!(told.1.iter().all(|told| matches!(told, TasksResponse::Refused(_))), "{:?}", told.1);
+        Ok(ToolOutcome::text("done"))
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    assert_eq!(result(&mut events).await, (ToolStatus::Ok, "done".to_owned()));
+    assert_eq!(session.snapshot().tasks.len(), 20);
 }

@@ -105,10 +105,9 @@ impl ToolContext {
         self.cancel.is_cancelled()
     }
 
-    /// The token behind [`is_cancelled`](Self::is_cancelled), for tools that wait on several things.
-    #[must_use]
-    pub fn cancel(&self) -> &CancellationToken {
-        &self.cancel
+    /// Waits for what [`is_cancelled`](Self::is_cancelled) tells, for tools that wait on several things.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send {
+        self.cancel.cancelled()
     }
 
     /// Whether the user was shown these very words before the call began, and has approved it: what they say need not

@@ -127,7 +127,7 @@ pub(crate) struct JudgedFolder {
 impl JudgedFolder {
     pub(crate) fn judge(&self, root: &Path) -> Result<Place, ToolError> {
         let place = self.place.judge(".", root)?;
-        self.held.replace(open(CWD, &place.path, open::HOLD).ok());
+        self.held.replace(Some(hold(&place)?));
         Ok(place)
     }
 
@@ -136,8 +136,7 @@ impl JudgedFolder {
         let place = self.place.resolve(".", root)?;
         let Some(held) = self.held.take() else { return Ok(place) };
         let number = |folder: &OwnedFd| fstat(folder).map(|stat| (stat.st_dev, stat.st_ino)).ok();
-        let now = open(CWD, &place.path, open::HOLD).ok();
-        match now.is_some_and(|now| number(&now) == number(&held)) {
+        match number(&hold(&place)?) == number(&held) {
             true => Ok(place),
             false => Err(ToolError::failed(format!(
                 "{} is another folder now than when it was judged: nothing was done",
@@ -145,6 +144,12 @@ impl JudgedFolder {
             ))),
         }
     }
+}
+
+/// Holds a folder open: not to read it, but so that it stays what it is.
+fn hold(folder: &Place) -> Result<OwnedFd, ToolError> {
+    let failed = |error| ToolError::failed(format!("{} can't be opened: {error}", folder.path.display()));
+    open(CWD, &folder.path, open::HOLD).map_err(failed)
 }
 
 impl Judged {

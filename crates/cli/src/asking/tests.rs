@@ -163,6 +163,24 @@ fn m_a10_what_is_typed_on_answers_nothing() {
     assert_eq!(asking.press(Key::Char('2'), at + GUARD), Pressed::Next);
 }
 
+/// Nor is it the beginning of what is to be said.
+#[test]
+fn m_a10_what_is_typed_on_is_no_text_for_a_question() {
+    let question = Question { id: "a".into(), header: "a".into(), question: "a".into(), options: vec![] };
+    let request = QuestionRequest { tool_name: "ask_user".into(), questions: vec![question] };
+    let mut at = Instant::now();
+    let mut asking = Asking::new(ask(AskRequest::Question(request)), at);
+    for letter in " not all of it, but this".chars() {
+        at += GUARD / 2;
+        assert_eq!(asking.press(Key::Char(letter), at), Pressed::Nothing, "{letter:?}");
+    }
+    at += GUARD / 2;
+    assert_eq!(asking.press(Key::Enter, at), Pressed::Nothing);
+    assert_eq!(asking.press(Key::Char('x'), at + GUARD), Pressed::Typed);
+    assert_eq!(asking.press(Key::Char('y'), at + GUARD), Pressed::Typed, "whoever has begun may be fast");
+    assert_eq!(asking.typed(), "xy");
+}
+
 /// One with options, one without.
 fn questions(now: Instant) -> Asking {
     let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use clap_complete::engine::ArgValueCompleter;
-use holdpoint_common::{Answer, AnswerError, Ask, AskId, AskRequest, PauseKind, Question, QuestionReply};
+use holdpoint_common::{Answer, AnswerError, Ask, AskId, AskRequest, PauseKind, Question, QuestionReply, SessionId};
 use holdpoint_session::Sessions;
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
@@ -120,6 +120,7 @@ fn answer(
         let (id, answer) = match args.ask.parse::<AskId>() {
             Ok(id) => {
                 let open = sessions.look(id.session.as_str()).await?;
+                whole(&id, &open.settings.id)?;
                 let ask = open.asks.iter().find(|ask| ask.id == id);
                 // Of one that is not open, the session says what became of it, or that it never was.
                 let answer = make(ask)?;
@@ -150,6 +151,16 @@ fn answer(
         }
         Ok(0)
     })
+}
+
+/// An ask is named by its session's whole id: a name may be another session's by now, with an ask of the same number.
+fn whole(id: &AskId, session: &SessionId) -> Result<(), CliError> {
+    if id.session == *session {
+        return Ok(());
+    }
+    let whole = AskId { session: session.clone(), ..id.clone() };
+    Err(CliError::usage(format!("`{id}` is no ask's id: those begin with the whole id of their session"))
+        .hint(format!("{whole}, if it is what you mean: `holdpoint inbox` has what it wants")))
 }
 
 /// The ask that a session shows.
@@ -212,15 +223,19 @@ fn reply(ask: &Ask, given: &[String], own_words: bool) -> Result<Answer, CliErro
 
 /// What is meant by an answer: by the number of an option, its label. One that no option has was most likely mistyped.
 fn meant(question: &Question, given: &str) -> Result<String, CliError> {
-    let options = &question.options;
+    let (header, options) = (prose_line(question.header.trim()), &question.options);
+    if given.trim().is_empty() {
+        return Err(CliError::usage(format!("the answer to `{header}` is empty"))
+            .hint("say something, or decline to answer with `--skip`"));
+    }
     if let Some(option) = given.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?)) {
         return Ok(option.label.clone());
     }
-    let is_number = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = given.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number || options.is_empty() || options.iter().any(|option| option.label == given) {
         return Ok(given.to_owned());
     }
-    let (header, last) = (prose_line(question.header.trim()), options.len());
+    let last = options.len();
     Err(CliError::usage(format!("`{header}` has no option {given}: they are 1 to {last}"))
         .hint("`holdpoint show` has them; `--own-words` if the number itself is the answer"))
 }

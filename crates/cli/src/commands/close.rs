@@ -34,6 +34,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let what = match sessions.close(&settings.id).await {
                 Ok(()) => "closed",
                 Err(SessionError::Refused(Refused::Closed)) => "was closed already",
+                Err(error) if args.sessions.means_no_more(&error) => continue,
                 Err(error) => {
                     faults.add(&settings.name, error, ui);
                     continue;

@@ -56,6 +56,7 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
             let (name, before) = (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
             let now = match if holds { session.hold().await } else { session.release().await } {
                 Ok(now) => now,
+                Err(error) if what.sessions.means_no_more(&error) => continue,
                 Err(error) => {
                     faults.add(&name, error, ui);
                     continue;

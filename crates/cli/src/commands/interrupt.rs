@@ -52,6 +52,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             };
             let (what, end) = match came {
                 Ok(came) => came,
+                Err(error) if args.sessions.means_no_more(&error) => continue,
                 Err(error) => {
                     faults.add(&name, error, ui);
                     continue;

@@ -24,9 +24,9 @@ use crate::words::words;
 ///
 /// The model's words go to standard output, everything about them to standard error. Ctrl+C
 /// interrupts: what the agent has started is ended, and a receipt says what that was; a second
-/// Ctrl+C leaves at once. The session is the daemon's: others can attach to it while it lasts. This
-/// program closes it when its turn has ended; when it is killed or its terminal is gone, the turn goes
-/// on, and the session stays: `holdpoint close` closes it.
+/// Ctrl+C leaves at once, and the session stays. The session is the daemon's: others can attach to it
+/// while it lasts. This program closes it when its turn has ended; when it is killed or its terminal is
+/// gone, the turn goes on, and the session stays. `holdpoint close` closes one that stays.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:

@@ -9,9 +9,9 @@ use holdpoint_tools::shown::prose_line;
 use crate::error::CliError;
 use crate::follow::asked;
 use crate::runtime::runtime;
-use crate::said::paused;
 use crate::said::runs::{so_far, taken};
 use crate::said::session::doing;
+use crate::said::{paused, pausing};
 use crate::select::SessionArg;
 use crate::sessions::control;
 use crate::table::age;
@@ -31,13 +31,20 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let look = async { Ok::<_, CliError>(control(folders, "show").await?.look(&args.session.session).await?) };
-    let snapshot = runtime()?.block_on(look)?;
+    let look = async {
+        let sessions = control(folders, "show").await?;
+        let snapshot = sessions.look(&args.session.session).await?;
+        // Where the store can't be read, it is live, or could not have been looked at.
+        let is_it = |session: &SessionSummary| session.live && session.id == snapshot.settings.id;
+        let is_live = sessions.list().await.map_or(true, |listed| listed.iter().any(is_it));
+        Ok::<_, CliError>((snapshot, is_live))
+    };
+    let (snapshot, is_live) = runtime()?.block_on(look)?;
     if args.json {
         ui.json(&*snapshot)?;
         return Ok(0);
     }
-    let lines: String = lines(&snapshot).iter().map(|(name, what)| said(name, what)).collect();
+    let lines: String = lines(&snapshot, is_live).iter().map(|(name, what)| said(name, what)).collect();
     ui.print(&lines)?;
     ui.tell_all();
     for ask in &snapshot.asks {
@@ -55,12 +62,13 @@ fn said(name: &str, what: &str) -> String {
     lines.fold(first, |said, line| said + format!("{:9} {line}", "").trim_end() + "\n")
 }
 
-fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
+fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
     let settings = &snapshot.settings;
+    let saved = if is_live { "" } else { "saved, " };
     let mut lines = vec![
         ("session", format!("{} ({})", settings.name, settings.id)),
         ("title", snapshot.title.clone()),
-        ("status", format!("{} for {}", doing(&SessionSummary::from(snapshot)), age(snapshot.since))),
+        ("status", format!("{saved}{} for {}", doing(&SessionSummary::from(snapshot)), age(snapshot.since))),
         ("folder", settings.workspace.clone()),
         ("model", settings.model.clone()),
         ("asks", settings.asks.to_string()),
@@ -104,7 +112,7 @@ fn lines(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
 fn hold(snapshot: &Snapshot) -> Option<String> {
     match &snapshot.hold {
         Hold::Off => None,
-        Hold::Requested { by, .. } => Some(format!("PAUSING... ({by})")),
+        Hold::Requested { cause, .. } => Some(pausing(cause)),
         Hold::Standing { cause, .. } => Some(paused(cause)),
     }
 }

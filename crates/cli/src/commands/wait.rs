@@ -140,7 +140,14 @@ async fn watch(
     let mut news = sessions.watch().await?;
     let mut was_live = false;
     loop {
-        *last = sessions.look(id.as_str()).await?;
+        *last = match sessions.look(id.as_str()).await {
+            // Who stops takes no more requests, and tells of it when it has: until then the next one does not begin.
+            Err(SessionError::Unreachable { .. }) => {
+                while news.next().await.is_some() {}
+                return Ok(if news.has_stopped() { Watched::Stopped } else { Watched::Broke });
+            }
+            looked => looked?,
+        };
         if is_so(last, what) {
             return Ok(Watched::So);
         }

@@ -22,8 +22,8 @@ const LOOK: Duration = Duration::from_secs(5);
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// Watches for signals from now on, on a thread of its own: the first TERM or INT tells that it is time to stop, and
-/// from then on the time runs; a second one leaves at once. A hang-up means nothing to a daemon; it is caught and not
-/// ignored, because what is ignored stays so in the processes of tools.
+/// from then on the time runs. An INT after that leaves at once; another TERM is the same wish of somebody else. A hang-up
+/// means nothing to a daemon; it is caught and not ignored, because what is ignored stays so in the processes of tools.
 pub(super) fn watch(sockets: Sockets) -> io::Result<oneshot::Receiver<&'static str>> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let (stop, asked) = oneshot::channel();
@@ -38,10 +38,15 @@ pub(super) fn watch(sockets: Sockets) -> io::Result<oneshot::Receiver<&'static s
                 SIGTERM => "TERM",
                 _ => "INT",
             };
-            let Some(stop) = stop.take() else { leave(&sockets, "told to stop twice") };
-            limit(sockets.clone());
-            // If nobody waits for it, it is stopping already.
-            let _ = stop.send(name);
+            match stop.take() {
+                Some(stop) => {
+                    limit(sockets.clone());
+                    // If nobody waits for it, it is stopping already.
+                    let _ = stop.send(name);
+                }
+                None if signal == SIGINT => leave(&sockets, "told to leave at once"),
+                None => tracing::info!("told to stop again"),
+            }
         }
     })?;
     Ok(asked)

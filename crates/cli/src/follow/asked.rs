@@ -5,7 +5,7 @@ use std::io;
 use holdpoint_common::{Ask, AskRequest, PauseKind, Question};
 use holdpoint_tools::shown::{line, prose, prose_line};
 
-use crate::asking::{Asking, Entry};
+use crate::asking::{Asking, Entry, behind};
 use crate::ui::{Style, Ui};
 
 /// Shows an ask, all of it, and how many wait behind it. With keys, what is to be answered follows by
@@ -25,11 +25,7 @@ pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Re
             }
         }
     }
-    match waiting {
-        0 => Ok(()),
-        1 => ui.line(Style::Dim, "  1 more ask waits behind this one"),
-        many => ui.line(Style::Dim, &format!("  {many} more asks wait behind this one")),
-    }
+    behind(waiting).map_or(Ok(()), |waits| ui.line(Style::Dim, &format!("  {waits}")))
 }
 
 /// Shows lines of others so that nothing in them looks like ours.
@@ -39,6 +35,10 @@ fn behind_bar<'a>(mut lines: impl Iterator<Item = &'a str>, ui: &mut Ui) -> io::
 
 /// Shows what is to be answered now, and the keys for it.
 pub(crate) fn show_keys(asking: &Asking, ui: &mut Ui) -> io::Result<()> {
+    if asking.is_over() {
+        ui.line(Style::Warning, "It is no longer asked: nothing is sent (Esc to leave)")?;
+        return ui.input(asking.typed());
+    }
     match (&asking.ask().request, asking.entry()) {
         (AskRequest::Pause(pause), Entry::Choice) => match pause.kind {
             // Its key stands beside its message.

@@ -43,16 +43,20 @@ pub(super) struct Course {
     until: Until,
     /// The turn that is followed, once it has begun.
     turn: Option<TurnId>,
+    /// The number of the event that told so.
+    pub(super) begun_at: u64,
     /// The Confirms there were.
     confirms: Vec<AskId>,
     denied_unseen: bool,
     /// How it ended, once it has. What comes after that changes nothing.
     pub(super) ended: Option<Ended>,
+    /// The number of the event that told so.
+    pub(super) ended_at: u64,
 }
 
 impl Course {
     pub(super) fn new(until: Until) -> Self {
-        Self { until, turn: None, confirms: Vec::new(), denied_unseen: false, ended: None }
+        Self { until, turn: None, begun_at: 0, confirms: Vec::new(), denied_unseen: false, ended: None, ended_at: 0 }
     }
 
     /// Whether it is followed until the user leaves.
@@ -60,16 +64,18 @@ impl Course {
         self.until == Until::Left
     }
 
-    /// Whether this is the turn that is followed.
-    pub(super) fn is_its_turn(&self, turn: TurnId) -> bool {
-        self.turn == Some(turn)
+    /// The turn that is followed, once it has begun.
+    pub(super) fn turn(&self) -> Option<TurnId> {
+        self.turn
     }
 
     /// Takes what happened. Up to `told_to` it had happened before it was followed.
     pub(super) fn note(&mut self, event: &Event, told_to: u64) {
         let (None, Some(fact)) = (self.ended, event.fact()) else { return };
         match fact {
-            Fact::TurnStarted { turn, prompt } if self.is_its_prompt(*prompt) => self.turn = Some(*turn),
+            Fact::TurnStarted { turn, prompt } if self.is_its_prompt(*prompt) => {
+                (self.turn, self.begun_at) = (Some(*turn), event.seq);
+            }
             Fact::AskRaised { ask } => {
                 if matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm) {
                     self.confirms.push(ask.id.clone());
@@ -95,6 +101,9 @@ impl Course {
             // One of the past was opened again.
             Fact::SessionClosed { .. } if event.seq > told_to => self.ended = Some(Ended::Closed),
             _ => {}
+        }
+        if self.ended.is_some() {
+            self.ended_at = event.seq;
         }
     }
 

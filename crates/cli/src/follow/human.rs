@@ -13,7 +13,7 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 
 use super::asked;
 use crate::said::clock::Clock;
-use crate::said::{about, answered, cut, paused, runs, setting, shorten, sum_up, title};
+use crate::said::{about, answered, cut, paused, pausing, runs, setting, shorten, sum_up, title};
 use crate::ui::{Style, Ui};
 
 /// Bytes of a tool's output that may wait for the end of their line.
@@ -127,9 +127,8 @@ impl Human {
                 let what = format!("{}; try {next} of {tries} in {wait:.0} s", prose_line(reason));
                 ui.line(Style::Warning, &what)
             }
-            Delta::HistoryCut { messages, results, tokens, limit } => {
-                ui.line(Style::Warning, &cut(*messages, *results, *tokens, *limit))
-            }
+            Delta::HistoryCut(left_out) => ui.line(Style::Warning, &cut(left_out)),
+            Delta::ProjectCut { reason } => ui.line(Style::Warning, &prose_line(reason)),
             Delta::Gap { from, to } => ui.line(Style::Warning, &format!("events {from} to {to} can't be read")),
             Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", prose_line(reason))),
             Delta::SavedAgain => ui.line(Style::Dim, "saved again"),
@@ -366,9 +365,7 @@ impl Human {
                 let says = before == HoldShown::Standing || self.is_open;
                 return if says { ui.line(Style::Bold, "▶ no longer held") } else { Ok(()) };
             }
-            Hold::Requested { by, .. } => {
-                return ui.line(Style::Bold, &format!("PAUSING... ({})", prose_line(&by.to_string())));
-            }
+            Hold::Requested { cause, .. } => return ui.line(Style::Bold, &pausing(cause)),
             Hold::Standing { cause, .. } => cause,
         };
         ui.line(Style::Bold, &paused(cause))?;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use holdpoint_session::SessionError;
+use holdpoint_session::{Interruption, SessionError};
 use holdpoint_tools::shown::prose;
 
 use super::course::Ended;
@@ -19,6 +19,15 @@ impl Follower<'_> {
         let next = self.attachment.shown();
         if next.map(|ask| &ask.id) == self.asking.as_ref().map(|(asking, _)| &asking.ask().id) {
             return Ok(());
+        }
+        if let Some((asking, _)) = &mut self.asking {
+            let was_over = asking.is_over();
+            if asking.close() {
+                if !was_over {
+                    asked::show_keys(asking, self.ui)?;
+                }
+                return Ok(());
+            }
         }
         let Some(ask) = next else {
             self.asking = None;
@@ -48,7 +57,8 @@ impl Follower<'_> {
     /// Does what a key means.
     pub(super) async fn press(&mut self, key: Key, at: Instant) -> Result<(), CliError> {
         let Some((asking, _)) = &mut self.asking else { return Ok(()) };
-        if key == Key::Ctrl('c') && self.course.is_left_at_will() {
+        let leaves = self.course.is_left_at_will() || self.leaving.code().is_some();
+        if key == Key::Ctrl('c') && leaves {
             self.course.ended = Some(Ended::Left);
             return Ok(());
         }
@@ -62,15 +72,15 @@ impl Follower<'_> {
                     asking.appear(Instant::now());
                 }
             }
-            Pressed::Interrupt => {
-                // The turn that asks, and no later one.
-                let (session, turn) = (self.session.clone(), self.now);
-                match self.unless_left(true, async move { session.interrupt(turn).await.map(drop) }).await {
-                    // The stream of events ends, too, and is begun again.
-                    None | Some(Ok(()) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => {
-                    }
-                    Some(Err(error)) => return Err(error.into()),
+            Pressed::Interrupt => self.interrupt().await?,
+            Pressed::Left => {
+                self.asking = None;
+                // That key has its meaning wherever something runs.
+                if key == Key::Ctrl('c') {
+                    self.interrupt().await?;
                 }
+                self.ui.end_line()?;
+                self.ask()?;
             }
             Pressed::Answer(answer) => {
                 let (session, ask) = (self.session.clone(), asking.ask().id.clone());
@@ -96,6 +106,21 @@ impl Follower<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Ends the turn that asks, and no later one.
+    async fn interrupt(&mut self) -> Result<(), CliError> {
+        let (session, turn) = (self.session.clone(), self.now);
+        match self.unless_left(true, async move { session.interrupt(turn).await }).await {
+            // Where something ends, so does what is followed, unless that is left at will.
+            Some(Ok(Interruption::Interrupting(_) | Interruption::RunEnded)) if !self.course.is_left_at_will() => {
+                self.leaving.interrupted();
+                Ok(())
+            }
+            // The stream of events ends, too, and is begun again.
+            None | Some(Ok(_) | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => Ok(()),
+            Some(Err(error)) => Err(error.into()),
+        }
     }
 
     /// Waits for what comes of a key, unless the user leaves meanwhile, or wants to interrupt: a daemon that hangs says

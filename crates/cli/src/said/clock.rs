@@ -52,7 +52,7 @@ mod tests {
         let mut clock = Clock::begun(Timestamp(1_000));
         let mut tick = |at, fact| clock.tick(Timestamp(at), &fact);
         let (by, since) = (Who::named("test"), Timestamp(2_000));
-        tick(2_000, Fact::HoldChanged { hold: Hold::Requested { by: by.clone(), since } });
+        tick(2_000, Fact::HoldChanged { hold: Hold::Requested { cause: HoldCause::User { by: by.clone() }, since } });
         tick(3_000, Fact::HoldChanged { hold: Hold::Standing { cause: HoldCause::User { by }, since } });
         tick(60_000, Fact::HoldChanged { hold: Hold::Off });
         tick(61_000, Fact::StepStarted);

@@ -1,11 +1,12 @@
 //! An ask on the screen: how far the user is with it, and when it was there to be read.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent};
-use holdpoint_common::{Ask, SessionId};
+use holdpoint_common::{Ask, Event, Fact, SessionId};
 
-use crate::asking::{Asking, Entry, Pressed};
+use crate::asking::{Asking, Entry, GUARD, Pressed};
 use crate::terminal::Key;
 
 /// An ask that is shown.
@@ -22,12 +23,14 @@ pub(crate) struct AskView {
     pub(crate) below: usize,
     /// It takes the whole screen.
     pub(crate) large: bool,
+    /// How it has ended, as far as that was told.
+    ended: Option<String>,
 }
 
 impl AskView {
     /// An ask that is about to be drawn. Until it is, no key answers it.
     fn new(asking: Asking) -> Self {
-        Self { asking, in_sight: false, drawn: false, scroll: 0, below: 0, large: false }
+        Self { asking, in_sight: false, drawn: false, scroll: 0, below: 0, large: false, ended: None }
     }
 
     /// It appears anew: keys count only a while after it is drawn.
@@ -54,10 +57,7 @@ impl AskView {
             KeyCode::PageDown => self.scroll_by(10),
             KeyCode::Home => self.scroll = 0,
             KeyCode::End => self.scroll_by(isize::MAX),
-            KeyCode::Tab if !typing => {
-                self.large = !self.large;
-                self.scroll = 0;
-            }
+            KeyCode::Tab if !typing => self.large = !self.large,
             _ => {}
         }
         // What has not been drawn can't have been read; to stop it needs no reading.
@@ -73,6 +73,22 @@ impl AskView {
         pressed
     }
 
+    /// Takes how it ended, if that is among what happened.
+    pub(crate) fn note(&mut self, events: &[Arc<Event>]) {
+        let id = &self.asking.ask().id;
+        let ended = events.iter().filter_map(|event| event.fact()).find_map(|fact| match fact {
+            Fact::AskAnswered { ask, by, .. } if ask == id => Some(format!("answered by {by}")),
+            Fact::AskClosed { ask, cause } if ask == id => Some(format!("closed: {cause}")),
+            _ => None,
+        });
+        self.ended = ended.or(self.ended.take());
+    }
+
+    /// How it has ended, if it is shown for the words that were typed for it alone.
+    pub(crate) fn over(&self) -> Option<&str> {
+        self.asking.is_over().then(|| self.ended.as_deref().unwrap_or("it is no longer asked"))
+    }
+
     /// Pasted text is words, never keys.
     pub(crate) fn paste(&mut self, text: &str, now: Instant) {
         if !self.drawn || !matches!(self.asking.entry(), Entry::Words { .. }) {
@@ -86,6 +102,23 @@ impl AskView {
     pub(crate) fn scroll_by(&mut self, rows: isize) {
         let most = self.scroll + self.below;
         self.scroll = self.scroll.saturating_add_signed(rows).min(most);
+    }
+}
+
+/// Keys that are still meant for an ask which is shown no longer: they go nowhere until, for a while, none was pressed.
+#[derive(Debug, Default)]
+pub(crate) struct Bereft(Option<Instant>);
+
+impl Bereft {
+    /// It was taken from under the user's hands.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.0 = Some(now);
+    }
+
+    /// Whether what is typed now is one of them.
+    pub(crate) fn takes(&mut self, now: Instant) -> bool {
+        self.0 = self.0.filter(|since| now.saturating_duration_since(*since) < GUARD).map(|_| now);
+        self.0.is_some()
     }
 }
 

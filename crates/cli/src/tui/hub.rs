@@ -1,11 +1,11 @@
 //! All sessions as the hub shows them: what waits for the user first.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{SessionId, SessionStatus, SessionSummary, Timestamp};
 
-use super::ask::AskView;
+use super::ask::{AskView, Begun, Bereft};
 
 /// All sessions, and where the user is among them.
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ pub(crate) struct Hub {
     pub(crate) cursor: usize,
     /// The ask that is answered from here.
     pub(crate) asking: Option<AskView>,
+    /// Keys for what is asked there no longer.
+    pub(crate) bereft: Bereft,
     /// This process's folder.
     folder: String,
     /// Whether the sessions have come.
@@ -99,6 +101,28 @@ impl Hub {
         let mut waiting: Vec<_> = self.sessions.values().filter(|session| session.waits_for.is_some()).collect();
         waiting.sort_by_key(|session| (session.waits_for.as_ref().map(|ask| ask.since), session.id.clone()));
         waiting
+    }
+
+    /// What was being answered may be closed by now: then what the same session asks next is shown, if it does.
+    pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) {
+        let Some(view) = &mut self.asking else { return };
+        let id = &view.asking.ask().id;
+        let first = self.sessions.get(&id.session).and_then(|session| session.waits_for.as_ref());
+        if first.is_some_and(|ask| ask.id == *id) || view.asking.close() {
+            return;
+        }
+        if !view.asking.is_done() {
+            self.bereft.begin(now);
+        }
+        self.asking = first.map(|ask| begun.view(ask, now));
+    }
+
+    /// Leaves the words for what is asked no longer.
+    pub(crate) fn leave_words(&mut self, begun: &mut Begun, now: Instant) {
+        let Some(view) = self.asking.take() else { return };
+        let session = self.sessions.get(&view.asking.ask().id.session);
+        self.asking = session.and_then(|session| session.waits_for.as_ref()).map(|ask| begun.view(ask, now));
+        self.bereft.begin(now);
     }
 
     /// How many asks of all sessions wait.

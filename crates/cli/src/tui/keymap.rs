@@ -62,7 +62,7 @@ pub(crate) const FIXED: [(&str, &str); 13] = [
     ("Ctrl+D", "nothing typed: all sessions; the list: close, delete"),
     ("Esc", "interrupt; else clear the input; else back"),
     ("Ctrl+C", "as Esc while it works; else clear; twice: leave"),
-    ("↑ ↓", "history of prompts; lines of an ask"),
+    ("↑ ↓", "prompts sent or cleared; lines of an ask"),
     ("PgUp PgDn", "scroll"),
     ("Ctrl+Home/End", "to the first line, to the last"),
     ("/", "commands: a list as they are typed, Tab completes"),

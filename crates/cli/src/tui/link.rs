@@ -10,7 +10,7 @@ use std::sync::Arc;
 use holdpoint_common::{AskId, SessionId};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::state::Refused;
-use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle, Sessions};
+use holdpoint_session::{AttachFrom, Interruption, OpenSession, SessionError, SessionHandle, Sessions};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
@@ -49,6 +49,8 @@ pub(crate) struct Link {
     doing: JoinSet<()>,
     /// Ends when all that was wanted of the session that is shown, up to now, is done.
     before: Option<oneshot::Receiver<()>>,
+    /// The prompts that were sent last, and what ends when they are taken or refused.
+    sent: Vec<(AbortHandle, SessionId, String)>,
 }
 
 /// What every task of it has.
@@ -57,8 +59,18 @@ struct Shared {
     sessions: Sessions,
     folders: Arc<Folders>,
     words: mpsc::Sender<Word>,
-    /// The daemon was told to stop, and is not to be started until the user wants it.
-    stopped: watch::Sender<bool>,
+    daemon: watch::Sender<Wanted>,
+}
+
+/// Whether the daemon is to be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// It is, as far as is known.
+    Here,
+    /// It is gone, and is to be started until it is there: it has died, or the user wants it back.
+    Back,
+    /// It was told to stop, and is not to be started until the user wants it.
+    Stopped,
 }
 
 impl Shared {
@@ -76,12 +88,11 @@ impl Link {
     /// The way to these sessions, and where what it tells comes out.
     pub(crate) fn new(sessions: Sessions, folders: &Folders, fresh: Fresh) -> (Self, mpsc::Receiver<Word>) {
         let (words, told) = mpsc::channel(MESSAGES);
-        let shared = Shared { sessions, folders: Arc::new(folders.clone()), words, stopped: watch::Sender::new(false) };
+        let shared =
+            Shared { sessions, folders: Arc::new(folders.clone()), words, daemon: watch::Sender::new(Wanted::Here) };
         tokio::spawn(news::watch(shared.clone()));
-        (
-            Self { shared, fresh, session: None, following: None, opening: None, doing: JoinSet::new(), before: None },
-            told,
-        )
+        let (doing, sent) = (JoinSet::new(), Vec::new());
+        (Self { shared, fresh, session: None, following: None, opening: None, doing, before: None, sent }, told)
     }
 
     /// Follows a session from here on, instead of the one before.
@@ -109,6 +120,12 @@ impl Link {
         while self.doing.join_next().await.is_some() {}
     }
 
+    /// The prompts that were sent, and of which nothing is told.
+    pub(crate) fn unanswered(&mut self) -> Vec<(SessionId, String)> {
+        let unanswered = self.sent.drain(..).filter(|(sends, ..)| !sends.is_finished());
+        unanswered.map(|(_, id, text)| (id, text)).collect()
+    }
+
     fn begin(&mut self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         // What is done is dropped.
         while self.doing.try_join_next().is_some() {}
@@ -132,7 +149,7 @@ impl Link {
             Command::Open { id, attachment, limit } => self.open(id, attachment, limit),
             Command::New { attachment, limit } => self.open_fresh(attachment, limit),
             Command::Detach => self.detach(),
-            Command::Start => _ = self.shared.stopped.send_replace(false),
+            Command::Start => _ = self.shared.daemon.send_replace(Wanted::Back),
             Command::InterruptOther { ask } => self.interrupt_other(ask),
             Command::Close { id } => self.close(id),
             Command::Delete { id } => {
@@ -164,7 +181,9 @@ impl Link {
         let in_order = !matches!(command, Command::Interrupt { .. } | Command::Export { .. });
         let (ends, ended) = oneshot::channel::<()>();
         let before = in_order.then(|| self.before.replace(ended)).flatten();
-        self.begin(async move {
+        let prompt =
+            if let Command::Prompt { text } = &command { Some((session.id().clone(), text.clone())) } else { None };
+        let begun = self.begin(async move {
             // Dropped when all of this is done, which is what the next one waits for.
             let _ends = ends;
             if let Some(before) = before {
@@ -195,6 +214,10 @@ impl Link {
                 shared.failed(error).await;
             }
         });
+        if let Some((id, text)) = prompt {
+            self.sent.retain(|(sends, ..)| !sends.is_finished());
+            self.sent.push((begun, id, text));
+        }
     }
 
     /// Ends the turn that asks this, and no later one.
@@ -204,13 +227,21 @@ impl Link {
             let done = async {
                 let now = shared.sessions.look(ask.session.as_str()).await?;
                 if !now.asks.iter().any(|open| open.id == ask) {
-                    return Ok("it is no longer asked");
+                    return Ok("it is no longer asked".to_owned());
                 }
-                shared.sessions.get(ask.session.as_str()).await?.interrupt(now.turn).await?;
-                Ok("interrupting")
+                let session = shared.sessions.get(ask.session.as_str()).await?;
+                // What is cut is told by its receipt, when all of it is down.
+                Ok(match session.interrupt(now.turn).await? {
+                    Interruption::NotRunning => "nothing was running".to_owned(),
+                    Interruption::RunEnded => "Agent interrupted; the run is over".to_owned(),
+                    Interruption::Interrupting(turn) => match turn.end().await?.receipt {
+                        Some(receipt) => format!("Agent interrupted: {receipt}"),
+                        None => "Agent interrupted".to_owned(),
+                    },
+                })
             };
             match done.await {
-                Ok(what) => shared.tell(Message::Told(what.to_owned())).await,
+                Ok(what) => shared.tell(Message::Told(what)).await,
                 Err(error) => shared.failed(error).await,
             }
         });

@@ -94,6 +94,20 @@ impl Prompt {
         self.set("");
     }
 
+    /// Takes away what is typed. The history has it from now on.
+    pub(crate) fn put_away(&mut self) {
+        let typed = self.text();
+        let (looked_at, draft) = match self.looking.take() {
+            Some((place, draft)) => (self.history.get(place).cloned(), draft),
+            None => Default::default(),
+        };
+        self.remember(&draft);
+        if looked_at.as_ref() != Some(&typed) {
+            self.remember(&typed);
+        }
+        self.clear();
+    }
+
     /// Remembers a prompt for the history.
     pub(crate) fn remember(&mut self, text: &str) {
         if text.trim().is_empty() || self.history.last().is_some_and(|last| last == text) {
@@ -238,6 +252,36 @@ mod tests {
             press(&mut prompt, KeyCode::Down);
         }
         assert_eq!(prompt.text(), "draft");
+    }
+
+    #[test]
+    fn what_is_put_away_is_the_first_of_the_history() {
+        let mut prompt = Prompt::default();
+        prompt.remember("one");
+        prompt.remember("two");
+        prompt.paste("draft");
+        prompt.put_away();
+        assert!(prompt.is_empty());
+        press(&mut prompt, KeyCode::Up);
+        assert_eq!(prompt.text(), "draft");
+        press(&mut prompt, KeyCode::Down);
+        // Of the history that is looked at, nothing is new, but what was typed before is.
+        prompt.paste("another");
+        (0..2).for_each(|_| press(&mut prompt, KeyCode::Up));
+        assert_eq!(prompt.text(), "two");
+        prompt.put_away();
+        assert_eq!(prompt.history, ["one", "two", "draft", "another"]);
+        // Nor is there anything in blanks, or in the same again.
+        prompt.paste("another");
+        prompt.put_away();
+        prompt.paste(" ");
+        prompt.put_away();
+        assert_eq!(prompt.history.len(), 4);
+        // What was changed of it, is new.
+        (0..4).for_each(|_| press(&mut prompt, KeyCode::Up));
+        prompt.paste("!");
+        prompt.put_away();
+        assert_eq!(prompt.history.last().map(String::as_str), Some("one!"));
     }
 
     #[test]

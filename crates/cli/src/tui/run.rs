@@ -166,18 +166,45 @@ impl Loop {
         }
     }
 
-    /// What was begun is done, as far as that takes no long time.
+    /// What was begun is done, as far as that takes no long time. What is not taken meanwhile is known then.
     async fn finish(&mut self) {
-        // Nobody is told any more.
-        self.words.close();
-        while let Some(word) = self.words.recv().await {
-            if let Word::Opened { session, fresh: true, .. } = word {
-                self.link.forget(session.id().clone());
+        let mut over = std::pin::pin!(tokio::time::sleep(LEAVE));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut over => {
+                    tracing::warn!("left before all was done");
+                    break;
+                }
+                Some(word) = self.words.recv() => self.take_last(word),
+                () = self.link.finish() => if self.words.is_empty() { break },
             }
         }
-        if tokio::time::timeout(LEAVE, self.link.finish()).await.is_err() {
-            tracing::warn!("left before all was done");
+        // Nobody is told any more.
+        self.words.close();
+        while let Ok(word) = self.words.try_recv() {
+            self.take_last(word);
         }
+        for (id, text) in self.link.unanswered() {
+            if !self.state.has_refused(&id, &text) {
+                let why = "the daemon has not answered, and may take it yet".to_owned();
+                self.refused(Message::PromptRefused { id, text, why });
+            }
+        }
+    }
+
+    /// Takes what is told of what was begun before the user left: of all that, only prompts matter.
+    fn take_last(&mut self, word: Word) {
+        match word {
+            Word::Opened { session, fresh: true, .. } => self.link.forget(session.id().clone()),
+            Word::Message(message @ Message::PromptRefused { .. }) => self.refused(message),
+            Word::Opened { .. } | Word::Message(_) => {}
+        }
+    }
+
+    fn refused(&mut self, message: Message) {
+        // Nothing is shown that could want anything done.
+        let _ = update(&mut self.state, message, Moment::now());
     }
 
     /// Takes what the user did.

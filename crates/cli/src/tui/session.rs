@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot, Timestamp};
 
-use super::ask::{AskView, Begun};
+use super::ask::{AskView, Begun, Bereft};
 use super::layout::{Layouts, Look, Scroll};
 use super::prompt::Prompt;
 use super::transcript::{Entry, Transcript};
@@ -60,6 +60,8 @@ pub(crate) struct Session {
     /// This process, and the prompts it sent that have not begun.
     own: u32,
     sent: BTreeSet<PromptId>,
+    /// How many were sent from here and not refused: it has them, or is about to, whatever is told of it so far.
+    given: usize,
     /// What was handed back of them, and is typed again.
     handed_back: String,
     pub(crate) closed: bool,
@@ -69,6 +71,8 @@ pub(crate) struct Session {
     pub(crate) fresh: bool,
     /// Ctrl+C was pressed with nothing to interrupt.
     pub(crate) leaving: Option<Instant>,
+    /// Keys for what is asked here no longer.
+    pub(crate) bereft: Bereft,
     /// The size of the transcript on the screen, as it was last drawn.
     pub(crate) shown: (usize, usize),
     /// There is more below.
@@ -92,11 +96,13 @@ impl Session {
             prompt: Prompt::default(),
             own,
             sent: BTreeSet::new(),
+            given: 0,
             handed_back: String::new(),
             closed: false,
             lost: None,
             fresh,
             leaving: None,
+            bereft: Bereft::default(),
             shown: (0, 0),
             below: false,
         }
@@ -105,6 +111,7 @@ impl Session {
     /// Takes what happened.
     pub(crate) fn add(&mut self, events: &[Arc<Event>]) {
         self.take_back(events);
+        self.asking.iter_mut().for_each(|view| view.note(events));
         let told = self.pending.as_mut().unwrap_or(&mut self.told);
         for event in events {
             told.add(event);
@@ -137,6 +144,17 @@ impl Session {
         }
     }
 
+    /// A prompt is sent.
+    pub(crate) fn give(&mut self) {
+        self.given += 1;
+    }
+
+    /// It was not taken: typed again.
+    pub(crate) fn refuse(&mut self, text: &str) {
+        self.given = self.given.saturating_sub(1);
+        self.type_again(text);
+    }
+
     /// What was sent and not taken is typed again, before what is being typed.
     pub(crate) fn type_again(&mut self, text: &str) {
         let typed = self.prompt.text();
@@ -163,9 +181,17 @@ impl Session {
 
     /// Shows the ask that is first now, if it is another one. Whether one appears.
     pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) -> bool {
-        let first = self.snapshot.asks.first();
+        let first = self.snapshot.asks.first().filter(|_| !self.closed);
         if first.map(|ask| &ask.id) == self.asking.as_ref().map(|view| &view.asking.ask().id) {
             return false;
+        }
+        if let Some(view) = &mut self.asking {
+            if view.asking.close() {
+                return false;
+            }
+            if !view.asking.is_done() {
+                self.bereft.begin(now);
+            }
         }
         begun.keep(self.asking.take());
         self.asking = first.map(|ask| begun.view(ask, now));
@@ -187,6 +213,7 @@ impl Session {
     pub(crate) fn is_untouched(&self) -> bool {
         let snapshot = &self.snapshot;
         self.fresh
+            && self.given == 0
             && self.prompt.is_empty()
             && snapshot.turn.is_none()
             && snapshot.last_turn.is_none()
@@ -205,7 +232,12 @@ impl Session {
         if let Some(first) = self.told.transcript.entries().iter().find(shown) {
             self.scroll = Scroll::At { key: first.key, row: 0 };
         }
-        self.older && self.pending.is_none()
+        self.can_fetch()
+    }
+
+    /// Whether there may be more of the past, and it can be had: of what was closed, only by opening it again.
+    fn can_fetch(&self) -> bool {
+        self.older && self.pending.is_none() && !self.closed
     }
 
     /// Chooses a call: the one before, or the one after.
@@ -223,6 +255,6 @@ impl Session {
     pub(crate) fn scroll(&mut self, rows: isize) -> bool {
         let look = self.look();
         let at_first = self.layouts.scroll(&self.told.transcript, look, &mut self.scroll, self.shown.1, rows);
-        at_first && rows < 0 && self.older && self.pending.is_none()
+        at_first && rows < 0 && self.can_fetch()
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use std::time::Instant;
 
-use holdpoint_common::{Screen as Settings, SessionId};
+use holdpoint_common::{Screen as Settings, SessionId, SessionSummary};
 
 use super::ask::{AskView, Begun};
 use super::hub::Hub;
@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) attachments: u64,
     /// What was typed in sessions that were left, and prompts they did not take: typed again when they are shown.
     pub(crate) drafts: Vec<(SessionId, String)>,
+    /// The prompts that were not taken.
+    refused: Vec<Refused>,
     /// The same, of answers.
     pub(crate) begun: Begun,
     /// Ctrl+C was pressed in the hub.
@@ -69,6 +71,14 @@ pub(crate) struct Opening {
     pub(crate) fresh: bool,
     /// The session that was shown before: shown again, if this one can't be.
     pub(crate) back: Option<SessionId>,
+}
+
+/// A prompt that was not taken.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) id: SessionId,
+    pub(crate) text: String,
+    pub(crate) why: String,
 }
 
 /// What lies over the rest, and takes the keys.
@@ -123,6 +133,7 @@ impl State {
             now,
             attachments: 0,
             drafts: Vec::new(),
+            refused: Vec::new(),
             begun: Begun::default(),
             leaving: None,
         }
@@ -163,7 +174,14 @@ impl State {
         if !draft.is_empty() {
             self.drafts.push((session.id.clone(), draft));
         }
-        (!session.closed && !session.is_untouched()).then_some(session.id)
+        if session.closed || session.is_untouched() {
+            return None;
+        }
+        // Who is told of all sessions may not have been told of this one yet.
+        if self.hub.get(&session.id).is_none() {
+            self.hub.put(SessionSummary::from(&*session.snapshot));
+        }
+        Some(session.id)
     }
 
     /// When the screen changes by itself: what spins, what counts seconds, what goes away. Nothing if it does not.
@@ -202,9 +220,26 @@ impl State {
         }
     }
 
-    /// The session that was shown last, if it goes on without being looked at.
-    pub(crate) fn left_behind(self) -> Option<SessionId> {
-        self.left
+    /// A session did not take a prompt.
+    pub(crate) fn refuse(&mut self, refused: Refused) {
+        self.refused.retain(|before| before.id != refused.id || before.text != refused.text);
+        self.refused.push(refused);
+    }
+
+    pub(crate) fn has_refused(&self, id: &SessionId, text: &str) -> bool {
+        self.refused.iter().any(|refused| refused.id == *id && refused.text == text)
+    }
+
+    /// The prompts that were not taken, nor sent again or cleared since.
+    pub(crate) fn unsent(&self) -> impl Iterator<Item = &Refused> {
+        let drafts = |id| self.drafts.iter().filter(move |(of, _)| of == id);
+        self.refused.iter().filter(move |refused| drafts(&refused.id).any(|(_, text)| text.contains(&refused.text)))
+    }
+
+    /// What a session is called, in a line.
+    pub(crate) fn name_of(&self, id: &SessionId) -> String {
+        let name = self.hub.get(id).map_or(id.as_str(), |session| &session.name);
+        holdpoint_tools::shown::prose_line(name).into_owned()
     }
 
     /// The terminal's title.

@@ -93,9 +93,10 @@ impl Transcript {
                 let wait = wait_ms.div_ceil(1000);
                 self.note(seq, Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)));
             }
-            Delta::HistoryCut { messages, results, tokens, limit } => {
-                self.note(seq, Tone::Warning, cut(*messages, *results, *tokens, *limit));
+            Delta::HistoryCut(left_out) => {
+                self.note(seq, Tone::Warning, cut(left_out));
             }
+            Delta::ProjectCut { reason } => self.note(seq, Tone::Warning, prose_line(reason).into_owned()),
             Delta::Gap { from, to } => self.note(seq, Tone::Warning, format!("events {from} to {to} can't be read")),
             Delta::NotSaved { reason } => self.note(seq, Tone::Warning, format!("not saved: {}", prose_line(reason))),
             Delta::SavedAgain => self.note(seq, Tone::Dim, "saved again".to_owned()),

@@ -17,7 +17,7 @@ use holdpoint_tools::shown::prose_line;
 use super::keymap::{Action, Found};
 use super::message::{Command, Message, Moment};
 use super::session::Session;
-use super::state::{Overlay, State};
+use super::state::{Overlay, Refused, State};
 use super::style::Tone;
 
 /// Why nothing can be done in a session any more.
@@ -46,7 +46,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         Message::Attached { attachment, id, snapshot } => {
             match (&mut state.session, &state.opening) {
                 (Some(session), _) if session.attachment == attachment && session.id == id => {
-                    (session.snapshot, session.lost) = (snapshot, None);
+                    (session.snapshot, session.lost, session.closed) = (snapshot, None, false);
                 }
                 (_, Some(opening)) if opening.attachment == attachment => {
                     let (pid, steps) = (state.me.pid, state.settings.show_intermediate_steps);
@@ -81,10 +81,9 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         Message::Closed { attachment } => match current(state, attachment) {
             Some(session) => {
                 session.closed = true;
-                session.asking = None;
                 // What was asked for of its past does not come.
                 session.pending = None;
-                vec![]
+                appear(state)
             }
             // Before anything of it was shown.
             None => not_opened(state, attachment, CLOSED.to_owned()),
@@ -111,15 +110,15 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         Message::PromptRefused { id, text, why } => {
             match state.session.as_mut().filter(|session| session.id == id) {
                 Some(session) => {
-                    session.type_again(&text);
-                    state.tell(Tone::Fault, why);
+                    session.refuse(&text);
+                    state.tell(Tone::Fault, &*why);
                 }
                 None => {
-                    let name = state.hub.get(&id).map_or_else(|| id.to_string(), |session| session.name.clone());
-                    state.tell(Tone::Fault, format!("{}: {why}", prose_line(&name)));
-                    state.drafts.push((id, text));
+                    state.tell(Tone::Fault, format!("{}: {why}", state.name_of(&id)));
+                    state.drafts.push((id.clone(), text.clone()));
                 }
             }
+            state.refuse(Refused { id, text, why });
             vec![]
         }
         Message::AnswerRefused { ask, why } => {
@@ -158,6 +157,12 @@ fn not_opened(state: &mut State, attachment: u64, why: String) -> Vec<Command> {
         Some(opening) => {
             state.tell_not_opened(why);
             opening.back.map_or_else(Vec::new, |id| open(state, id))
+        }
+        // It was closed, and can't be opened again: there is still what was said.
+        None if state.session.as_ref().is_some_and(|session| session.closed) => {
+            state.session.iter_mut().for_each(|session| session.pending = None);
+            state.tell(Tone::Fault, why);
+            vec![]
         }
         // What is shown is fed by nothing any more.
         None => {
@@ -199,7 +204,11 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
         SessionNews::Session(summary) => {
             let before = asks(state.hub.get(&summary.id)).map(|ask| ask.id);
             let asked = summary.waits_for.as_ref().filter(|ask| before.as_ref() != Some(&ask.id));
-            let is_shown = state.session.as_ref().is_some_and(|session| session.id == summary.id);
+            let shown = state.session.as_ref().filter(|session| session.id == summary.id);
+            let (is_shown, is_closed) = (shown.is_some(), shown.is_some_and(|session| session.closed));
+            // It was closed for all, and somebody has opened it again. What is told late of the time before is not that.
+            let was_saved = state.hub.get(&summary.id).is_some_and(|before| !before.live);
+            let reopened = is_closed && was_saved && summary.live;
             let text = asked.filter(|_| !is_shown).map(|_| format!("{} waits for you", prose_line(&summary.name)));
             let loud = text.clone();
             if summary.waits_for.is_none() {
@@ -210,7 +219,9 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
                 let key = state.keymap.key(Action::Inbox);
                 state.tell(Tone::Waits, format!("{text} ({key})"));
             }
-            notify(state, loud)
+            let mut commands = if reopened { session::reopen(state) } else { vec![] };
+            commands.extend(notify(state, loud));
+            commands
         }
         SessionNews::Deleted(id) => {
             state.hub.remove(&id);
@@ -219,14 +230,7 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
             vec![]
         }
     };
-    // What was being answered from the hub may be answered by now: then what the same session asks next, if it does.
-    let open = state.hub.asking.as_ref().map(|view| view.asking.ask().id.clone());
-    if let Some(id) = open {
-        let first = asks(state.hub.get(&id.session));
-        if first.as_ref().is_none_or(|ask| ask.id != id) {
-            state.hub.asking = first.map(|ask| state.begun.view(&ask, state.now.instant));
-        }
-    }
+    state.hub.ask(&mut state.begun, state.now.instant);
     commands
 }
 
@@ -271,6 +275,13 @@ fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     match state.session {
         Some(_) => session::press(state, key),
         None => hub::press(state, key),
+    }
+}
+
+/// Words for what is asked no longer were left. Enter would have sent them: it is told how what asked has ended.
+fn tell_unsent(state: &mut State, key: &KeyEvent, over: Option<String>) {
+    if let Some(over) = over.filter(|_| key.code == KeyCode::Enter) {
+        state.tell(Tone::Warning, format!("{}: what you typed is not sent", prose_line(&over)));
     }
 }
 

@@ -24,6 +24,10 @@ rehearsal                    built in, needs no key
 New sessions use anthropic/claude-sonnet-5-5 (a key for anthropic is set).
 ";
     assert_eq!(ran.out, expected);
+    let mut command = world.command(&["models"]);
+    command.env("OPENAI_BASE_URL", "http://localhost:8080/v1");
+    let own = "without a key (OPENAI_API_KEY), http://localhost:8080/v1 (OPENAI_BASE_URL)";
+    assert!(Ran::of(command).code(0).out.contains(own));
     let ran = World::new().run(&["models"]).code(0);
     assert!(ran.out.ends_with("New sessions use rehearsal (no model is configured and no provider's key is set).\n"));
 }

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::pty::Terminal;
-use crate::world::{Ran, World, finished, wait_full};
+use crate::world::{PATIENCE, Ran, Running, World, finished, wait, wait_full};
 
 /// A command that starts a daemon where it finds none: it ends before its world does, also when a test fails.
 struct Follower(Child);
@@ -22,6 +22,18 @@ impl Drop for Follower {
 }
 
 impl World {
+    fn fifo(&self, name: &str) {
+        assert!(std::process::Command::new("mkfifo").arg(self.work(name)).status().unwrap().success());
+    }
+
+    /// A `run` in the session `mine`, in the middle of its turn: that ends when somebody writes into `go`.
+    fn runs_until_told(&self) -> Running {
+        self.fifo("go");
+        let mut run = self.start(&["--policy", "all", "--name", "mine"], "shell: echo up; read line < go");
+        run.wait_for("the turn", |event| matches!(event.fact(), Some(Fact::ToolStarted { .. })));
+        run
+    }
+
     fn follower(&self, args: &[&str]) -> Follower {
         Follower(self.command(args).spawn().unwrap())
     }
@@ -82,7 +94,7 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     );
     assert_eq!(one["lastTurn"]["outcome"], "done");
     let shown = world.run(&["show", &id[..4]]).code(0).out;
-    assert!(shown.contains("session   one") && shown.contains("last turn done"), "{shown}");
+    assert!(shown.contains("session   one") && shown.contains("status    idle (done) for"), "{shown}");
     assert!(world.run(&["logs", "one"]).code(0).out.contains("Hello."));
     world.run(&["rm", "one"]).code(1);
     world.run(&["rename", "one", "uno"]).code(0);
@@ -91,7 +103,8 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     let text = world.run(&["list"]).code(0).out;
     assert!(text.contains("uno") && text.contains("saved, idle (done)"), "{text}");
     // What was said is still there, and showing it opens nothing.
-    assert!(world.run(&["show", "uno"]).code(0).out.contains("last turn done"));
+    let shown = world.run(&["show", "uno"]).code(0).out;
+    assert!(shown.contains("status    saved, idle (done) for") && shown.contains("last turn done"), "{shown}");
     assert_eq!(world.json(&["list", "--json"])["sessions"][0]["live"], false);
     for unsaid in [&["rm", "--json"][..], &["rm", "--force"], &["rm", "--force", "--json"]] {
         let ran = world.run(unsaid).code(2);
@@ -160,6 +173,10 @@ fn m_a5_an_ask_is_answered_by_its_id_and_once() {
     assert!(wrong.err.contains("is a Confirm\nhint: `holdpoint approve "), "{wrong:#?}");
     // Of a session it is asked back, and here is nobody to be asked.
     assert!(world.run(&["approve", &id]).code(2).err.contains(&ask));
+    // Nor does the beginning of an id do: later it may be another session's.
+    let (whole, number) = ask.rsplit_once('.').unwrap();
+    let begun = world.run(&["approve", &format!("{}.{number}", &whole[..5])]).code(2);
+    assert!(begun.err.contains("is no ask's id") && begun.err.contains(&ask), "{begun:#?}");
     world.run(&["approve", &ask]).code(0);
     let again = world.run(&["deny", &ask]).code(1);
     assert!(again.err.contains("already answered, by approve (pid "), "{again:#?}");
@@ -206,6 +223,11 @@ fn m_e4_a_number_that_no_option_has_is_no_answer() {
             );
             assert!(refused.contains("\nhint: ") && refused.contains("--own-words"), "{refused}");
         }
+        let empty = world.run(&["answer", &ask, " "]).code(2).err;
+        assert_eq!(
+            empty,
+            "error: the answer to `Port` is empty\nhint: say something, or decline to answer with `--skip`\n"
+        );
         let many = world.run(&["answer", &ask, "1", "2"]).code(2).err;
         assert!(many.starts_with("error: 2 answers for 1 question\n"), "{many}");
         world.run(&[&["answer", &ask], answers].concat()).code(0);
@@ -498,11 +520,9 @@ fn m_a5_an_answer_that_says_nothing_is_told_so() {
 #[test]
 fn m_b2_run_is_about_its_own_prompt() {
     let world = World::new();
-    let mut run = world.start(&["--policy", "all", "--name", "mine"], "shell: echo up; read line < go");
-    assert!(std::process::Command::new("mkfifo").arg(world.work("go")).status().unwrap().success());
-    run.wait_for("the turn", |event| matches!(event.fact(), Some(holdpoint_common::Fact::ToolStarted { .. })));
+    let run = world.runs_until_told();
+    world.fifo("went");
     world.run(&["prompt", "mine", "shell: read line < went; touch made"]).code(0);
-    assert!(std::process::Command::new("mkfifo").arg(world.work("went")).status().unwrap().success());
     std::fs::write(world.work("go"), "on\n").unwrap();
     let (status, _, err) = run.end();
     assert_eq!(status.code(), Some(0), "{err}");
@@ -510,6 +530,39 @@ fn m_b2_run_is_about_its_own_prompt() {
     std::fs::write(world.work("went"), "on\n").unwrap();
     world.idle("mine");
     assert!(world.work("made").exists());
+}
+
+/// The same where it hears of its turn's end only when others have long used the session.
+#[test]
+fn m_b2_run_leaves_open_what_others_have_used_since_its_turn() {
+    let world = World::new();
+    let run = world.runs_until_told();
+    run.signal("STOP");
+    std::fs::write(world.work("go"), "on\n").unwrap();
+    world.idle("mine");
+    world.run(&["prompt", "mine", "say SECOND"]).code(0);
+    world.idle("mine");
+    run.signal("CONT");
+    let (status, _, err) = run.end();
+    assert_eq!(status.code(), Some(0), "{err}");
+    assert!(err.contains("goes on"), "{err}");
+    assert_eq!(world.json(&["list", "--json"])["sessions"][0]["live"], true);
+}
+
+/// The same where nobody reads any more what it would show.
+#[test]
+fn m_b2_run_without_a_reader_ends_its_own_turn_and_not_that_of_others() {
+    let world = World::new();
+    let run = world.runs_until_told();
+    run.signal("STOP");
+    std::fs::write(world.work("go"), "on\n").unwrap();
+    world.idle("mine");
+    world.run(&["prompt", "mine", "hang"]).code(0);
+    let mut child = run.stop_reading();
+    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+    assert_eq!(wait(&mut child, PATIENCE).code(), Some(141));
+    assert_eq!(world.json(&["show", "mine", "--json"])["status"], "running");
+    world.run(&["interrupt", "mine"]).code(0);
 }
 
 /// A turn that was cut before it said anything is over: what is said next is what is meant.
@@ -613,9 +666,8 @@ fn m_c6_who_is_attached_sees_how_a_stopped_daemon_has_ended_its_turn() {
     world.run(&["status"]).code(3);
 }
 
-/// What is shown of the past is all of it, also where the daemon dies in the middle.
-#[test]
-fn m_b6_a_past_whose_stream_breaks_is_shown_to_its_end() {
+/// A session of 21 turns in which far more was said than a pipe takes.
+fn with_long_past() -> (World, String) {
     let world = World::new();
     let id = world.open(&["--name", "one"], "say Begin.");
     let words = "word ".repeat(10_000);
@@ -624,6 +676,13 @@ fn m_b6_a_past_whose_stream_breaks_is_shown_to_its_end() {
         world.run(&["prompt", "one", &format!("say {words}")]).code(0);
     }
     world.idle("one");
+    (world, id)
+}
+
+/// What is shown of the past is all of it, also where the daemon dies in the middle.
+#[test]
+fn m_b6_a_past_whose_stream_breaks_is_shown_to_its_end() {
+    let (world, id) = with_long_past();
     let mut logs = world.command(&["logs", "--json", &id]).spawn().unwrap();
     let mut out = logs.stdout.take().unwrap();
     wait_full(&out);
@@ -632,6 +691,28 @@ fn m_b6_a_past_whose_stream_breaks_is_shown_to_its_end() {
     out.read_to_string(&mut told).unwrap();
     assert!(logs.wait().unwrap().success());
     assert_eq!(told.matches("\"turnFinished\"").count(), 21);
+}
+
+/// Its reader is slow, so that it is not told: what it followed broke off, and no daemon is there.
+#[test]
+fn m_b8_a_slow_follower_leaves_a_stopped_daemon_stopped() {
+    let (world, id) = with_long_past();
+    let mut logs = world.follower(&["logs", "-f", "--json", &id]);
+    let out = logs.0.stdout.take().unwrap();
+    wait_full(&out);
+    world.run(&["daemon", "stop"]).code(0);
+    let reads = std::thread::spawn(move || std::io::read_to_string(out).unwrap());
+    assert_eq!(wait(&mut logs.0, PATIENCE).code(), Some(1));
+    assert!(reads.join().unwrap().matches("\"turnFinished\"").count() < 21, "nothing broke off");
+    let mut said = String::new();
+    logs.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(
+        said.ends_with(&format!(
+            "error: the daemon was stopped\nhint: `holdpoint logs -f {id}` starts it and goes on\n"
+        )),
+        "{said}"
+    );
+    assert_eq!(world.daemon(), None);
 }
 
 #[test]
@@ -822,6 +903,21 @@ fn n6_who_waits_starts_a_daemon_that_died_and_none_that_was_stopped() {
             assert_eq!(waits.0.wait().unwrap().code(), Some(0));
         }
     }
+}
+
+/// The old daemon takes its time to stop, and a tool all of its grace: longer than the next one is waited for.
+#[test]
+fn m_b8_who_waits_waits_for_a_daemon_that_takes_long_to_stop() {
+    let world = World::new();
+    world.config("[limits]\ngrace_ms = 6000\n");
+    world.open(&["--name", "one", "--policy", "all"], "shell: trap '' TERM; touch up; while true; do sleep 1; done");
+    while !world.work("up").exists() {
+        std::thread::yield_now();
+    }
+    let mut waits = world.follower(&["wait", "one", "--for", "idle", "--timeout", "60s"]);
+    world.wait_watched(&waits);
+    world.run(&["daemon", "restart"]).code(0);
+    assert_eq!(waits.0.wait().unwrap().code(), Some(0));
 }
 
 #[test]

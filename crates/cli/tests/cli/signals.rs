@@ -1,10 +1,11 @@
 //! Signals: whatever is running, what the program leaves behind is nothing.
 
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{Fact, Outcome};
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{PATIENCE, World, finished, killed, rounds, wait, wait_full};
 
@@ -79,7 +80,7 @@ fn m_c6_a_person_is_told() {
 }
 
 #[test]
-fn a_second_interrupt_leaves_at_once_and_still_nothing_is_left() {
+fn m_b10_a_second_interrupt_leaves_at_once_says_what_stays_and_nothing_is_left() {
     let world = World::new();
     world.config("[limits]\ngrace_ms = 5000\n");
     let mut running = world.start(&APPROVE, &format!("shell: {}", STUBBORN[2]));
@@ -91,7 +92,41 @@ fn a_second_interrupt_leaves_at_once_and_still_nothing_is_left() {
     let mut child = running.stop_reading();
     assert_eq!(wait(&mut child, PATIENCE).code(), Some(130));
     assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
+    let mut err = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
+    assert!(err.contains("session work stays: `holdpoint close ") && err.ends_with("` closes it\n"), "{err}");
     world.census.wait_none(Duration::from_secs(8));
+}
+
+/// Nobody reads what it writes, so that it does not see that its turn is over: the turn that another client has begun
+/// meanwhile is not its.
+#[test]
+fn m_c5_a_signal_cuts_no_turn_of_another_client() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let world = World::new();
+        let script = "shell: touch up; until test -e go; do sleep 0.01; done\n---\nflood 4000 1024";
+        let mut command = world.command(&["run", "--json", "--asks", "approve", "--name", "mine", script]);
+        let mut run = command.env("HOLDPOINT_LOG", "holdpoint=debug").spawn().unwrap();
+        let out = run.stdout.take().unwrap();
+        let mut log = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
+        while !world.work("up").exists() {
+            std::thread::yield_now();
+        }
+        let theirs = "shell: touch began; until test -e on; do sleep 0.01; done; touch made";
+        world.run(&["prompt", "mine", theirs]).code(0);
+        std::fs::write(world.work("go"), "").unwrap();
+        wait_full(&out);
+        while !world.work("began").exists() {
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_child(&run), signal).unwrap();
+        assert!(log.any(|line| line.contains("interrupted by a signal")));
+        std::fs::write(world.work("on"), "").unwrap();
+        world.run(&["wait", "mine", "--for", "idle", "--timeout", "30s"]).code(0);
+        assert!(world.work("made").exists(), "cut by {signal:?}");
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
 }
 
 #[test]
@@ -164,7 +199,7 @@ fn ctrl_c_ends_the_log_of_a_saved_session() {
     wait_full(&out);
     // More of it than lies on the way.
     kill_process(world.daemon().unwrap(), Signal::STOP).unwrap();
-    kill_process(rustix::process::Pid::from_child(&child), Signal::INT).unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let reads = std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()).unwrap());
     assert_eq!(wait(&mut child, PATIENCE).code(), Some(0));
     assert!(reads.join().unwrap() > 0);

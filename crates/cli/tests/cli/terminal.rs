@@ -1,21 +1,38 @@
 //! `run` in a real terminal: asks answered by keys, and the terminal as it was before.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, kill_process};
+use rustix::termios::{LocalModes, tcgetattr};
 
 use crate::pty::{ASKED, Terminal};
 use crate::tty::Tty;
 use crate::world::{PATIENCE, World, program};
 
+/// Where the program's keys come from.
+fn keys(terminal: &Terminal) -> OwnedFd {
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    rustix::fs::open(format!("/proc/{}/fd/0", terminal.pid()), flags, Mode::empty()).unwrap()
+}
+
 /// Waits until the program has read all that was pressed.
 fn wait_read(terminal: &Terminal) {
-    let flags = OFlags::RDWR | OFlags::NOCTTY;
-    let keys = rustix::fs::open(format!("/proc/{}/fd/0", terminal.pid()), flags, Mode::empty()).unwrap();
+    let keys = keys(terminal);
     let by = Instant::now() + PATIENCE;
     while rustix::io::ioctl_fionread(&keys).unwrap() > 0 {
         assert!(Instant::now() < by, "nobody reads");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until keys make up lines again.
+fn wait_given_back(terminal: &Terminal) {
+    let modes = || tcgetattr(keys(terminal)).unwrap().local_modes;
+    let by = Instant::now() + PATIENCE;
+    while !modes().contains(LocalModes::ICANON) {
+        assert!(Instant::now() < by, "the terminal is not given back:\n{}", terminal.text());
         std::thread::yield_now();
     }
 }
@@ -92,6 +109,46 @@ fn m_b10_a_daemon_that_hangs_at_an_ask_keeps_nobody() {
     }
 }
 
+/// It is left as it is, and whoever opened it is told which it is.
+#[test]
+fn m_b10_who_leaves_a_session_that_stays_is_told_what_closes_it() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
+    terminal.wait_for(ASKED);
+    let daemon = world.daemon().unwrap();
+    kill_process(daemon, Signal::STOP).unwrap();
+    terminal.press("\x03\x03");
+    terminal.wait_for("session work stays: `holdpoint close ");
+    terminal.end(130);
+    kill_process(daemon, Signal::CONT).unwrap();
+    let text = terminal.text();
+    let (_, command) = text.split_once("`holdpoint ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    world.run(&command.split(' ').collect::<Vec<_>>()).code(0);
+    assert!(world.run(&["list", "--json"]).code(0).out.contains("\"live\":false"));
+}
+
+/// What ends the ask was the first, though a key and no signal.
+#[test]
+fn m_b10_ctrl_c_at_an_ask_and_once_more_after_it_leaves() {
+    for first in ["\x03", "\x1b"] {
+        let world = World::new();
+        world.config("[limits]\ngrace_ms = 60000\n");
+        let stubborn = "shell: trap '' TERM; touch up; while true; do sleep 1; done";
+        let script = format!("{stubborn}\ncall ask_user {{\"question\":\"Which?\"}}");
+        let mut terminal = Terminal::run(&world, &["run", "--policy", "all", &script]);
+        terminal.wait_for("Your words, then Enter");
+        while !world.work("up").exists() {
+            std::thread::yield_now();
+        }
+        terminal.press(first);
+        wait_given_back(&terminal);
+        terminal.press("\x03");
+        terminal.wait_for("session work stays: `holdpoint close ");
+        terminal.end(130);
+    }
+}
+
 #[test]
 fn m_a10_one_ctrl_c_while_an_answer_is_on_its_way_interrupts() {
     let world = World::new();
@@ -132,6 +189,29 @@ fn m_a10_nothing_that_was_typed_before_or_means_something_else_approves() {
     assert!(!world.work("made").exists());
 }
 
+/// However long the pause: the rest of a reason is for nothing that is asked next.
+#[test]
+fn m_a10_words_for_an_ask_that_somebody_else_answers_are_for_no_other() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch first\nshell: touch made\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    terminal.press_until("r", "Why not, then Enter (Esc to go back)");
+    terminal.press("not");
+    terminal.wait_for("not");
+    let asked = world.run(&["wait", "work", "--for", "ask"]).code(0).out;
+    let (_, ask) = asked.split_once("(ask ").unwrap();
+    world.run(&["approve", ask.trim_end().trim_end_matches(')')]).code(0);
+    terminal.wait_for("It is no longer asked");
+    for key in ["y", "y", "\r"] {
+        assert!(!terminal.shows("│ touch made", Duration::from_millis(400)), "{}", terminal.text());
+        terminal.press(key);
+    }
+    terminal.wait_for("│ touch made");
+    terminal.press_until("n", "→ denied");
+    terminal.end(0);
+    assert!(!world.work("made").exists());
+}
+
 #[test]
 fn always_is_offered_and_remembered() {
     let world = World::new();
@@ -156,6 +236,22 @@ fn several_asks_come_one_after_the_other() {
     terminal.press_until("n", "→ denied");
     terminal.end(0);
     assert!(world.work("one").exists() != world.work("two").exists());
+}
+
+/// In the words of the screen.
+#[test]
+fn m_a7_an_ask_is_shown_with_how_many_wait_behind_it() {
+    let world = World::new();
+    world.run(&["new", "--name", "one", "shell: touch one\nshell: touch two"]).code(0);
+    let by = Instant::now() + PATIENCE;
+    while !world.run(&["list", "--json"]).code(0).out.contains("\"asks\":2") {
+        assert!(Instant::now() < by, "one is asked");
+    }
+    let mut terminal = Terminal::run(&world, &["attach", "--plain", "one"]);
+    terminal.wait_for(ASKED);
+    assert!(terminal.text().contains("\n  1 more waits\n"), "{}", terminal.text());
+    terminal.press("\x03");
+    terminal.end(0);
 }
 
 #[test]

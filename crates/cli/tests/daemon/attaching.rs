@@ -6,8 +6,10 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
 use holdpoint_common::api::ClientEnd;
-use holdpoint_common::{Delta, Event, Fact, ItemId, ItemKind, Kept, Outcome, SessionStatus, Snapshot};
+use holdpoint_common::{CutCause, Delta, Event, Fact, ItemId, ItemKind, Kept, Outcome, SessionStatus, Snapshot};
+use holdpoint_session::state::Refused;
 use holdpoint_session::store::Sqlite;
+use holdpoint_session::{AttachFrom, Attachment, InterruptedTurn, Interruption, SessionError, SessionHandle};
 use serde_json::json;
 
 use crate::client::{Api, Stream};
@@ -380,4 +382,85 @@ fn m_b4_a_client_that_has_seen_more_than_the_log_knows_is_told_so() {
     );
     let mut all = api.attach(&session, "");
     all.until_event(|event| format!("{event:?}").contains("another"));
+}
+
+/// A session whose tool was at work when its turn was interrupted, what comes of it, and the turn.
+async fn interrupted(house: &House, script: &str) -> (SessionHandle, Attachment, InterruptedTurn) {
+    let session = house.sessions().open(house.session()).await.unwrap();
+    let mut events = session.attach(AttachFrom::start()).await.unwrap();
+    session.prompt(script).await.unwrap();
+    while !matches!(events.next().await.unwrap().delta(), Some(Delta::Output { .. })) {}
+    let Interruption::Interrupting(turn) = session.interrupt(None).await.unwrap() else { panic!("it ran") };
+    (session, events, turn)
+}
+
+/// Who waits for its end looks for it in the log, where the session is closed by then, and does not open it.
+#[tokio::test]
+async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_at_once() {
+    let house = House::new();
+    house.start();
+    let sessions = house.sessions();
+    let (session, mut events, turn) = interrupted(&house, "shell: echo up; sleep 1000").await;
+    while !matches!(events.next().await.unwrap().fact(), Some(Fact::TurnFinished { .. })) {}
+    sessions.close(session.id()).await.unwrap();
+    let end = turn.end().await.unwrap();
+    assert_eq!((end.outcome, end.receipt.unwrap().tools.len()), (Outcome::Interrupted, 1));
+    assert!(!sessions.list().await.unwrap()[0].live);
+}
+
+/// The same while it is being closed: its turn is not over, and its log has no end of it yet.
+#[tokio::test]
+async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_meanwhile() {
+    let house = House::new();
+    house.0.config("[limits]\ngrace_ms = 1000\n");
+    house.start();
+    let sessions = house.sessions();
+    let stubborn = "shell: trap '' TERM; echo up; while true; do sleep 0.1; done";
+    let (session, mut events, turn) = interrupted(&house, stubborn).await;
+    let closing = tokio::spawn({
+        let (sessions, id) = (sessions.clone(), session.id().clone());
+        async move { sessions.close(&id).await }
+    });
+    let close = |event: &Event| matches!(event.fact(), Some(Fact::TurnCut { cause: CutCause::Close { .. } }));
+    while !close(&events.next().await.unwrap()) {}
+    let end = turn.end().await.unwrap();
+    assert_eq!((end.outcome, end.receipt.unwrap().tools.len()), (Outcome::Interrupted, 1));
+    closing.await.unwrap().unwrap();
+}
+
+/// What is done to all live sessions does not open one that was closed since they were listed.
+#[tokio::test]
+async fn m_b9_a_session_that_was_only_reached_is_not_opened_by_use() {
+    let house = House::new();
+    house.start();
+    let sessions = house.sessions();
+    let opened = sessions.open(house.session()).await.unwrap();
+    let reached = sessions.reach(opened.id()).await.unwrap();
+    reached.hold().await.unwrap();
+    assert!(opened.release().await.is_ok());
+    opened.close().await.unwrap();
+    let gone = SessionError::Refused(Refused::Closed);
+    assert_eq!(reached.hold().await, Err(gone.clone()));
+    assert_eq!(reached.release().await, Err(gone.clone()));
+    assert_eq!(reached.interrupt(None).await.err(), Some(gone.clone()));
+    assert_eq!(reached.attach(AttachFrom::start()).await.err(), Some(gone));
+    assert!(!sessions.list().await.unwrap()[0].live);
+    // Whoever asks for it has it.
+    sessions.get(opened.id().as_str()).await.unwrap().hold().await.unwrap();
+}
+
+/// A session is closed by whoever has used it last.
+#[tokio::test]
+async fn m_b2_a_close_that_another_has_overtaken_is_refused() {
+    let house = House::new();
+    house.start();
+    let sessions = house.sessions();
+    let session = sessions.open(house.session()).await.unwrap();
+    let fresh = session.snapshot().seq;
+    session.prompt("say Hi.").await.unwrap();
+    let said = session.settled().await.unwrap().seq;
+    assert_eq!(session.close_unused(fresh).await, Err(SessionError::Refused(Refused::InUse)));
+    assert_eq!(sessions.close_unused(session.id(), fresh).await, Err(SessionError::Refused(Refused::InUse)));
+    session.close_unused(said).await.unwrap();
+    assert!(!sessions.list().await.unwrap()[0].live);
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Delta, Event, Fact, Outcome};
+use holdpoint_common::{CutCause, Delta, Event, Fact, Outcome};
 use holdpoint_session::AttachFrom;
 use holdpoint_session::store::Sqlite;
 use holdpoint_tests::model_server::{ModelServer, Reply};
@@ -71,6 +71,32 @@ async fn t_n6_it_stops_with_a_tool_that_is_stuck_and_the_next_one_waits() {
     assert_eq!(house.0.census.living(), [], "nothing of the first one's lives when the next one serves");
     let listed = house.sessions().list().await.unwrap();
     assert_eq!((listed.len(), listed[0].live), (1, false));
+}
+
+/// Two who stop it at once want one thing, and none of them a crash. Who presses Ctrl+C again does.
+#[test]
+fn m_b8_told_to_stop_again_it_stops_as_tidily() {
+    for (again, words) in [(Signal::TERM, "told to stop again"), (Signal::INT, "leaving at once")] {
+        let house = House::new();
+        house.0.config("[limits]\ngrace_ms = 1500\n");
+        house.start();
+        let api = Api::new(&house);
+        let session = api.open("all");
+        let mut events = api.attach(&session, "");
+        api.prompt(&session, STUBBORN);
+        events.until_event(|event| matches!(event.delta(), Some(Delta::Output { .. })));
+        house.signal(Signal::TERM);
+        events.until_event(|event| matches!(event.fact(), Some(Fact::TurnCut { .. })));
+        house.signal(again);
+        house.wait_gone();
+        assert!(house.log().contains(words), "{}", house.log());
+        house.start();
+        let last = api.look(&session).last_turn.unwrap();
+        let tidily = again == Signal::TERM;
+        assert_eq!(last.cause, Some(CutCause::Shutdown), "{last:?}");
+        let told = house.run(&["logs", &session]).code(0).out;
+        assert_eq!(told.contains("1 tool stopped"), tidily, "{told}");
+    }
 }
 
 #[tokio::test]

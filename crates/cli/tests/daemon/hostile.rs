@@ -296,6 +296,34 @@ fn t_s7_what_is_not_known_is_refused_and_changes_nothing() {
     assert_eq!(twice.status, 400);
     let relative = api.post("sessions", &json!({ "workspace": "here" })).error(422);
     assert_eq!(relative.code, "workspace");
+    // A name that is wrong is most likely one of ours, misspelt: what it says would not be kept.
+    let folder = std::env::temp_dir();
+    let open = |more: serde_json::Value| {
+        let mut body = json!({ "workspace": folder, "model": "rehearsal", "policy": "all" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        api.post("sessions", &body)
+    };
+    for (more, field) in [
+        (json!({ "polcy": "readonly" }), "`polcy`"),
+        (json!({ "rules": { "denny": ["shell(echo)"] } }), "`rules.denny`"),
+    ] {
+        let refused = open(more).error(400);
+        assert!(refused.code == "malformed" && refused.message.contains(field), "{refused:?}");
+    }
+    let behind = api.post(&format!("sessions/{session}/prompts"), &json!({ "text": "say x", "txt": "" })).error(400);
+    assert!(behind.message.contains("`txt`"), "{behind:?}");
+    for (answer, field) in [
+        (json!({ "type": "approve", "alway": true }), "`alway`"),
+        (json!({ "type": "deny", "reson": "it is late" }), "`reson`"),
+        (json!({ "type": "reply", "answers": [{ "id": "a", "answer": "b", "note": "c" }] }), "`note`"),
+    ] {
+        let refused = api.post(&format!("asks/{session}.1/answer"), &answer).error(400);
+        assert!(refused.code == "malformed" && refused.message.contains(field), "{refused:?}");
+    }
+    for part in ["after=x", "limit=-1", "limt=5", "snapshots=yes"] {
+        let refused = ask("GET", &format!("sessions/{session}/events?after=1&{part}"), "").error(400);
+        assert!(refused.code == "malformed" && refused.message.contains(&format!("`{part}`")), "{refused:?}");
+    }
     // Without waiting for an answer: each is answered, in order.
     let many = rounds(1_000, 1_000_000);
     let request = api.request("GET", "nothing", "", b"");

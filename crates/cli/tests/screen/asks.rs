@@ -131,8 +131,8 @@ fn m_a10_a_long_command_is_read_to_its_end_and_answered_on_any_screen() {
         tty.wait_for("lines 1-");
         tty.press("\x1b[F");
         tty.wait_for("finis");
-        // As large as the screen, from its first line on.
-        tty.press("\t");
+        // As large as the screen, and where one was.
+        tty.press("\t\x1b[H");
         tty.wait_for("│ touch made");
         tty.wait_for(ASKED);
         tty.press("\x1b[F");
@@ -160,4 +160,57 @@ fn m_b9_all_that_one_session_asks_is_answered_from_the_hub() {
     assert!(world.work("first").exists() && world.work("second").exists());
     tty.press("\x03\x03");
     tty.end(0);
+}
+
+#[test]
+fn m_c6_what_is_interrupted_from_the_hub_is_told_with_its_receipt() {
+    let world = World::new();
+    world.opens("one", &[], "ask: Which name?");
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("1 waits for you");
+    tty.press("\t");
+    tty.wait_for("Esc to interrupt");
+    tty.press("\x1b");
+    tty.wait_for("Agent interrupted: 1 tool stopped, 0 processes ended, 1 ask released");
+    tty.wait_for("idle (interrupted)");
+    tty.press("\x03\x03");
+    tty.end(0);
+}
+
+/// What a session asks first.
+fn first_ask(world: &World, session: &str) -> String {
+    let asked = world.run(&["wait", session, "--for", "ask"]).code(0).out;
+    let (_, ask) = asked.split_once("(ask ").unwrap();
+    ask.trim_end().trim_end_matches(')').to_owned()
+}
+
+/// Whoever types a reason may look up and type on whenever they like: it is for nothing else.
+#[test]
+fn m_a10_words_for_an_ask_that_somebody_else_answers_stay_until_they_are_left() {
+    let world = World::new();
+    for (name, args, enter) in [("one", &["attach", "one"][..], ""), ("two", &[], "\t")] {
+        world.opens(name, &[], "shell: touch first\nshell: touch made");
+        let mut tty = Tty::run(&world, args);
+        tty.wait_for(if enter.is_empty() { ASKED } else { "Tab answer here" });
+        tty.press(enter);
+        tty.wait_for(ASKED);
+        tty.press_until("r", "Why not, then Enter (Esc to go back)");
+        tty.press("not yes");
+        tty.wait_for("not yes");
+        world.run(&["approve", &first_ask(&world, name)]).code(0);
+        let who = if enter.is_empty() { "answered by approve (pid " } else { "it is no longer asked" };
+        tty.wait_for(who);
+        // As late as may be: they approve nothing, open nothing, are sent nowhere.
+        tty.press("y");
+        assert!(!tty.shows("│ touch made", Duration::from_millis(500)), "{}", tty.text());
+        tty.press("yes");
+        assert!(!tty.shows("│ touch made", Duration::from_millis(500)), "{}", tty.text());
+        tty.press("\r");
+        tty.wait_for("is not sent");
+        tty.wait_for("│ touch made");
+        tty.press("\x18d");
+        tty.end(0);
+        world.run(&["close", name]).code(0);
+        assert!(!world.work("made").exists());
+    }
 }

@@ -84,6 +84,8 @@ fn t_y1_broken_output_gives_the_terminal_back() {
     for round in 0..rounds(3, 100) {
         let name = format!("asks{round}");
         world.opens(&name, &[], "say These are more than twenty bytes.\nshell: touch made\nsay Nobody reads this.");
+        // Then all of it is written at once, and the pipe is not broken before it is shown.
+        world.run(&["wait", &name, "--for", "ask"]).code(0);
         let mut command = portable_pty::CommandBuilder::new("bash");
         command.args(["-c", line]);
         let mut tty = Tty::start(&world, command, &[("P", crate::world::program().to_str().unwrap()), ("S", &name)]);
@@ -263,4 +265,51 @@ fn a_stopped_program_draws_its_screen_anew_when_it_goes_on() {
     }
     tty.press("\x18d");
     tty.end(0);
+}
+
+/// Nobody would know of it.
+#[test]
+fn m_b2_what_a_daemon_that_hangs_did_not_take_is_told_by_who_leaves() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    rustix::process::kill_process(world.daemon().unwrap(), rustix::process::Signal::STOP).unwrap();
+    tty.press("say Mind this.\x0aand that\r\x18d");
+    tty.end(0);
+    let text = tty.text();
+    assert!(text.contains("one has not taken this: "), "{text}");
+    assert!(text.contains("\n  say Mind this.\n  and that\n"), "{text}");
+}
+
+#[test]
+fn m_b2_what_was_refused_is_told_by_who_leaves() {
+    let world = World::new();
+    world.config("[limits]\nmax_queued_prompts = 1\n");
+    world.opens("one", &["--policy", "all"], "shell: sleep 1000");
+    world.run(&["prompt", "one", "say Waits."]).code(0);
+    let mut tty = running(&world);
+    let daemon = world.daemon().unwrap();
+    rustix::process::kill_process(daemon, rustix::process::Signal::STOP).unwrap();
+    // It is refused before it is left, or after.
+    tty.press("say Mind this.\r\x18d");
+    rustix::process::kill_process(daemon, rustix::process::Signal::CONT).unwrap();
+    tty.end(0);
+    let text = tty.text();
+    assert!(text.contains("one has not taken this: ") && text.contains("\n  say Mind this.\n"), "{text}");
+    world.run(&["interrupt", "one"]).code(0);
+}
+
+#[test]
+fn m_e1_who_leaves_a_fresh_session_at_once_leaves_it_with_their_prompt() {
+    let world = World::new();
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("New session");
+    tty.press("\x18n");
+    tty.wait_for("Say what to do");
+    tty.press("say Mind this.\r\x18d");
+    tty.end(0);
+    assert!(tty.text().contains("detached: "), "{}", tty.text());
+    let listed = world.run(&["list"]).code(0).out;
+    assert!(listed.contains("Mind this."), "{listed}");
 }

@@ -54,3 +54,37 @@ fn what_is_wrong_with_the_store_is_told_in_the_daemons_words() {
     tty.end(0);
     assert!(world.daemon().is_some());
 }
+
+/// Who is told to stop takes its sockets with it, and leaves behind whoever does not read: that is all they know of it.
+#[test]
+fn m_b8_a_daemon_that_has_gone_with_its_sockets_rests_until_the_user_wants_it() {
+    let world = World::new();
+    world.opens("one", &[], "say Hello.");
+    let hub = Tty::run(&world, &[]);
+    hub.wait_for("New session");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    let sockets = [world.path("run/holdpoint"), world.path("data/holdpoint/run")].map(|dir| dir.join("holdpoint.sock"));
+    for screen in [&tty, &hub] {
+        screen.signal("STOP");
+    }
+    rustix::process::kill_process(world.daemon().unwrap(), rustix::process::Signal::KILL).unwrap();
+    for socket in &sockets {
+        std::fs::remove_file(socket).unwrap();
+    }
+    for screen in [&tty, &hub] {
+        screen.signal("CONT");
+    }
+    for screen in [&tty, &hub] {
+        screen.wait_for("The daemon was stopped.");
+    }
+    assert!(world.daemon().is_none(), "nobody starts it again by itself");
+    tty.press_until("\r", "the daemon is back");
+    hub.wait_for("the daemon is back");
+    tty.press("say Again.\r");
+    tty.wait_until("the second answer", |text| text.lines().any(|line| line == "Again."));
+    for mut screen in [tty, hub] {
+        screen.press("\x18d");
+        screen.end(0);
+    }
+}

@@ -262,6 +262,40 @@ fn what_the_screen_can_not_do_is_told_with_its_hint() {
     world.run(&["interrupt", "one"]).code(0);
 }
 
+#[test]
+fn m_b4_a_session_that_was_closed_is_followed_again_when_it_is_live_again() {
+    let world = World::new();
+    world.opens("one", &[], "say Before.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    let mut other = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    for (opens, said) in [("prompt", "After."), ("enter", "Again.")] {
+        world.run(&["close", "one"]).code(0);
+        for screen in [&tty, &other] {
+            screen.wait_for("Enter opens it again");
+        }
+        let prompt = format!("say {said}");
+        match opens {
+            "prompt" => _ = world.run(&["prompt", "one", &prompt]).code(0),
+            _ => {
+                other.press("\r");
+                other.wait_until("open again", |text| !text.contains("Enter opens it again"));
+                other.press(&format!("{prompt}\r"));
+            }
+        }
+        for screen in [&tty, &other] {
+            screen.wait_until("what was said", |text| text.lines().any(|line| line == said));
+            assert!(!screen.text().contains("one closed"), "{}", screen.text());
+        }
+    }
+    let said = |words| tty.text().lines().filter(|line| *line == words).count();
+    assert_eq!((said("Before."), said("After."), said("Again.")), (1, 1, 1), "{}", tty.text());
+    for screen in [&mut tty, &mut other] {
+        screen.press("\x18d");
+        screen.end(0);
+    }
+}
+
 /// It was closed elsewhere, while it was asked whether it is to be.
 #[test]
 fn what_is_closed_already_is_not_opened_to_be_closed() {

@@ -49,7 +49,7 @@ const EXPECTED: [&str; 17] = [
 ];
 
 /// Errors of a daemon that is being stopped or killed.
-const FALLING: [&str; 4] = ["disconnected", "unreachable", "stopped", "stopping"];
+const FALLING: [&str; 3] = ["disconnected", "unreachable", "stopped"];
 
 pub(crate) struct Person {
     number: u64,

@@ -18,8 +18,19 @@ pub enum Body {
 }
 
 /// The kinds that are deltas. All others are facts.
-const DELTAS: [&str; 10] =
-    ["text", "thought", "output", "status", "itemSoFar", "retrying", "historyCut", "gap", "notSaved", "savedAgain"];
+const DELTAS: [&str; 11] = [
+    "text",
+    "thought",
+    "output",
+    "status",
+    "itemSoFar",
+    "retrying",
+    "historyCut",
+    "projectCut",
+    "gap",
+    "notSaved",
+    "savedAgain",
+];
 
 impl<'de> Deserialize<'de> for Body {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -13,8 +13,8 @@ pub(super) fn of_delta(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. } => text.len(),
         Delta::ItemSoFar { so_far, .. } => kept(so_far),
-        Delta::Retrying { reason, .. } | Delta::NotSaved { reason } => reason.len(),
-        Delta::Status { .. } | Delta::HistoryCut { .. } | Delta::Gap { .. } | Delta::SavedAgain => 0,
+        Delta::Retrying { reason, .. } | Delta::ProjectCut { reason } | Delta::NotSaved { reason } => reason.len(),
+        Delta::Status { .. } | Delta::HistoryCut(_) | Delta::Gap { .. } | Delta::SavedAgain => 0,
     }
 }
 

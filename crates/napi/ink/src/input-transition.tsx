@@ -8,7 +8,8 @@ import { said, theTurn } from './answering.js'
 import { DraftText } from './draft-text.js'
 import { draftOf, edit, EMPTY } from './draft.js'
 import { useHandedBack } from './handed-back.js'
-import { KeysOf, useKeys, type Press, type Presses } from './keys.js'
+import { InnerOf, useKeys, type Inner, type Press } from './keys.js'
+import { Orphaned, useOrphaned } from './orphaned.js'
 import { PauseIndicator } from './pause-indicator.js'
 import { QuestionPrompt } from './question-prompt.js'
 import { useLatest } from './latest.js'
@@ -48,7 +49,8 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   const [awaitsKey, setAwaitsKey] = useLatest(false)
   const leaves = useArmed(AGAIN)
   const [trouble, setTrouble] = useState<string | null>(null)
-  const asked = useRef<Presses>(null)
+  const inner = useRef<Inner>({ press: null, isDone: false, words: null })
+  const orphaned = useOrphaned(pauseInfo?.id ?? question?.id, inner)
 
   const isWorking = status === 'running' || status === 'interrupted'
   const attempt = (what: Promise<unknown>, undo?: () => void) => {
@@ -94,13 +96,19 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
       setAwaitsKey(false)
       if (name === 'p' || name === 'ctrl+p') attempt(sessions.sessionToggleHold(sessionId, hold.state))
     } else if (name === 'ctrl+x') setAwaitsKey(true)
-    else if (asked.current) asked.current(press)
+    else if (orphaned.words.current) {
+      const leaves = name === 'esc' || name === 'enter' || name === 'ctrl+c'
+      if (leaves) orphaned.leave()
+      if (name === 'ctrl+c' && isOpen(snapshot)) interrupt()
+    } else if (inner.current.press) inner.current.press(press)
+    else if (name !== 'ctrl+c' && orphaned.takes()) return
     // A turn that is held is one, too.
     else if ((name === 'esc' || name === 'ctrl+c') && (isWorking || isOpen(snapshot))) interrupt()
     else if (!isWorking) write(press)
   }, isActive)
 
   const shownNow = () => {
+    if (orphaned.words.current) return <Orphaned words={orphaned.words.current} />
     if (pauseInfo) return <PauseIndicator sessionId={sessionId} />
     if (question) return <QuestionPrompt sessionId={sessionId} />
     if (status === 'interrupted') return <Text dimColor>Interrupting...</Text>
@@ -109,7 +117,7 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   }
   return (
     <Box flexDirection="column">
-      <KeysOf.Provider value={asked}>{shownNow()}</KeysOf.Provider>
+      <InnerOf.Provider value={inner}>{shownNow()}</InnerOf.Provider>
       {trouble !== null && <Text color="red">{trouble}</Text>}
       <Text dimColor>
         {leaves.shown ? 'Ctrl+C again to leave' : hint(awaitsKey.current, hold.state !== 'off')}

@@ -3,6 +3,8 @@
 import { useInput, useStdout, type Key } from 'ink'
 import { createContext, useContext, useEffect, useLayoutEffect, useRef, type RefObject } from 'react'
 
+import type { Draft } from './draft.js'
+
 /** A key: what it is called, and the text that it types, if it types any. */
 export interface Press {
   /** `enter`, `esc`, `left`, `ctrl+x` …, `paste`, or the character itself. */
@@ -60,12 +62,22 @@ const PASTE = { begin: '[200~', end: '[201~', on: '\u001b[?2004h', off: '\u001b[
  */
 const TOGETHER = 5
 
-/** Whoever takes the keys of the part around it. */
-export const KeysOf = createContext<RefObject<Presses | null> | null>(null)
+/** What stands in another part, as that one knows it. */
+export interface Inner {
+  /** Takes the keys, if anything does. */
+  press: Presses | null
+  /** It is an ask that the user has answered, or whose turn they have interrupted. */
+  isDone: boolean
+  /** The words that they are typing for it. */
+  words: Draft | null
+}
+
+/** What stands in this part, for the part around it. */
+export const InnerOf = createContext<RefObject<Inner> | null>(null)
 
 /** Takes keys while active: from the part around it, if that hands them on, else from the terminal. */
 export function useKeys(take: Presses, isActive = true): void {
-  const around = useContext(KeysOf)
+  const around = useContext(InnerOf)
   const latest = useRef(take)
   const pasted = useRef<string | null>(null)
   /** Runs from the end of a paste until it is over. */
@@ -78,9 +90,10 @@ export function useKeys(take: Presses, isActive = true): void {
   useLayoutEffect(() => {
     if (!around || !isActive) return
     const own: Presses = (press) => latest.current(press)
-    around.current = own
+    const inner = around.current
+    inner.press = own
     return () => {
-      if (around.current === own) around.current = null
+      if (inner.press === own) inner.press = null
     }
   }, [around, isActive])
 

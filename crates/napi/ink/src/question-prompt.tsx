@@ -39,13 +39,15 @@ interface Progress {
 function Questions({ sessionId, ask, isActive }: { sessionId: string; ask: QuestionState; isActive: boolean }): ReactElement {
   const sessions = useSessions()
   const snapshot = useSessionSnapshot(sessionId)
-  const { counts, isSent, putOff, send, trouble } = useAnswering()
+  const { counts, isSent, putOff, send, trouble, typing } = useAnswering()
   const { questions, id: askId } = ask
   const [progress, setProgress] = useState<Progress>(() => begin([], questions[0]))
   const latest = useRef(progress)
   const go = (to: Progress) => {
     latest.current = to
     setProgress(to)
+    const { replies, words } = to
+    typing(words !== null && (hasOptions(questions[replies.length]) || words.text !== '') ? words : null)
   }
 
   const reply = (answer: string) => {

@@ -6,7 +6,7 @@ import type { Event, HoldpointError, Sessions, Snapshot, StreamEnd } from 'holdp
 import { closed, following, UNKNOWN, type SessionState } from './state'
 
 /** Events that change nothing of what a session is. */
-const PASSING = new Set(['text', 'thought', 'output', 'itemSoFar', 'retrying', 'historyCut', 'gap'])
+const PASSING = new Set(['text', 'thought', 'output', 'itemSoFar', 'retrying', 'historyCut', 'projectCut', 'gap'])
 
 /** One attachment, from its begin to its end. */
 interface Link {

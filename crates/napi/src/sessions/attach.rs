@@ -11,6 +11,7 @@ use napi::threadsafe_function::{ThreadsafeCallContext, ThreadsafeFunction};
 use napi::{Env, Status};
 use napi_derive::napi;
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
 use super::{Place, Sessions};
 use crate::batch::WAITING;
@@ -87,21 +88,27 @@ impl Sessions {
             _ => across(callback::<true>(&deliver, Arc::clone(&place))?),
         };
         let session = self.session(id);
-        self.place().promise_and_stay(env, async move {
+        self.place().promise_told_and_stay(env, async move {
             let session = session.await?;
             let attachment = session.attach(from).await?;
             let snapshot = Arc::clone(attachment.snapshot());
-            place.known.show(session.id(), snapshot.asks.first().map(|ask| ask.id.clone()));
             let stream = Stream::new(session.clone(), attachment, from, deliver);
+            let (begin, begins) = oneshot::channel();
             let number = place.known.attach(&session, |number| {
                 let (place, id) = (Arc::downgrade(&place), session.id().clone());
-                stream.start(is_loop.unwrap_or(false), move || {
+                stream.start(begins, is_loop.unwrap_or(false), move || {
                     if let Some(place) = place.upgrade() {
                         place.known.detach(&id, Some(number));
                     }
                 })
             });
-            Ok((session, Beginning { attachment: number, snapshot }))
+            // Shown is what JavaScript has: not yet what it is about to have, and its events come behind that.
+            let (id, first) = (session.id().clone(), snapshot.asks.first().map(|ask| ask.id.clone()));
+            let told = move || {
+                place.known.show(&id, first);
+                drop(begin);
+            };
+            Ok((session, Beginning { attachment: number, snapshot }, told))
         })
     }
 

@@ -44,7 +44,7 @@ impl Known {
             |id: SessionId| self.all().sessions.get(&id).filter(|used| !used.closed).map(|used| used.handle.clone());
         id.parse().ok().and_then(used).ok_or_else(|| {
             Failure::from(SessionError::Unknown { what: id.to_owned() })
-                .hint("what is read at once is of sessions that were opened, found or attached from here, by their id")
+                .hint("what is read at once is of sessions that were opened, found or attached from here, and not closed since, by their id")
         })
     }
 

@@ -3,10 +3,22 @@
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
+use serde::Deserialize;
 
 use super::supplies::Environment;
 use super::{Sessions, read_again};
-use crate::crossing::{done, promise};
+use crate::crossing::{done, promise, read};
+
+/// When a session is closed.
+#[napi(object, object_from_js = false, object_to_js = false)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct CloseOptions {
+    /// Only if it has nothing to do, and nobody has given it a prompt or a run, and no turn began, behind the event of this
+    /// number.
+    #[napi(ts_type = "number")]
+    pub unused_since: Option<u64>,
+}
 
 #[napi]
 impl Sessions {
@@ -42,13 +54,25 @@ impl Sessions {
     /// Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
     /// saved, and opens when it is used again. One that is only saved is not opened for this.
     ///
-    /// Rejects with `closed` if it is that already, with `notSaving` if what it has done can't be saved at present.
-    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
-    pub fn session_close<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, ()>> {
+    /// Rejects with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
+    /// `notSaving` if what it has done can't be saved at present.
+    #[napi(catch_unwind, ts_args_type = "id: string, options?: CloseOptions", ts_return_type = "Promise<void>")]
+    pub fn session_close<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        options: Unknown<'_>,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
+        let options = read::<Option<CloseOptions>>(env, "options", options);
         let place = self.place();
         done(env, async move {
+            let CloseOptions { unused_since } = options?.unwrap_or_default();
             let id = place.id(&id).await?;
-            place.sessions()?.0.close(&id).await?;
+            let sessions = place.sessions()?.0;
+            match unused_since {
+                None => sessions.close(&id).await?,
+                Some(since) => sessions.close_unused(&id, since).await?,
+            }
             place.known.forget(&id);
             Ok(())
         })

@@ -38,12 +38,26 @@ impl Place {
         env: &'env Env,
         work: impl Future<Output = Result<(SessionHandle, T), Failure>> + Send + 'static,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let work = settled(async {
+        let work = async {
             let (session, value) = work.await?;
-            Ok((session, write(&value)?))
+            Ok((session, value, || ()))
+        };
+        self.promise_told_and_stay(env, work)
+    }
+
+    /// The same. When JavaScript has what it comes to, and not before, `told` is called.
+    pub(super) fn promise_told_and_stay<'env, T: Serialize>(
+        self: Arc<Self>,
+        env: &'env Env,
+        work: impl Future<Output = Result<(SessionHandle, T, impl FnOnce() + Send + 'static), Failure>> + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+        let work = settled(async {
+            let (session, value, told) = work.await?;
+            Ok((session, write(&value)?, told))
         });
         env.spawn_future_with_callback(work, move |env, done| {
-            let (session, text) = done.map_err(|failure| failure.into_js(env))?;
+            let (session, text, told) = done.map_err(|failure| failure.into_js(env))?;
+            told();
             if self.is_here() || self.known.is_attached(session.id()) {
                 // A promise keeps Node for as long as it is open, also if nobody has it.
                 env.spawn_future(async move {

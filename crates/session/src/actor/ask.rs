@@ -47,12 +47,17 @@ pub(super) struct ToolAsks {
     /// The answering ends of the open asks. Dropping one wakes its tool as interrupted.
     answering: HashMap<AskId, Answering>,
     /// Likewise of the tools that wait to hear of the tasks and notes.
-    pub(super) tasks: HashMap<CallId, Answering<TasksReply>>,
+    pub(super) tasks: HashMap<TasksKey, Answering<TasksReply>>,
+    /// How often they have been asked about.
+    pub(super) tasks_wanted: u64,
     /// The pieces of output heard of each call.
     heard: HashMap<ItemId, u64>,
     /// Asks that wait for output of their call: the mailbox is faster than the lane.
     early: Vec<ToolRequest>,
 }
+
+/// Names one who waits to hear of the tasks and notes: a call may have several threads that ask.
+pub(super) type TasksKey = (CallId, u64);
 
 impl ToolAsks {
     /// An ask is over without an answer: if its tool waits still, it wakes as interrupted.

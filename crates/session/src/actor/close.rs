@@ -11,6 +11,8 @@ use crate::state::{Input, Refused};
 #[derive(Message)]
 #[rtype(result = "Result<(), Refused>")]
 pub(crate) struct Close {
+    /// Only if it is not in use, and was not behind this fact.
+    pub(crate) unused_since: Option<u64>,
     pub(crate) by: Who,
 }
 
@@ -23,13 +25,13 @@ pub(crate) struct Unload;
 impl Handler<Close> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
-    fn handle(&mut self, Close { by }: Close, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Close { unused_since, by }: Close, ctx: &mut Self::Context) -> Self::Result {
         // What is not saved would end with it.
         if let Some(unsaved) = self.outbox.failing() {
             return Replied::Now(Err(Refused::NotSaving { unsaved }));
         }
         tracing::info!(%by, "close");
-        Replied::Now(self.take(Input::Close { by }, ctx).map(|_| ()))
+        Replied::Now(self.take(Input::Close { unused_since, by }, ctx).map(|_| ()))
     }
 }
 

@@ -18,7 +18,7 @@ impl Handler<ChangeDebug> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, ChangeDebug { enabled, by }: ChangeDebug, ctx: &mut Self::Context) -> Self::Result {
-        match self.take(Input::Debug { enabled, by: by.clone() }, ctx) {
+        match self.take_on(Input::Debug { enabled, by: by.clone() }, ctx) {
             Ok(_) => {
                 tracing::info!(enabled, %by, "debug");
                 self.log_debug(enabled);

@@ -60,7 +60,12 @@ impl SessionActor {
         if self.outbox.is_ending() {
             return Replied::Never;
         }
-        match self.take(input, ctx) {
+        // Of two in a row the second does nothing: it is the releases in between that have to have an end.
+        let taken = match input {
+            Input::Hold { .. } | Input::Toggle { shown: HoldShown::Off, .. } => self.take(input, ctx),
+            _ => self.take_on(input, ctx),
+        };
+        match taken {
             Ok(Reply::Hold(hold)) => {
                 tracing::info!(hold = ?hold.shown(), %by, "hold");
                 self.reply(move |_| Ok(hold), ctx)

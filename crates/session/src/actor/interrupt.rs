@@ -8,7 +8,8 @@ use tokio::sync::oneshot;
 use super::{Replied, SessionActor};
 use crate::state::{Input, Refused, Reply};
 
-/// Ends the open turn now. Replies at once; the turn's end comes later.
+/// Ends the open turn now. Replies at once; the turn's end comes later. Where only a run was open, its end is all that comes
+/// of it: the reply comes when that is saved.
 #[derive(Message)]
 #[rtype(result = "Result<Interrupted, Refused>")]
 pub(crate) struct Interrupt {
@@ -36,7 +37,7 @@ impl Handler<Interrupt> for SessionActor {
     type Result = Replied<Result<Interrupted, Refused>>;
 
     fn handle(&mut self, Interrupt { turn, by }: Interrupt, ctx: &mut Self::Context) -> Self::Result {
-        // Told at once, saved or not: an interrupt waits for nothing.
+        // That a turn is cut is told at once, saved or not: an interrupt waits for nothing.
         Replied::Now(match self.take(Input::Interrupt { turn, by: by.clone() }, ctx) {
             Ok(Reply::Interrupting { turn }) => {
                 tracing::info!(%turn, %by, "interrupt");
@@ -46,7 +47,7 @@ impl Handler<Interrupt> for SessionActor {
             }
             Ok(Reply::RunInterrupted) => {
                 tracing::info!(%by, "a run was interrupted between two turns");
-                Ok(Interrupted::RunEnded)
+                return self.reply(|_| Ok(Interrupted::RunEnded), ctx);
             }
             Ok(_) => Ok(Interrupted::NotRunning),
             Err(refused) => Err(refused),

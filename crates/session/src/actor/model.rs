@@ -22,7 +22,7 @@ impl Handler<ChangeModel> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, ChangeModel { model, by }: ChangeModel, ctx: &mut Self::Context) -> Self::Result {
-        match self.take(Input::Model { model: model.name().to_owned(), by: by.clone() }, ctx) {
+        match self.take_on(Input::Model { model: model.name().to_owned(), by: by.clone() }, ctx) {
             Ok(_) => {
                 tracing::info!(model = model.name(), %by, "model");
                 self.outfit = Arc::new(Outfit { model, ..(*self.outfit).clone() });

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use actix::prelude::*;
 use futures_util::FutureExt;
 use holdpoint_common::limits::SAVE_LATE;
-use holdpoint_common::{AskId, CallId, Delta, Event, Outcome, Receipt, Snapshot, TurnId};
+use holdpoint_common::{AskId, Delta, Event, Outcome, Receipt, Snapshot, TurnId};
 use holdpoint_tools::{AskReply, TasksReply};
 use std::time::Duration;
 
 use super::SessionActor;
+use super::ask::TasksKey;
 use crate::lane::{GateKey, Passage};
-use crate::state::Refused;
+use crate::state::{Input, Refused, Reply};
 use crate::store::StoreError;
 
 /// How long after a failed save the next is tried.
@@ -70,8 +71,8 @@ pub(super) enum Action {
     Wait(TurnId, u64),
     /// Wake the tool that waits on this ask.
     Wake(AskId, AskReply),
-    /// Tell the tool of this call what the tasks and notes are.
-    TellTasks(CallId, TasksReply),
+    /// Tell the tool that waits for it what the tasks and notes are.
+    TellTasks(TasksKey, TasksReply),
     /// Tell the runner at this gate.
     Pass(GateKey, Passage),
     /// Tell those who wait that the turn is over.
@@ -237,6 +238,12 @@ impl SessionActor {
         if unsaved > most { Err(Refused::NotSaving { unsaved }) } else { Ok(()) }
     }
 
+    /// Takes an input in that there is no end of: beyond the bound of what is not saved it is refused.
+    pub(super) fn take_on(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
+        self.takes_on()?;
+        self.take(input, ctx)
+    }
+
     /// Something can't be begun because so much is not saved: everyone is told, once.
     pub(super) fn stand_until_saved(&mut self, ctx: &mut Context<Self>) {
         if std::mem::replace(&mut self.outbox.full, true) {
@@ -280,7 +287,7 @@ impl SessionActor {
                 Action::Wait(turn, wait_ms) => self.wait_for_run(turn, wait_ms, ctx),
                 // Done above.
                 Action::Wake(..) => {}
-                Action::TellTasks(call, reply) => self.tell_tasks(call, reply),
+                Action::TellTasks(key, reply) => self.tell_tasks(key, reply),
                 Action::Pass(gate, passage) => self.pass(gate, passage),
                 Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
                 Action::Reply(reply) => reply(saved),

@@ -22,10 +22,7 @@ impl Handler<Prompt> for SessionActor {
         if self.outbox.is_ending() {
             return Replied::Never;
         }
-        if let Err(refused) = self.takes_on() {
-            return Replied::Now(Err(refused));
-        }
-        match self.take(Input::Prompt { text, by }, ctx) {
+        match self.take_on(Input::Prompt { text, by }, ctx) {
             Ok(Reply::Prompted { prompt, position }) => {
                 tracing::info!(%prompt, position, "prompt accepted");
                 self.reply(move |saved| Ok(Prompted { prompt, position, saved }), ctx)

@@ -18,7 +18,7 @@ impl Handler<Rename> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, Rename { name, by }: Rename, ctx: &mut Self::Context) -> Self::Result {
-        match self.take(Input::Rename { name: name.clone(), by: by.clone() }, ctx) {
+        match self.take_on(Input::Rename { name: name.clone(), by: by.clone() }, ctx) {
             Ok(_) => {
                 tracing::info!(name, %by, "renamed");
                 self.reply(|_| Ok(()), ctx)

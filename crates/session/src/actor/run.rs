@@ -7,6 +7,7 @@ use holdpoint_common::api::{RunRequest, RunStarted};
 use holdpoint_common::{CallId, TaskRequest, TurnId, Who};
 use holdpoint_tools::{Answering, TasksReply};
 
+use super::ask::TasksKey;
 use super::outbox::{Action, Parcel};
 use super::{Replied, SessionActor};
 use crate::state::{Input, Refused, Reply};
@@ -26,10 +27,7 @@ impl Handler<StartRun> for SessionActor {
         if self.outbox.is_ending() {
             return Replied::Never;
         }
-        if let Err(refused) = self.takes_on() {
-            return Replied::Now(Err(refused));
-        }
-        match self.take(Input::Run { request, by: by.clone() }, ctx) {
+        match self.take_on(Input::Run { request, by: by.clone() }, ctx) {
             Ok(Reply::RunStarted { turn }) => {
                 tracing::info!(%by, "a run began");
                 self.reply(move |saved| Ok(RunStarted { turn, saved }), ctx)
@@ -64,14 +62,16 @@ impl SessionActor {
             // Its turn is cut: dropped, the answer reads as interrupted.
             Ok(_) | Err(_) => return,
         };
-        self.asks.tasks.insert(call, answering);
-        let told = Parcel { actions: vec![Action::TellTasks(call, reply)], ..Parcel::default() };
+        let key = (call, self.asks.tasks_wanted);
+        self.asks.tasks_wanted += 1;
+        self.asks.tasks.insert(key, answering);
+        let told = Parcel { actions: vec![Action::TellTasks(key, reply)], ..Parcel::default() };
         self.dispatch(Vec::new(), told, ctx);
     }
 
     /// Tells the tool. If the cut was first, it is awake already.
-    pub(super) fn tell_tasks(&mut self, call: CallId, reply: TasksReply) {
-        if let Some(answering) = self.asks.tasks.remove(&call) {
+    pub(super) fn tell_tasks(&mut self, key: TasksKey, reply: TasksReply) {
+        if let Some(answering) = self.asks.tasks.remove(&key) {
             answering.answer(reply);
         }
     }

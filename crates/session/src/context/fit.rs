@@ -28,6 +28,8 @@ pub struct LeftOut {
     pub results: u64,
     /// Tokens of what was left in, as they were counted.
     pub tokens: u64,
+    /// Its lines.
+    pub lines: u64,
 }
 
 /// What must stay is too large on its own.
@@ -116,7 +118,8 @@ pub fn fit(
     let mut kept = units.iter().enumerate().flat_map(|(n, unit)| unit.clone().map(move |_| stays(n)));
     request.messages.retain(|_| kept.next().unwrap_or(true));
     let messages = (before - request.messages.len()) as u64;
-    Ok((messages + results > 0).then_some(LeftOut { messages, results, tokens: taken.tokens }))
+    let Size { tokens, lines } = taken;
+    Ok((messages + results > 0).then_some(LeftOut { messages, results, tokens, lines }))
 }
 
 /// The units of a conversation, in order.

@@ -13,6 +13,7 @@ use crate::error::SessionError;
 use crate::manager::{
     ChangeModel, CloseSession, Incarnation, Live, Look, Manager, Reach, RenameSession, Seen, WeighAnswer,
 };
+use crate::open::Unloaded;
 
 /// A client, and the way it takes.
 #[derive(Clone)]
@@ -28,15 +29,6 @@ impl Caller {
         let weigh = WeighAnswer { id: id.clone(), ask: ask.clone(), answer: answer.clone(), by: self.who.clone() };
         self.manager.send(weigh).await.map_err(|_| SessionError::Stopped)?
     }
-}
-
-/// What becomes of a session that was unloaded, when it is used.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unloaded {
-    /// It is opened again, with what its client supplies.
-    Opens,
-    /// It stays so: its client says first what with.
-    Stays,
 }
 
 /// One session of an engine in this process.
@@ -119,8 +111,8 @@ impl LocalSession {
         Ok(self.send(|| actor::ChangeDebug { enabled, by: self.who() }).await??)
     }
 
-    pub(crate) async fn close(&self) -> Result<(), SessionError> {
-        let message = CloseSession { id: self.id.clone(), by: self.who() };
+    pub(crate) async fn close(&self, unused_since: Option<u64>) -> Result<(), SessionError> {
+        let message = CloseSession { id: self.id.clone(), unused_since, by: self.who() };
         self.caller.manager.send(message).await.map_err(|_| SessionError::Stopped)?
     }
 

@@ -7,12 +7,12 @@ use actix::prelude::*;
 use holdpoint_common::api::{Answered, InboxAsk};
 use holdpoint_common::{Answer, Ask, AskId, SessionId, SessionSummary, Snapshot, Supplies, Who};
 
-use super::{Caller, LocalSession, Unloaded};
+use super::{Caller, LocalSession};
 use crate::error::SessionError;
 use crate::manager::{
     CloseSession, DeleteSession, Find, GetBase, Imported, List, Look, Manager, Open, Reach, RenameSession, Seen,
 };
-use crate::open::OpenSession;
+use crate::open::{OpenSession, Unloaded};
 use crate::outfit::Base;
 use crate::state::Refused;
 use crate::transfer::{self, ExportError, ImportError};
@@ -144,8 +144,8 @@ impl LocalSessions {
         self.0.manager.send(rename).await.map_err(|_| SessionError::Stopped)?
     }
 
-    pub(crate) async fn close(&self, id: &SessionId) -> Result<(), SessionError> {
-        let close = CloseSession { id: id.clone(), by: self.0.who.clone() };
+    pub(crate) async fn close(&self, id: &SessionId, unused_since: Option<u64>) -> Result<(), SessionError> {
+        let close = CloseSession { id: id.clone(), unused_since, by: self.0.who.clone() };
         self.0.manager.send(close).await.map_err(|_| SessionError::Stopped)?
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct LocalWatch {
     live: StreamMap<SessionId, WatchStream<Arc<Snapshot>>>,
     /// The same to look at: what a session showed last, it is when it is no longer live.
     shown: Shown,
+    /// How often sessions had become live when it was looked last.
+    came: u64,
     /// Which of the saved sessions were told of.
     listed: Option<u64>,
     /// What was told of each.
@@ -39,8 +41,8 @@ impl LocalSessions {
         let manager = self.manager().clone();
         let roster = manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?.roster;
         let (live, shown, told) = (StreamMap::new(), HashMap::new(), HashMap::new());
-        let (listed, news, behind) = (None, VecDeque::new(), false);
-        let mut watch = LocalWatch { manager, roster, live, shown, listed, told, news, behind };
+        let (came, listed, news, behind) = (0, None, VecDeque::new(), false);
+        let mut watch = LocalWatch { manager, roster, live, shown, came, listed, told, news, behind };
         watch.call_roll().await?;
         Ok(watch)
     }
@@ -80,18 +82,22 @@ impl LocalWatch {
 
     /// Finds out which sessions there are. The saved ones, which may be many, only if there may be others.
     async fn call_roll(&mut self) -> Result<(), SessionError> {
-        let Watched { roster, live, saved } = self.manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?;
+        let watched = self.manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?;
+        let Watched { roster, live, came, saved } = watched;
         self.roster = roster;
         let before = std::mem::replace(&mut self.shown, live.iter().cloned().collect());
         // The first time, all are told in their order.
         if self.listed.is_some() {
             self.tell_live(&before, &live);
         }
+        let new = live.iter().filter(|(id, _)| !before.contains_key(id)).count();
+        let missed = came - self.came != new as u64;
         self.live = live.into_iter().map(|(id, shown)| (id, WatchStream::from_changes(shown))).collect();
-        if self.listed != Some(saved) {
+        if missed || self.listed != Some(saved) {
             self.tell_all().await?;
             self.listed = Some(saved);
         }
+        self.came = came;
         Ok(())
     }
 

@@ -7,29 +7,28 @@ use tokio::sync::oneshot;
 use super::{Entry, Life, Manager};
 use crate::actor;
 use crate::error::SessionError;
-use crate::state::Refused;
 use crate::store::StoreError;
 
 /// Closes a session; replies when its actor has ended.
-#[derive(Message)]
+#[derive(Clone, Message)]
 #[rtype(result = "Result<(), SessionError>")]
 pub(crate) struct CloseSession {
     pub(crate) id: SessionId,
+    /// Only if it is not in use, and was not behind this fact.
+    pub(crate) unused_since: Option<u64>,
     pub(crate) by: Who,
 }
 
 impl Handler<CloseSession> for Manager {
     type Result = ResponseFuture<Result<(), SessionError>>;
 
-    fn handle(&mut self, CloseSession { id, by }: CloseSession, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, close: CloseSession, ctx: &mut Self::Context) -> Self::Result {
+        let id = close.id.clone();
         let manager = ctx.address();
         let (actor, end, shown) = match self.sessions.get_mut(&id) {
             None | Some(Entry { life: Life::Saved, .. }) => {
                 let saved = self.saved(id, ctx);
-                return Box::pin(async move { saved.close(by).await });
-            }
-            Some(Entry { closed: true, .. }) => {
-                return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
+                return Box::pin(async move { saved.close(close).await });
             }
             Some(Entry { life: Life::Starting { waiting }, .. }) => {
                 let (started, live) = oneshot::channel();
@@ -39,27 +38,25 @@ impl Handler<CloseSession> for Manager {
                     if let Ok(Err(error @ SessionError::Store(_))) = live.await {
                         return Err(error);
                     }
-                    manager.send(CloseSession { id, by }).await.unwrap_or(Err(SessionError::Stopped))
+                    manager.send(close).await.unwrap_or(Err(SessionError::Stopped))
                 });
             }
-            Some(Entry { life: Life::Live { actor, .. }, closed, ends, shown, .. }) => {
+            Some(Entry { life: Life::Live { actor, .. }, ends, shown, .. }) => {
                 let (ended, end) = oneshot::channel();
-                *closed = true;
+                // Those of closes that were refused wait no more.
+                ends.retain(|ended| !ended.is_closed());
                 ends.push(ended);
                 (actor.clone(), end, shown.subscribe())
             }
         };
         Box::pin(async move {
-            let closed = actor.send(actor::Close { by: by.clone() }).await;
-            if !matches!(closed, Ok(Ok(()))) {
-                // It lives on, is rebuilt, or was unloaded before it heard of it.
-                manager.send(Reopen(id.clone())).await.map_err(|_| SessionError::Stopped)?;
-            }
+            let closed = actor.send(actor::Close { unused_since: close.unused_since, by: close.by.clone() }).await;
             match closed {
                 Ok(closed) => closed?,
+                // It is rebuilt, or was unloaded before it heard of it.
                 Err(_) => {
                     end.await.map_err(|_| SessionError::Gone { session: id.clone() })?;
-                    return manager.send(CloseSession { id, by }).await.unwrap_or(Err(SessionError::Stopped));
+                    return manager.send(close).await.unwrap_or(Err(SessionError::Stopped));
                 }
             }
             end.await.map_err(|_| SessionError::Gone { session: id })?;
@@ -69,20 +66,5 @@ impl Handler<CloseSession> for Manager {
             let message = "the session has ended, and its end is not saved".to_owned();
             Err(StoreError::Io { message }.into())
         })
-    }
-}
-
-/// A close did not come to pass.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct Reopen(SessionId);
-
-impl Handler<Reopen> for Manager {
-    type Result = ();
-
-    fn handle(&mut self, Reopen(id): Reopen, _: &mut Self::Context) {
-        if let Some(entry) = self.sessions.get_mut(&id) {
-            entry.closed = false;
-        }
     }
 }

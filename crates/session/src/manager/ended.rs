@@ -26,13 +26,18 @@ const WAIT: Duration = Duration::from_secs(1);
 pub(super) struct ActorEnded {
     pub(super) id: SessionId,
     pub(super) panicked: bool,
+    /// The session is closed: what it was asked for is done.
+    pub(super) closed: bool,
 }
 
 impl Handler<ActorEnded> for Manager {
     type Result = ();
 
-    fn handle(&mut self, ActorEnded { id, panicked }: ActorEnded, ctx: &mut Self::Context) {
-        self.roster.changed();
+    fn handle(&mut self, ActorEnded { id, panicked, closed }: ActorEnded, ctx: &mut Self::Context) {
+        // Who watches an engine that stops sees each session to its end.
+        if !self.stopping {
+            self.roster.changed();
+        }
         let Some(entry) = self.sessions.get_mut(&id) else { return };
         let before = match std::mem::replace(&mut entry.life, Life::Saved) {
             Life::Live { alive, .. } => Some(alive),
@@ -44,18 +49,18 @@ impl Handler<ActorEnded> for Manager {
             entry.failed.insert(entry.incarnation, now);
             let wait = wait(entry.failed.values(), now);
             entry.life = Life::Starting { waiting: Vec::new() };
-            // If it was being closed, that has not come to pass, and who waits for it is told so by this.
-            entry.closed = false;
+            // If it was being closed, that has not come to pass yet, and who waits for it is told so by this.
             entry.ends.clear();
             tracing::error!(session = %id, "the session's actor panicked and is rebuilt from its log");
             rebuild(id, ctx.address(), Arc::clone(&self.base), before, wait);
             return;
         }
-        tell_ended(before, std::mem::take(&mut entry.ends), self.base.limits.grace() + LEAVE_AFTER);
+        tell_ended(before, std::mem::take(&mut entry.ends), self.base.limits.grace() + 2 * LEAVE_AFTER);
         entry.outfit = None;
+        entry.closed = closed;
         let name = entry.name.clone();
         // From now on the store knows all there is to know.
-        if entry.closed && entry.shown.borrow().saved {
+        if closed && entry.shown.borrow().saved {
             self.sessions.remove(&id);
         }
         self.free_name(&name, &id);

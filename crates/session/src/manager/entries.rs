@@ -26,7 +26,7 @@ impl Handler<Enter> for Manager {
         self.names.entry(entry.name.clone()).or_insert_with(|| id.clone());
         self.sessions.insert(id, Entry { touched, ..*entry });
         self.forget_unused();
-        self.roster.changed();
+        self.roster.came();
     }
 }
 
@@ -74,6 +74,7 @@ impl Handler<Begin> for Manager {
         entry.life = Life::Starting { waiting: Vec::new() };
         self.names.entry(entry.name.clone()).or_insert(id);
         let failed = entry.failed.contains_key(&entry.incarnation);
+        self.roster.came();
         Ok(Begun::Ours(if failed { RestoreCause::Panic } else { RestoreCause::Unloaded }))
     }
 }

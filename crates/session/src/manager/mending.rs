@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
 use holdpoint_common::{Hold, SessionStatus};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::outfit::Base;
 use crate::saved::mend;
@@ -12,8 +13,9 @@ use crate::store::SavedSession;
 /// Sessions that are mended at once: they are read side by side, and written together.
 const AT_ONCE: usize = 16;
 
-/// Ends in the log what can't go on: of every session that was not at rest when this program ended.
-pub(super) async fn all(base: &Arc<Base>) {
+/// Ends in the log what can't go on: of every session that was not at rest when this program ended. Until those are known
+/// no actor is started: what is opened from then on is not among them.
+pub(super) async fn all(base: &Arc<Base>, no_actor_yet: OwnedMutexGuard<()>) {
     let saved = match base.store.list().await {
         Ok(saved) => saved,
         Err(error) => {
@@ -21,6 +23,7 @@ pub(super) async fn all(base: &Arc<Base>) {
             return;
         }
     };
+    drop(no_actor_yet);
     let cut = |saved: &SavedSession| saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off;
     let mended = saved.into_iter().filter(cut).map(|SavedSession { summary, .. }| async move {
         let id = summary.id;

@@ -44,7 +44,8 @@ impl Manager {
             let base = Arc::clone(&self.base);
             return Box::pin(async move { Err(saved::unknown(&*base.store, id).await) });
         };
-        if entry.closed {
+        // One that is closing says itself what it takes, and how it ends.
+        if entry.closed && !matches!(entry.life, Life::Live { .. }) {
             return Box::pin(async move { Err(SessionError::Refused(Refused::Closed)) });
         }
         entry.touched = touched;

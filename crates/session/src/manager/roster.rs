@@ -12,6 +12,8 @@ use super::{Life, Manager};
 #[derive(Default)]
 pub(super) struct Roster {
     changes: watch::Sender<u64>,
+    /// How often a session without an actor was about to have one.
+    came: u64,
     /// How often there was a change that only the store knows of.
     saved: u64,
 }
@@ -20,6 +22,12 @@ impl Roster {
     /// A session has an actor that had none, or none any more.
     pub(super) fn changed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// A session is about to have an actor.
+    pub(super) fn came(&mut self) {
+        self.came += 1;
+        self.changed();
     }
 
     /// A session that has no actor came, went, or is not what it was.
@@ -48,6 +56,8 @@ pub(crate) struct Watched {
     pub(crate) roster: watch::Receiver<u64>,
     /// What the live ones publish, the oldest first.
     pub(crate) live: Vec<(SessionId, watch::Receiver<Arc<Snapshot>>)>,
+    /// How often one became live: more often than there are new ones here, and some have come and gone.
+    pub(crate) came: u64,
     /// As long as it stays the same, so do the sessions that are not live; but for those that were.
     pub(crate) saved: u64,
 }
@@ -65,6 +75,7 @@ impl Handler<GetWatched> for Manager {
         let mut live: Vec<_> = live.collect();
         live.sort_by_key(|(id, entry)| (entry.opened, *id));
         let live = live.into_iter().map(|(id, entry)| (id.clone(), entry.shown.subscribe())).collect();
-        MessageResult(Watched { roster: self.roster.changes.subscribe(), live, saved: self.roster.saved })
+        let Roster { changes, came, saved } = &self.roster;
+        MessageResult(Watched { roster: changes.subscribe(), live, came: *came, saved: *saved })
     }
 }

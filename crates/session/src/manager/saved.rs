@@ -40,13 +40,12 @@ impl Saved {
     }
 
     /// Ends it: what it waits with is handed back, what it asks is answered.
-    pub(super) async fn close(self, by: Who) -> Result<(), SessionError> {
+    pub(super) async fn close(self, close: CloseSession) -> Result<(), SessionError> {
         let Some(_alone) = self.alone().await? else {
-            let close = CloseSession { id: self.id, by };
             return self.manager.send(close).await.map_err(stopped)?;
         };
         let mut scribe = Scribe::of(&*self.base.store, &self.base.limits, &self.id).await?;
-        scribe.take(Input::Close { by })?;
+        scribe.take(Input::Close { unused_since: close.unused_since, by: close.by })?;
         if let Phase::Interrupting(turn, _) = scribe.state().phase() {
             // It has no runner, whose end there would be to wait for.
             let (turn, tools, processes) = (turn.id, Vec::new(), EndedProcesses::default());

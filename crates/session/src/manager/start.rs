@@ -1,7 +1,6 @@
 //! Starting a session's actor: fresh, or rebuilt from its log.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,12 +10,13 @@ use actix::prelude::*;
 use holdpoint_common::{
     Body, Event, Fact, ItemId, RestoreCause, SessionId, SessionSettings, Snapshot, Supplies, Timestamp, Who,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument;
 
 use super::catalogs::CatalogFor;
 use super::ended::ActorEnded;
 use super::entries::{Begin, Begun, Enter, Failed, GetPlace, Keep, Place, Started};
+use super::folder::folder;
 use super::names::{NameFor, TakeName, check_free};
 use super::room::{Room, make_room};
 use super::{Entry, Life, Live, Manager, Reach, stopped};
@@ -93,17 +93,6 @@ async fn open(
     log.append(0, vec![Arc::clone(&first)], state.summary()).await?;
     let opened = first.at;
     begin(manager, opened, outfit, log, Origin { state, numbers, restored: None }).await
-}
-
-/// The folder that a session works in: absolute, links resolved. Looked at on a thread that may wait: disks may not answer.
-async fn folder(base: &Base, path: PathBuf) -> Result<PathBuf, SessionError> {
-    let shown = path.display().to_string();
-    let look = move || match path.canonicalize()? {
-        folder if folder.is_dir() => Ok(folder),
-        _ => Err(io::Error::other("it is not a folder")),
-    };
-    let looked = base.runtime.spawn_blocking(look).await.map_err(|_| SessionError::Stopped)?;
-    looked.map_err(|error| SessionError::Workspace { path: shown, message: error.to_string() })
 }
 
 /// Opens a session that is only in the store: of an earlier process, or closed since.
@@ -271,6 +260,7 @@ async fn start(
     let place = GetPlace { id: id.clone(), outfit };
     let Place { arbiter, shown, outfit } = manager.send(place).await.map_err(stopped)??;
     let (alive, runs) = mpsc::channel(1);
+    let (closes, mut closed) = oneshot::channel();
     let mut mended = Vec::new();
     // What it was to be given by an actor that has failed is not in its log, and not what it shows.
     if outfit.model.name() != state.settings().model {
@@ -282,7 +272,7 @@ async fn start(
         mended.push(Fact::SessionRenamed { name, by: Who::named("holdpoint") });
     }
     note(mended, &mut state, &mut numbers, &*log, &shown).await?;
-    let parts = Parts { state, numbers, log, shown, outfit, restored, alive };
+    let parts = Parts { state, numbers, log, shown, outfit, restored, alive, closes };
     // The address is made first, so that nobody waits for the arbiter.
     let (address, mailbox) = channel::channel(MAILBOX);
     let actor = Addr::new(address);
@@ -296,7 +286,7 @@ async fn start(
         actix_rt::spawn(async move {
             let panicked = task.await.is_err();
             // Bounded: one for each actor.
-            watcher.do_send(ActorEnded { id: ended, panicked });
+            watcher.do_send(ActorEnded { id: ended, panicked, closed: closed.try_recv().is_ok() });
         });
     });
     if spawned { Ok(live) } else { Err(SessionError::Stopped) }

@@ -30,12 +30,7 @@ pub(crate) struct RemoteAttachment {
 
 impl RemoteSession {
     pub(crate) async fn attach(&self, from: AttachFrom) -> Result<RemoteAttachment, SessionError> {
-        let query = EventsQuery { after: Some(from.after), limit: from.limit, snapshots: true };
-        let mut path = format!("events?snapshots={}&after={}", query.snapshots, from.after);
-        if let Some(limit) = query.limit {
-            path.push_str(&format!("&limit={limit}"));
-        }
-        let mut frames = Frames::new(self.stream(&path).await?);
+        let mut frames = Frames::new(self.stream(&path(from)).await?);
         let first = frames.next().await.map_err(failed)?;
         let snapshot: Arc<Snapshot> = match first {
             Some(Frame { event: "snapshot", data }) => read(data)?,
@@ -53,6 +48,16 @@ impl RemoteSession {
             end: None,
         })
     }
+}
+
+/// The path of a stream that begins there.
+fn path(from: AttachFrom) -> String {
+    let query = EventsQuery { after: Some(from.after), limit: from.limit, snapshots: true };
+    let mut path = format!("events?snapshots={}&after={}", query.snapshots, from.after);
+    if let Some(limit) = query.limit {
+        path.push_str(&format!("&limit={limit}"));
+    }
+    path
 }
 
 impl RemoteAttachment {

@@ -1,25 +1,30 @@
 //! One session of a daemon.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    Answered, ClientEnd, DebugRequest, InterruptReply, InterruptRequest, ModelRequest, PromptRequest, Prompted,
-    RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
+    Answered, ClientEnd, CloseRequest, DebugRequest, InterruptReply, InterruptRequest, ModelRequest, PromptRequest,
+    Prompted, RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
-use holdpoint_common::{Answer, AnswerError, AskId, Fact, Hold, HoldShown, SessionId, Snapshot, TurnId};
+use holdpoint_common::{Answer, AnswerError, AskId, Event, Fact, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use super::connection::Connection;
+use super::connection::{Connection, failed};
 use super::http::Response;
 use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
+use crate::open::Unloaded;
+use crate::state::Refused;
+use crate::transfer::Facts;
 
-/// One session of a daemon. One that the daemon does not have live is opened again by use.
+/// One session of a daemon.
 #[derive(Clone)]
 pub(crate) struct RemoteSession {
     connection: Connection,
+    unloaded: Unloaded,
     id: SessionId,
     publisher: watch::Sender<Arc<Snapshot>>,
     shown: watch::Receiver<Arc<Snapshot>>,
@@ -44,10 +49,10 @@ pub(crate) enum RemoteInterrupted {
 }
 
 impl RemoteSession {
-    pub(super) fn new(connection: Connection, snapshot: Arc<Snapshot>) -> Self {
+    pub(super) fn new(connection: Connection, unloaded: Unloaded, snapshot: Arc<Snapshot>) -> Self {
         let id = snapshot.settings.id.clone();
         let (publisher, shown) = watch::channel(snapshot);
-        Self { connection, id, publisher, shown }
+        Self { connection, unloaded, id, publisher, shown }
     }
 
     pub(crate) fn id(&self) -> &SessionId {
@@ -91,7 +96,11 @@ impl RemoteSession {
         let InterruptReply { turn, run, after, .. } =
             self.post("interrupt", &InterruptRequest { turn, no_wait: true }).await?;
         Ok(match turn {
-            Some(turn) => RemoteInterrupted::Interrupting(RemoteTurn { session: self.clone(), turn, after }),
+            Some(turn) => {
+                // Where it is over already, its session is not opened for it.
+                let session = Self { unloaded: Unloaded::Stays, ..self.clone() };
+                RemoteInterrupted::Interrupting(RemoteTurn { session, turn, after })
+            }
             None if run => RemoteInterrupted::RunEnded,
             None => RemoteInterrupted::NotRunning,
         })
@@ -123,8 +132,8 @@ impl RemoteSession {
         self.post("debug", &DebugRequest { enabled }).await
     }
 
-    pub(crate) async fn close(&self) -> Result<(), SessionError> {
-        self.connection.post(&self.path("close"), &()).await
+    pub(crate) async fn close(&self, unused_since: Option<u64>) -> Result<(), SessionError> {
+        self.connection.post(&self.path("close"), &CloseRequest { unused_since }).await
     }
 
     /// Waits until what it publishes is so.
@@ -155,19 +164,35 @@ impl RemoteSession {
         self.live(|| self.connection.stream(&path)).await
     }
 
+    /// How this turn has ended, as its log says.
+    async fn saved_end(&self, turn: TurnId) -> Result<TurnEnd, SessionError> {
+        let mut end = None;
+        let mut facts = Facts::new(|event| {
+            end = end.take().or_else(|| end_of(&event, turn));
+            Ok(())
+        });
+        let mut text = self.stream("log").await?;
+        while let Some(chunk) = text.chunk().await.map_err(failed)? {
+            // Nothing that is found ends it.
+            let _ = facts.write_all(&chunk);
+        }
+        drop(facts);
+        end.ok_or_else(|| SessionError::Gone { session: self.id.clone() })
+    }
+
     /// Asks something of it.
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SessionError> {
         let path = self.path(path);
         self.live(|| self.connection.post(&path, body)).await
     }
 
-    /// Asks, and where its daemon has it only saved opens it and asks again: nothing was done the first time.
+    /// Asks, and where its daemon has it only saved opens it, if it opens, and asks again: nothing was done the first time.
     async fn live<T, F>(&self, ask: impl Fn() -> F) -> Result<T, SessionError>
     where
         F: Future<Output = Result<T, SessionError>>,
     {
         match ask().await {
-            Err(SessionError::NotLive { .. }) => {
+            Err(SessionError::NotLive { .. }) if self.unloaded == Unloaded::Opens => {
                 self.open().await?;
                 ask().await
             }
@@ -198,17 +223,32 @@ pub(super) fn publish(shown: &watch::Sender<Arc<Snapshot>>, snapshot: Arc<Snapsh
     });
 }
 
+/// The end of this turn, if that is what the event tells.
+fn end_of(event: &Event, turn: TurnId) -> Option<TurnEnd> {
+    match event.fact() {
+        Some(Fact::TurnFinished { outcome, receipt, .. }) if event.turn == Some(turn) => {
+            Some(TurnEnd { turn, outcome: *outcome, receipt: receipt.clone() })
+        }
+        _ => None,
+    }
+}
+
 impl RemoteTurn {
     /// Waits for its end.
     pub(crate) async fn end(self) -> Result<TurnEnd, SessionError> {
         let mut after = self.after;
         loop {
-            let mut events = self.session.attach(AttachFrom::after(after)).await?;
+            let mut events = match self.session.attach(AttachFrom::after(after)).await {
+                Ok(events) => events,
+                // It was over so fast that the session was closed already, or had to make room.
+                Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {
+                    return self.session.saved_end(self.turn).await;
+                }
+                Err(error) => return Err(error),
+            };
             while let Some(event) = events.next().await {
-                if let Some(Fact::TurnFinished { outcome, receipt, .. }) = event.fact()
-                    && event.turn == Some(self.turn)
-                {
-                    return Ok(TurnEnd { turn: self.turn, outcome: *outcome, receipt: receipt.clone() });
+                if let Some(end) = end_of(&event, self.turn) {
+                    return Ok(end);
                 }
             }
             match events.end() {

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdpoint_common::api::{Answered, Inbox, InboxAsk, OpenRequest, RenameRequest, SessionList};
+use holdpoint_common::api::{Answered, CloseRequest, Inbox, InboxAsk, OpenRequest, RenameRequest, SessionList};
 use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, Who};
 use hyper::body::Bytes;
 use tokio::sync::mpsc;
@@ -13,7 +13,7 @@ use super::RemoteSession;
 use super::connection::{Connection, answer, failed, piece};
 use super::http::Method;
 use crate::error::SessionError;
-use crate::open::OpenSession;
+use crate::open::{OpenSession, Unloaded};
 use crate::transfer::{self, ExportError, ImportError, LAST_LINE};
 
 /// All sessions of a daemon, for one client.
@@ -54,13 +54,22 @@ impl RemoteSessions {
             supplies: (*self.0.supplies).clone(),
         };
         let snapshot: Arc<Snapshot> = self.0.post("/v1/sessions", &request).await?;
-        Ok(RemoteSession::new(self.0.clone(), snapshot))
+        Ok(RemoteSession::new(self.0.clone(), Unloaded::Opens, snapshot))
     }
 
     pub(crate) async fn get(&self, what: &str) -> Result<RemoteSession, SessionError> {
         let path = format!("/v1/sessions/{}/open", piece(what));
         let snapshot: Arc<Snapshot> = self.0.post(&path, &*self.0.supplies).await?;
-        Ok(RemoteSession::new(self.0.clone(), snapshot))
+        Ok(RemoteSession::new(self.0.clone(), Unloaded::Opens, snapshot))
+    }
+
+    pub(crate) async fn reach(&self, id: &SessionId) -> Result<RemoteSession, SessionError> {
+        let snapshot = self.look(id.as_str()).await?;
+        // There is none of this id, and another one is called so.
+        if snapshot.settings.id != *id {
+            return Err(SessionError::Unknown { what: id.to_string() });
+        }
+        Ok(RemoteSession::new(self.0.clone(), Unloaded::Stays, snapshot))
     }
 
     pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
@@ -108,8 +117,8 @@ impl RemoteSessions {
         self.0.post(&format!("/v1/sessions/{id}/rename"), &RenameRequest { name }).await
     }
 
-    pub(crate) async fn close(&self, id: &SessionId) -> Result<(), SessionError> {
-        self.0.post(&format!("/v1/sessions/{id}/close"), &()).await
+    pub(crate) async fn close(&self, id: &SessionId, unused_since: Option<u64>) -> Result<(), SessionError> {
+        self.0.post(&format!("/v1/sessions/{id}/close"), &CloseRequest { unused_since }).await
     }
 
     pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {

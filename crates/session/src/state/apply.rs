@@ -15,6 +15,8 @@ impl State {
     pub fn apply(&mut self, event: &Arc<Event>) {
         if let Some(Delta::Gap { from, to }) = event.delta() {
             self.last = self.last.max(*to);
+            // It may have been given something in there.
+            self.given = self.last;
             self.lost.add(to.saturating_sub(*from).saturating_add(1));
         }
         let Some(fact) = event.fact() else { return };
@@ -49,6 +51,7 @@ impl State {
                     self.title = title_of(text);
                 }
                 (self.next_prompt, self.lost.prompts) = (prompt.next(), 0);
+                self.given = event.seq;
                 self.queue.push_back(Arc::clone(event));
             }
             Fact::PromptReturned { prompt, .. } => {
@@ -66,6 +69,7 @@ impl State {
                     self.title = title_of(&run.goal);
                 }
                 self.run = Some(Run::begun(run.clone()));
+                self.given = event.seq;
                 self.closed_before_run = self.tasks.counts().closed();
                 self.remember(event);
             }
@@ -239,6 +243,7 @@ impl State {
     }
 
     fn start_turn(&mut self, turn: TurnId, prompt: Option<PromptId>) {
+        self.given = self.last;
         (self.next_turn, self.lost.turns) = (turn.next(), 0);
         self.asks.clear();
         let (calls, usage) = (Vec::new(), Usage::default());

@@ -36,7 +36,7 @@ pub fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<Decisio
         Input::Rename { name, by } => draft.rename(name, by)?,
         Input::Model { model, by } => draft.change_model(model, by)?,
         Input::Debug { enabled, by } => draft.change_debug(enabled, by)?,
-        Input::Close { by } => draft.close(by)?,
+        Input::Close { unused_since, by } => draft.close(unused_since, by)?,
         Input::Shutdown => draft.shut_down()?,
         Input::Ask { turn, call, request } => draft.ask(turn, call, request),
         Input::Tasks { turn, call, request } => draft.tasks(turn, call, request)?,

@@ -9,7 +9,8 @@ use thiserror::Error;
 pub struct Decision {
     /// What is now a fact, in order.
     pub facts: Vec<Fact>,
-    /// What is to be done, in order, once the facts are saved. [`Effect::Cancel`] and [`Effect::Abandon`] never wait.
+    /// What is to be done, in order, once the facts are saved. [`Effect::Cancel`] and [`Effect::Abandon`] never wait, and
+    /// are done before anything else.
     pub effects: Vec<Effect>,
     /// What the sender is told.
     pub reply: Reply,
@@ -128,6 +129,9 @@ pub enum Refused {
     /// There is nothing in the goal of a run.
     #[error("the goal is empty")]
     EmptyGoal,
+    /// It has something to do, or was given something to do meanwhile.
+    #[error("the session was given more to do")]
+    InUse,
     /// A run is under way.
     #[error("a run is under way in this session")]
     RunOpen,

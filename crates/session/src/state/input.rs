@@ -84,6 +84,8 @@ pub enum Input {
     },
     /// A client ends the session.
     Close {
+        /// Only if it has nothing to do, and was given and has begun nothing behind the fact of this number.
+        unused_since: Option<u64>,
         /// Who.
         by: Who,
     },

@@ -109,7 +109,7 @@ impl Sqlite {
             }
             db => db?,
         };
-        // Bounded: of each kind, a session has at most one write under way.
+        // Bounded by who writes: a session's actor has of each kind one write under way, a request one at all.
         let (writes, jobs) = unbounded();
         let (writing, reading) = (watch::Sender::default(), watch::Sender::default());
         let written = Arc::clone(&shared);

@@ -109,10 +109,12 @@ impl Runner {
             let stop = self.stream(&mut stream, &mut draft).await;
             drop(stream);
             match stop {
-                Stop::Broken(error) if draft.message.blocks.is_empty() => match self.again(&mut tries, error).await {
-                    Some(stop) => break (draft, stop),
-                    None => tracing::info!("the model is asked again"),
-                },
+                Stop::Broken(error) if draft.message.blocks.is_empty() => {
+                    match self.again(&mut tries, u32::MAX, error).await {
+                        Some(stop) => break (draft, stop),
+                        None => tracing::info!("the model is asked again"),
+                    }
+                }
                 stop => break (draft, stop),
             }
         };
@@ -130,8 +132,8 @@ impl Runner {
         Answered { message, usage, stop, refused }
     }
 
-    /// Waits before the next try of a request that failed, and tells why. `Some`: there is none.
-    pub(super) async fn again(&self, tries: &mut Tries, error: ModelError) -> Option<Stop> {
+    /// Waits before the next try of a request that failed, of `most` that are made, and tells why. `Some`: there is none.
+    pub(super) async fn again(&self, tries: &mut Tries, most: u32, error: ModelError) -> Option<Stop> {
         let limits = &self.outfit.limits;
         let wait = match tries.failed(&error, limits, fastrand::f64()) {
             Next::Wait(wait) => wait,
@@ -142,7 +144,7 @@ impl Runner {
         };
         let told = Delta::Retrying {
             next: tries.made() + 1,
-            tries: limits.model_tries,
+            tries: limits.model_tries.min(most),
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             reason: self.explain(&error),
         };

@@ -59,15 +59,15 @@ impl Runner {
             Verdict::Deny => {
                 order.comes().await;
                 let why = format!("denied: {} ({})", judgement.why(), intent.message);
-                return CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) };
+                return unrun(ToolStatus::Denied, why);
             }
         };
         match self.gate_in(order, Gate::Tool { call: call.id, clearance }).await {
             Passage::Call { approved } => self.run_tool(call, tool, approved).await,
-            Passage::Denied(why) => CallEnd { tool: Some(tool), ..unrun(ToolStatus::Denied, why) },
+            // What was judged is held on to until it is run: the tool goes, and what it holds with it.
+            Passage::Denied(why) => unrun(ToolStatus::Denied, why),
             Passage::Step(_) | Passage::Limit(_) | Passage::Cut => {
-                let why = "not run: the turn was interrupted".to_owned();
-                CallEnd { tool: Some(tool), ..unrun(ToolStatus::Interrupted, why) }
+                unrun(ToolStatus::Interrupted, "not run: the turn was interrupted".to_owned())
             }
         }
     }
@@ -105,7 +105,8 @@ impl Runner {
             Arc::clone(&sink) as Arc<dyn Sink>,
             processes.clone(),
             self.background.clone(),
-            self.cancel.child_token(),
+            // The very same: a tool that sees the cut sooner would have come back by itself.
+            self.cancel.clone(),
         )
         .with_approved(approved);
         let (back, mut returned) = oneshot::channel();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Delta, Outcome};
+use holdpoint_common::{Delta, HistoryCut, Outcome};
 
 use super::{End, Runner};
 use crate::context::{self, Bounds, Counter, LeftOut};
@@ -50,12 +50,13 @@ impl Runner {
             fitted.map_err(|panic| End::failed(format!("the conversation could not be cut to size: {panic}")))?;
         self.counter = Some(counter);
         let left_out = left_out.map_err(|error| End::failed(error.to_string()))?.unwrap_or_default();
-        let LeftOut { messages, results, tokens } = left_out;
+        let LeftOut { messages, results, tokens, lines } = left_out;
         let messages = messages + forgotten;
         if (messages, results) != std::mem::replace(&mut self.left_out, (messages, results)) {
-            let told = Delta::HistoryCut { messages, results, tokens, limit: bounds.tokens };
+            let Bounds { tokens: limit, lines: line_limit } = bounds;
+            let told = HistoryCut { messages, results, tokens, limit, lines, line_limit };
             // If the actor is gone, the token is cancelled.
-            let _ = self.lane.send(Lane::Delta(told)).await;
+            let _ = self.lane.send(Lane::Delta(Delta::HistoryCut(told))).await;
         }
         Ok(request)
     }

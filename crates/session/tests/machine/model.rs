@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskCloseCause, AskRequest, AsksMode, HoldAt, HoldShown, Outcome, PauseKind, RestoreCause, SessionStatus,
-    TaskId, TaskRequest, TaskState, TurnId, Who,
+    Answer, AskCloseCause, AskRequest, AsksMode, Fact, HoldAt, HoldShown, Outcome, PauseKind, RestoreCause,
+    SessionStatus, TaskId, TaskRequest, TaskState, TurnId, Who,
 };
 use holdpoint_session::state::{CallStage, Clearance, Gate, GateReply, Input, Phase, Refused, Reply, Report, State};
 
@@ -64,6 +64,8 @@ pub(super) struct Model {
     at: At,
     /// It ends with its turn, for a restart.
     stopping: bool,
+    /// The number of the last fact that gave it something to do, or began that.
+    given: u64,
     turns: u64,
     prompts: u64,
     step: u32,
@@ -99,6 +101,7 @@ impl Model {
             room,
             at: At::Idle,
             stopping: false,
+            given: 0,
             turns: 0,
             prompts: 0,
             step: 0,
@@ -163,7 +166,7 @@ impl Model {
                 self.debug = *enabled;
                 "Noted".to_owned()
             }
-            Input::Close { .. } => self.close(),
+            Input::Close { unused_since, .. } => self.close(*unused_since),
             Input::Shutdown => self.shut_down(),
             Input::Ask { turn, call, request } => {
                 if self.at != At::Running || turn.0 != self.turns || self.stage(call.0) != Some("started") {
@@ -458,8 +461,26 @@ impl Model {
         self.held()
     }
 
-    fn close(&mut self) -> String {
+    /// Which of the facts that were made give it something to do, or begin it.
+    pub(super) fn note_given<'a>(&mut self, facts: impl Iterator<Item = (u64, &'a Fact)>) {
+        for (seq, fact) in facts {
+            if matches!(
+                fact,
+                Fact::PromptAccepted { .. }
+                    | Fact::RunStarted { .. }
+                    | Fact::TurnStarted { .. }
+                    | Fact::IterationStarted { .. }
+            ) {
+                self.given = seq;
+            }
+        }
+    }
+
+    fn close(&mut self, unused_since: Option<u64>) -> String {
+        let has_more = self.at != At::Idle || self.run.is_some() || !self.queue.is_empty();
+        let used = unused_since.is_some_and(|since| has_more || self.given > since);
         match self.at {
+            At::Idle | At::Running | At::Cut if used => return "refused: the session was given more to do".to_owned(),
             At::Closed => return "refused: closed".to_owned(),
             At::Idle => {
                 self.jobs.clear();

@@ -260,7 +260,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             };
             Input::Toggle { shown, by }
         }
-        14 => Input::Close { by },
+        14 => Input::Close { unused_since: (a < 64).then(|| bench.next.saturating_sub(u64::from(b % 16))), by },
         31 => Input::Rename { name: if a < 20 { String::new() } else { format!("name {}", a % 3) }, by },
         38 if a < 128 => Input::Model { model: format!("own/{}", b % 3), by },
         38 => Input::Debug { enabled: b < 128, by },

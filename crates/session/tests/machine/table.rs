@@ -73,7 +73,7 @@ fn at(phase: &str) -> Bench {
     let started = || proposed().with([gate(1, allow(CALL))]);
     let hold = || Input::Hold { by: ann() };
     let interrupt = || Input::Interrupt { turn: None, by: ann() };
-    let close = || Input::Close { by: ann() };
+    let close = || Input::Close { unused_since: None, by: ann() };
     match phase {
         "idle" => idle(),
         "held" => idle().with([hold()]),
@@ -173,7 +173,9 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("model: the same", Input::Model { model: "rehearsal".to_owned(), by: ben() }),
         ("debug", Input::Debug { enabled: true, by: ben() }),
         ("debug: the same", Input::Debug { enabled: false, by: ben() }),
-        ("close", Input::Close { by: ben() }),
+        ("close", Input::Close { unused_since: None, by: ben() }),
+        ("close, unused since now", Input::Close { unused_since: Some(bench.next - 1), by: ben() }),
+        ("close, unused since its opening", Input::Close { unused_since: Some(1), by: ben() }),
         ("shutdown", Input::Shutdown),
         ("ask: Continue", ask(turn, CALL, cont())),
         ("ask: Confirm", ask(turn, CALL, AskRequest::Pause(pause(PauseKind::Confirm)))),

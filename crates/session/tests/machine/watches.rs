@@ -6,8 +6,8 @@ use std::sync::Arc;
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, BlockKind, Body, CallId,
     CutCause, Delta, Event, Fact, FileMark, Hold, HoldCause, HoldShown, ItemId, LastTurn, Outcome, PromptId, Question,
-    QuestionReply, QuestionRequest, QuestionResponse, RestoreCause, SessionStatus, Snapshot, Timestamp, ToolResult,
-    ToolStatus, TurnId, Usage,
+    QuestionReply, QuestionRequest, QuestionResponse, RestoreCause, SessionStatus, Snapshot, StopHow, Timestamp,
+    ToolResult, ToolStatus, TurnId, Usage,
 };
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
@@ -47,6 +47,7 @@ impl Watch for AgreesWithTheModel {
         let expected = self.0.told(seen.input, seen.next);
         let actual = brief(seen.outcome.as_ref().map(|decision| &decision.reply));
         ensure!(actual == expected, "the reply is `{actual}`, the model's `{expected}`");
+        self.0.note_given(seen.facts().map(|(event, fact)| (event.seq, fact)));
         let (expected, actual) = (self.0.shown(), shown(seen.after()));
         ensure!(actual == expected, "the machine is\n  {actual}\nthe model\n  {expected}");
         let (expected, actual) = (self.0.status(), seen.after().status());
@@ -498,6 +499,11 @@ impl Watch for Receipts {
                             }
                         };
                         ensure!((*outcome, cause.clone()) == expected, "{fact:?}");
+                        let calls = seen.before.turn().map_or(&[][..], |turn| &turn.calls);
+                        let begun = calls.iter().filter(|(_, stage)| *stage == CallStage::Started);
+                        let begun = begun.map(|(call, _)| (call.id, StopHow::Lost));
+                        let lost = receipt.iter().flat_map(|receipt| &receipt.tools);
+                        ensure!(lost.map(|tool| (tool.call, tool.how)).eq(begun), "{fact:?} of {calls:?}");
                     } else {
                         ensure!(*cause == cut, "cut by {cut:?}, {fact:?}");
                         ensure!(receipt.is_some() == cut.is_some(), "cut by {cut:?}, {fact:?}");
@@ -660,8 +666,10 @@ impl Watch for Holds {
             };
             ensure!(boundary, "a hold stands since {:?} in {:?}", seen.input, before.phase());
             if was == HoldShown::Requested && *cause != HoldCause::Restored {
-                let Hold::Requested { by, .. } = before.hold() else { return Err("not requested".to_owned()) };
-                ensure!(*cause == HoldCause::User { by: by.clone() }, "held by {by}, it says {cause}");
+                let Hold::Requested { cause: requested, .. } = before.hold() else {
+                    return Err("not requested".to_owned());
+                };
+                ensure!(cause == requested, "{requested}, it says {cause}");
             }
         }
         ensure!(!matches!((after.phase(), is), (Phase::Idle, HoldShown::Requested)), "idle and a hold requested");

@@ -65,10 +65,16 @@ pub(super) fn reply(reply: &Reply) -> String {
 pub(super) fn hold(hold: &Hold) -> String {
     match hold {
         Hold::Off => "off".to_owned(),
-        Hold::Requested { by, .. } => format!("requested by {by}"),
-        Hold::Standing { cause: HoldCause::User { by }, .. } => format!("standing by {by}"),
-        Hold::Standing { cause: HoldCause::Restored, .. } => "standing restored".to_owned(),
-        Hold::Standing { cause: HoldCause::Limit { reached }, .. } => format!("standing at {reached}"),
+        Hold::Requested { cause, .. } => format!("requested {}", held(cause)),
+        Hold::Standing { cause, .. } => format!("standing {}", held(cause)),
+    }
+}
+
+fn held(cause: &HoldCause) -> String {
+    match cause {
+        HoldCause::User { by } => format!("by {by}"),
+        HoldCause::Restored => "restored".to_owned(),
+        HoldCause::Limit { reached } => format!("at {reached}"),
     }
 }
 

@@ -63,8 +63,16 @@ async fn m_b8_a_turn_stands_when_too_much_of_it_is_not_saved() {
     let (_harness, session, mut events) = standing(&door).await;
     assert!((2..=6).contains(&begun(&events)), "{} calls before the bound", begun(&events));
     let refused = session.prompt("more").await.unwrap_err();
-    assert!(matches!(refused, SessionError::Refused(Refused::NotSaving { .. })), "{refused}");
+    let not_saving = |refused: &SessionError| matches!(refused, SessionError::Refused(Refused::NotSaving { .. }));
+    assert!(not_saving(&refused), "{refused}");
+    // Nor is anything else taken on that there is no end of. What stops something is.
+    session.hold().await.unwrap();
+    for refused in [session.release().await.map(drop), session.rename("another").await] {
+        assert!(refused.as_ref().is_err_and(not_saving), "{refused:?}");
+    }
     door.full.store(false, Ordering::SeqCst);
+    events.until("saving works again", |event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(())).await;
+    session.release().await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert_eq!(begun(&events), 20, "it goes on where it stood");
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use holdpoint_common::{Answer, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus};
 use holdpoint_session::state::Refused;
 use holdpoint_session::testing::{Harness, reply, soon};
-use holdpoint_session::{AttachFrom, Interruption, SessionError};
+use holdpoint_session::{AttachFrom, Interruption, RunRequest, SessionError};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 
@@ -71,6 +71,27 @@ async fn an_approval_that_the_cut_overtakes_arrives_as_interrupted() {
     soon("the answer", answer).await.unwrap().unwrap();
     turn.end().await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
+}
+
+#[tokio::test]
+async fn that_a_run_is_over_is_told_when_it_is_saved() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    session.hold().await.unwrap();
+    session.start_run(RunRequest::towards("the goal")).await.unwrap();
+    door.open.send_replace(false);
+    let tries = door.tries.load(Ordering::SeqCst);
+    let interrupt = tokio::spawn({
+        let session = session.clone();
+        async move { session.interrupt(None).await }
+    });
+    door.asked(tries).await;
+    soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
+    assert!(!interrupt.is_finished() && session.snapshot().run.is_some());
+    door.open.send_replace(true);
+    let told = soon("the reply", interrupt).await.unwrap().unwrap();
+    assert!(matches!(told, Interruption::RunEnded) && session.snapshot().run.is_none());
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use holdpoint_session::store::{SessionStore, Sqlite};
+use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
 use holdpoint_tools::testing::{again, part};
 use tempfile::TempDir;
 
@@ -16,6 +16,9 @@ const STORE: &str = "HOLDPOINT_TEST_STORE";
 /// Processes, and what each writes.
 const WRITERS: u64 = 8;
 const WRITES: u64 = 200;
+
+/// How often one waits for its turn: each time as long as the store has patience.
+const TRIES: usize = 12;
 
 #[tokio::test]
 async fn t_u10_eight_processes_write_and_not_one_write_is_lost() {
@@ -72,10 +75,22 @@ async fn t_u10_a_process_that_can_not_write_ends_with_a_code_that_says_so() {
 async fn write(name: &str) {
     let session = id(name);
     let store = Sqlite::open(Path::new(&std::env::var_os(STORE).unwrap())).unwrap();
-    let log = store.create(&session).await.unwrap();
-    log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
+    let log = taken(async || store.create(&session).await).await;
+    taken(async || log.append(0, vec![opened(&session, 1)], summary(&session, "")).await).await;
     for seq in 2..2 + WRITES {
-        log.append(seq - 1, vec![prompt(seq, &format!("{name} {seq}"))], summary(&session, "")).await.unwrap();
+        let fact = prompt(seq, &format!("{name} {seq}"));
+        taken(async || log.append(seq - 1, vec![fact.clone()], summary(&session, "")).await).await;
     }
     println!("\nwrote {WRITES}");
+}
+
+/// Writes, again where the store was others' for too long: on a slow disk they are not served in turn.
+async fn taken<T>(write: impl AsyncFn() -> Result<T, StoreError>) -> T {
+    for _ in 0..TRIES {
+        match write().await {
+            Ok(written) => return written,
+            Err(error) => assert!(error.to_string().contains("locked"), "{error}"),
+        }
+    }
+    panic!("it is never this one's turn");
 }

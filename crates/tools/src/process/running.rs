@@ -1,6 +1,6 @@
 //! One started program as its owner sees it: what is known of it, and whoever waits for news.
 
-use std::io::PipeWriter;
+use std::io::{self, PipeWriter, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -9,6 +9,7 @@ use holdpoint_common::EndedProcesses;
 use rustix::process::Pid;
 
 use super::exit::Exit;
+use super::start::over;
 use super::{id, pid, wire};
 
 /// One started program.
@@ -69,13 +70,16 @@ impl Running {
         self.known().end
     }
 
-    /// Its supervisor has been sent what to start: from now on it is told this way that it shall end.
-    pub(super) fn set_ordered(&self, control: UnixStream) {
+    /// Sends its supervisor the last of what to start, for which there is room, unless it shall end: from now on it is told
+    /// this way.
+    pub(super) fn set_ordered(&self, control: UnixStream, last: &[u8]) -> io::Result<()> {
         let mut known = self.known();
         if known.end {
-            wire::send_end(&control);
+            return Err(over());
         }
+        (&control).write_all(last)?;
         known.control = Some(control);
+        Ok(())
     }
 
     /// `awaited` is closed when it shall end.
@@ -190,5 +194,32 @@ impl Root {
             Self::Nowhere => Vec::new(),
             Self::Below(leader) | Self::Group(leader) => pid(leader).into_iter().collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn what_shall_end_is_not_started_any_more() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let running = Running::new();
+        running.end();
+        assert!(running.set_ordered(ours, b"x").is_err());
+        assert_eq!(theirs.read(&mut [0]).unwrap(), 0, "nothing of it was sent");
+    }
+
+    #[test]
+    fn what_is_started_is_told_of_its_end_by_the_same_way() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let running = Running::new();
+        running.set_ordered(ours, b"x").unwrap();
+        running.end();
+        let mut told = [0; 2];
+        theirs.read_exact(&mut told).unwrap();
+        assert_eq!(told, [b'x', wire::END]);
     }
 }

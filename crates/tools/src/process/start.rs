@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::running::{Root, Running};
 use super::started::{Started, in_folder};
@@ -93,11 +95,11 @@ fn begin(
     // Before there is an order: then there may be no descriptor left.
     let ordered = control.try_clone()?;
     let mut reports = BufReader::with_capacity(256, control.try_clone()?);
-    if running.is_ending() {
-        return Err(over());
-    }
-    (&*control).write_all(order).map_err(late)?;
-    running.set_ordered(ordered);
+    // With its last byte it begins: that is not sent behind the cut.
+    let (most, last) = order.split_at(order.len().saturating_sub(1));
+    (&*control).write_all(most).map_err(late)?;
+    wait_for_room(control, by).map_err(late)?;
+    running.set_ordered(ordered, last).map_err(late)?;
     let mut line = String::new();
     while let Err(error) = reports.read_line(&mut line) {
         if error.kind() != io::ErrorKind::WouldBlock || Instant::now() >= by {
@@ -107,6 +109,20 @@ fn begin(
     }
     control.set_read_timeout(None)?;
     Ok((Report::parse(&line).ok_or_else(no_supervisor)?, reports))
+}
+
+/// Waits until a few bytes more can be sent. Nobody else sends: they can be from then on.
+fn wait_for_room(control: &UnixStream, by: Instant) -> io::Result<()> {
+    loop {
+        let left = by.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(control, PollFlags::OUT)], Some(&timeout)) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Nothing may be started any more.

@@ -50,7 +50,7 @@ impl Order {
         Ok(bytes)
     }
 
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "supervisors are for Linux"))]
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "supervisors are for Linux"))]
     pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
         let mut length = [0; 4];

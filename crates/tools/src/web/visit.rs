@@ -57,7 +57,7 @@ impl<'a> Visit<'a> {
                 url.clone()
             }
         };
-        Ok(Self { session, context, request, url, waiting: Waiting::new(context.cancel())? })
+        Ok(Self { session, context, request, url, waiting: Waiting::new(context)? })
     }
 
     /// What it brought, for the model.

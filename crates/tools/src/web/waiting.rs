@@ -6,19 +6,20 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use super::error::WebError;
+use crate::context::ToolContext;
 
 /// What one call waits with. A call has its own thread, and blocks it.
 pub(super) struct Waiting<'a> {
     runtime: Runtime,
-    cancel: &'a CancellationToken,
+    context: &'a ToolContext,
 }
 
 impl<'a> Waiting<'a> {
-    /// For a call that ends with `cancel`.
-    pub(super) fn new(cancel: &'a CancellationToken) -> Result<Self, WebError> {
+    /// For the call of this context: it ends when its turn is cut.
+    pub(super) fn new(context: &'a ToolContext) -> Result<Self, WebError> {
         let runtime = Builder::new_current_thread().enable_time().build();
         let runtime = runtime.map_err(|error| WebError::failed(format!("nothing to wait with: {error}")))?;
-        Ok(Self { runtime, cancel })
+        Ok(Self { runtime, context })
     }
 
     /// Waits for `work`, until the turn is cut, the browser has ended, or the limit is over: where the browser is gone,
@@ -32,7 +33,7 @@ impl<'a> Waiting<'a> {
         self.runtime.block_on(async {
             tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => Err(WebError::Interrupted),
+                () = self.context.cancelled() => Err(WebError::Interrupted),
                 done = work => match done {
                     // What the end of a browser brings about depends on where it is noticed first.
                     Err(WebError::Browser(_) | WebError::Gone { .. }) if ended.is_cancelled() => Err(WebError::Ended),

@@ -13,7 +13,7 @@ use actix_web::{Error, FromRequest, HttpMessage, HttpRequest};
 use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream::once;
-use holdpoint_common::Limits;
+use holdpoint_common::{Limits, unknown};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -33,7 +33,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of a body that is read before its request is looked at.
 const SMALL: usize = 64 * 1024;
 
-/// A body, read. None at all is read as `{}`.
+/// A body, read. None at all is read as `{}`, and so is `null`.
 pub(super) struct Body<T>(pub(super) T);
 
 /// Bytes of a body, at most.
@@ -85,8 +85,14 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
     if text.starts_with('\u{feff}') {
         return Err(Fault::malformed("the body begins with a byte order mark"));
     }
-    let text = if text.trim_ascii().is_empty() { "{}" } else { text };
-    serde_json::from_str(text).map_err(|error| Fault::malformed(format!("the body can't be read: {error}")))
+    let text = if matches!(text.trim_ascii(), "" | "null") { "{}" } else { text };
+    let mut given = serde_json::Deserializer::from_str(text);
+    match unknown::read(&mut given).and_then(|read| given.end().map(|()| read)) {
+        Ok((value, None)) => Ok(value),
+        // A rule under a wrong name would not be kept.
+        Ok((_, Some(path))) => Err(Fault::malformed(format!("the body has a field that nobody knows: `{path}`"))),
+        Err(error) => Err(Fault::malformed(format!("the body can't be read: {error}"))),
+    }
 }
 
 impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {

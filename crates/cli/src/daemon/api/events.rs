@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use actix_web::body::BoxBody;
 use actix_web::dev::Payload;
+use actix_web::error::QueryPayloadError;
 use actix_web::web::Query;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, Responder, rt};
 use holdpoint_common::api::{ClientEnd, EventsQuery, SessionNews, StreamFrame};
@@ -141,13 +142,26 @@ impl FromRequest for Attaching {
 }
 
 fn attaching(request: &HttpRequest) -> Result<EventsQuery, Fault> {
-    let query = Query::<EventsQuery>::from_query(request.query_string());
-    let mut query = query.map_err(|error| Fault::malformed(format!("the query can't be read: {error}")))?.into_inner();
+    let mut query = query(request.query_string())?;
     if let Some(last) = request.headers().get(LAST_EVENT) {
         let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
         query.after = Some(number.ok_or_else(|| Fault::malformed("Last-Event-ID is no number"))?);
     }
     Ok(query)
+}
+
+/// Reads a query; an error says which part of it is wrong.
+fn query(text: &str) -> Result<EventsQuery, Fault> {
+    let read = |text: &str| Query::<EventsQuery>::from_query(text).map(Query::into_inner);
+    read(text).map_err(|error| {
+        let part = text.split('&').find(|part| read(part).is_err()).unwrap_or(text);
+        let why = match &error {
+            QueryPayloadError::Deserialize(why) => why.to_string(),
+            error => error.to_string(),
+        };
+        Fault::malformed(format!("the query can't be read at `{part}`: {why}"))
+            .hint("there are `after` and `limit`, whole numbers, and `snapshots`, true or false")
+    })
 }
 
 impl Takes for Attaching {

@@ -23,7 +23,7 @@ impl Fault {
         Self { status, body: Box::new(body) }
     }
 
-    fn hint(mut self, hint: impl fmt::Display) -> Self {
+    pub(super) fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.body.hint = Some(hint.to_string());
         self
     }
@@ -123,7 +123,7 @@ fn status(error: &SessionError) -> StatusCode {
             Refused::QueueFull { .. } => StatusCode::TOO_MANY_REQUESTS,
             Refused::NotSaving { .. } => StatusCode::INSUFFICIENT_STORAGE,
             Refused::PromptTooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Refused::RunOpen | Refused::TurnOpen => StatusCode::CONFLICT,
+            Refused::InUse | Refused::RunOpen | Refused::TurnOpen => StatusCode::CONFLICT,
             Refused::Answer(error) => answer_status(error),
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         },

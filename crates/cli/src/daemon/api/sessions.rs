@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::api::{DebugRequest, ModelRequest, OpenRequest, RenameRequest, SessionList};
+use holdpoint_common::api::{CloseRequest, DebugRequest, ModelRequest, OpenRequest, RenameRequest, SessionList};
 use holdpoint_common::{Snapshot, Supplies};
 use holdpoint_session::{OpenSession, SessionError};
 
@@ -75,8 +75,12 @@ pub(super) async fn change_debug(caller: Caller, Id(id): Id, Body(request): Body
 }
 
 /// `POST sessions/{id}/close`
-pub(super) async fn close(caller: Caller, Id(id): Id) -> Result<Done, Fault> {
-    caller.sessions().close(&id).await?;
+pub(super) async fn close(caller: Caller, Id(id): Id, Body(request): Body<CloseRequest>) -> Result<Done, Fault> {
+    let sessions = caller.sessions();
+    match request.unused_since {
+        None => sessions.close(&id).await?,
+        Some(since) => sessions.close_unused(&id, since).await?,
+    }
     Ok(Done)
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use holdpoint_session::folders::Folders;
 
 use super::super::message::Message;
-use super::{Shared, why};
+use super::{Shared, Wanted, why};
 use crate::daemon::Daemon;
 use crate::error::CliError;
 
@@ -46,18 +46,57 @@ impl Pace {
 impl Shared {
     /// The daemon was told to stop: nothing is done until the user wants it back, or has started it elsewhere.
     pub(super) async fn rest(&self, pace: &mut Pace) {
-        self.stopped.send_replace(true);
+        self.daemon.send_replace(Wanted::Stopped);
         self.tell(Message::Stopped).await;
-        let mut stopped = self.stopped.subscribe();
+        let mut daemon = self.daemon.subscribe();
         tokio::select! {
             // Its sender is kept right here.
-            () = async { drop(stopped.wait_for(|stopped| !stopped).await) } => {}
+            () = async { drop(daemon.wait_for(|daemon| *daemon != Wanted::Stopped).await) } => {}
             () = next_daemon(&self.folders) => {
-                self.stopped.send_replace(false);
+                self.daemon.send_replace(Wanted::Here);
                 self.tell(Message::Daemon { here: true }).await;
             }
         }
         pace.rested();
+    }
+
+    /// The daemon answers.
+    pub(super) fn answers(&self) {
+        self.turn(Wanted::Back, Wanted::Here);
+    }
+
+    fn turn(&self, from: Wanted, to: Wanted) {
+        self.daemon.send_if_modified(|daemon| {
+            let turns = *daemon == from;
+            if turns {
+                *daemon = to;
+            }
+            turns
+        });
+    }
+
+    /// The daemon can't be reached. One that was told to stop is left so, also where that is told to nobody any more: it
+    /// has taken its sockets with it. One that has died has not, and is started again.
+    pub(super) async fn unreachable(&self, pace: &mut Pace) {
+        if !self.has_stopped() {
+            self.broke(pace).await;
+        }
+        if self.has_stopped() {
+            return self.rest(pace).await;
+        }
+        // One that can't begin takes its sockets with it, too.
+        self.turn(Wanted::Here, Wanted::Back);
+        if let Err(why) = self.revive().await {
+            self.tell(Message::Failed(why)).await;
+        }
+    }
+
+    fn has_stopped(&self) -> bool {
+        match *self.daemon.borrow() {
+            Wanted::Stopped => true,
+            Wanted::Back => false,
+            Wanted::Here => self.folders.sockets().is_ok_and(|sockets| !sockets.iter().any(|socket| socket.exists())),
+        }
     }
 
     /// What was followed has broken off: waits with one that does so again and again. Tells the screen.
@@ -70,7 +109,7 @@ impl Shared {
     }
 
     /// Starts the daemon again, if it is gone. Tells the screen.
-    pub(super) async fn revive(&self) -> Result<(), String> {
+    async fn revive(&self) -> Result<(), String> {
         self.tell(Message::Daemon { here: false }).await;
         let folders = Arc::clone(&self.folders);
         // Starting it blocks.

@@ -30,14 +30,18 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
             Err(SessionError::Refused(Refused::Closed)) => return shared.tell(Message::Closed { attachment }).await,
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
                 shared.tell(Message::Lost { attachment }).await;
-                shared.broke(&mut pace).await;
-                if let Err(why) = shared.revive().await {
-                    shared.tell(Message::Failed(why)).await;
-                }
+                shared.unreachable(&mut pace).await;
+                continue;
+            }
+            // It is being stopped, and still answers.
+            Err(SessionError::Stopped) => {
+                shared.tell(Message::Lost { attachment }).await;
+                shared.rest(&mut pace).await;
                 continue;
             }
             Err(error) => return shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
         };
+        shared.answers();
         let (id, snapshot) = (session.id().clone(), Arc::clone(stream.snapshot()));
         shared.tell(Message::Attached { attachment, id, snapshot }).await;
         let mut batch = Vec::with_capacity(BATCH);

@@ -11,6 +11,7 @@ pub(super) async fn watch(shared: Shared) {
     loop {
         match shared.sessions.watch().await {
             Ok(mut watch) => {
+                shared.answers();
                 shared.tell(Message::Watching).await;
                 while let Some(news) = watch.next().await {
                     shared.tell(Message::News(news)).await;
@@ -20,6 +21,8 @@ pub(super) async fn watch(shared: Shared) {
                 }
             }
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {}
+            // It is being stopped, and still answers.
+            Err(SessionError::Stopped) => shared.rest(&mut pace).await,
             // The daemon is there, and says what is wrong.
             Err(error) => {
                 shared.failed(error).await;
@@ -30,9 +33,6 @@ pub(super) async fn watch(shared: Shared) {
         if shared.words.is_closed() {
             return;
         }
-        shared.broke(&mut pace).await;
-        if let Err(why) = shared.revive().await {
-            shared.tell(Message::Failed(why)).await;
-        }
+        shared.unreachable(&mut pace).await;
     }
 }

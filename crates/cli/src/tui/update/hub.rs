@@ -5,13 +5,16 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::super::hub::Row;
 use super::super::message::Command;
 use super::super::state::{AGAIN, Overlay, State};
-use super::{is_ctrl_c, leave, open, open_new};
+use super::{is_ctrl_c, leave, open, open_new, tell_unsent};
 use crate::asking::Pressed;
 use crate::terminal::take_back;
 
 pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     if state.hub.asking.is_some() {
         return answer(state, key);
+    }
+    if !is_ctrl_c(key) && state.hub.bereft.takes(state.now.instant) {
+        return vec![];
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     if is_ctrl_c(key) {
@@ -67,11 +70,20 @@ fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
     let Some(view) = &mut state.hub.asking else { return vec![] };
     if key.code == KeyCode::Tab {
+        if view.over().is_some() {
+            state.hub.bereft.begin(now);
+        }
         state.begun.keep(state.hub.asking.take());
         return vec![];
     }
     let ask = view.asking.ask().id.clone();
+    let over = view.over().map(str::to_owned);
     match view.press(key, now) {
+        Pressed::Left => {
+            state.hub.leave_words(&mut state.begun, now);
+            tell_unsent(state, key, over);
+            vec![]
+        }
         Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Next => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => {
@@ -85,6 +97,7 @@ fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
 pub(super) fn paste(state: &mut State, text: &str) {
     match &mut state.hub.asking {
         Some(view) => view.paste(text, state.now.instant),
+        None if state.hub.bereft.takes(state.now.instant) => {}
         None => {
             state.hub.filter.extend(text.chars().filter(|character| !character.is_control()));
             state.hub.cursor = 0;

@@ -6,10 +6,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::layout::Scroll;
 use super::super::message::Command;
-use super::super::session::Session;
+use super::super::session::{Session, Told};
 use super::super::state::{AGAIN, State};
-use super::super::style::Tone;
-use super::{CLOSED, leave, slash};
+use super::{appear, is_ctrl_c, leave, slash, tell_unsent};
 use crate::asking::Pressed;
 
 /// Older facts that are asked for, each time as many times more.
@@ -21,7 +20,7 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     // An ask that takes the whole screen is what is read.
     if session.asking.as_ref().is_some_and(|view| view.large) {
-        return answer(session, key, now);
+        return answer(state, key, now);
     }
     let page = session.shown.1.saturating_sub(2).max(1).cast_signed();
     let wants_older = match key.code {
@@ -40,7 +39,10 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         None => {}
     }
     if session.asking.is_some() {
-        return answer(session, key, now);
+        return answer(state, key, now);
+    }
+    if !is_ctrl_c(key) && session.bereft.takes(now) {
+        return vec![];
     }
     let chosen = session.layouts.folds.chosen().is_some();
     match key.code {
@@ -54,14 +56,14 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     match key.code {
         KeyCode::Esc if session.runs() => return interrupt(session),
         KeyCode::Esc if chosen => session.scroll = Scroll::End,
-        KeyCode::Esc if !session.prompt.is_empty() => session.prompt.clear(),
+        KeyCode::Esc if !session.prompt.is_empty() => session.prompt.put_away(),
         KeyCode::Esc => return leave(state, false),
         KeyCode::Char('c') if control && session.runs() => return interrupt(session),
         KeyCode::Char('c') if control => {
             if session.leaving.is_some_and(|at| now.saturating_duration_since(at) <= AGAIN) {
                 return leave(state, true);
             }
-            session.prompt.clear();
+            session.prompt.put_away();
             session.leaving = Some(now);
             state.tell_leaving();
         }
@@ -86,17 +88,44 @@ fn fetch_older(state: &mut State) -> Vec<Command> {
     state.attachments += 1;
     session.attachment = state.attachments;
     session.limit *= FURTHER;
-    session.pending = Some(super::super::session::Told::new(state.me.pid));
+    fetch(session, state.me.pid)
+}
+
+/// What is shown is fetched anew, and takes its place when all of it is there.
+fn fetch(session: &mut Session, own: u32) -> Vec<Command> {
+    session.pending = Some(Told::new(own));
     let (id, attachment, limit) = (session.id.clone(), session.attachment, session.limit);
     vec![Command::Open { id, attachment, limit }]
 }
 
+/// Shows the session as it is now, which was closed and is open again, or is opened for it.
+pub(super) fn reopen(state: &mut State) -> Vec<Command> {
+    let Some(session) = &mut state.session else { return vec![] };
+    state.attachments += 1;
+    session.attachment = state.attachments;
+    // By its id: the handle that there is belongs to what was closed.
+    let mut commands = vec![Command::Detach];
+    commands.extend(fetch(session, state.me.pid));
+    commands
+}
+
 /// A key while something is asked: none of it reaches the prompt.
-fn answer(session: &mut Session, key: &KeyEvent, now: Instant) -> Vec<Command> {
+fn answer(state: &mut State, key: &KeyEvent, now: Instant) -> Vec<Command> {
+    let Some(session) = &mut state.session else { return vec![] };
     let turn = session.snapshot.turn;
     let Some(view) = &mut session.asking else { return vec![] };
     let ask = view.asking.ask().id.clone();
+    let over = view.over().map(str::to_owned);
     match view.press(key, now) {
+        Pressed::Left => {
+            session.asking = None;
+            session.bereft.begin(now);
+            // That key has its meaning wherever something runs.
+            let mut commands = if is_ctrl_c(key) && session.runs() { interrupt(session) } else { vec![] };
+            commands.extend(appear(state));
+            tell_unsent(state, key, over);
+            commands
+        }
         Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Next => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => vec![Command::Interrupt { turn }],
@@ -107,6 +136,7 @@ fn answer(session: &mut Session, key: &KeyEvent, now: Instant) -> Vec<Command> {
 pub(super) fn paste(session: &mut Session, text: &str, now: Instant) {
     match &mut session.asking {
         Some(view) => view.paste(text, now),
+        None if session.bereft.takes(now) => {}
         None => session.prompt.paste(text),
     }
 }
@@ -114,13 +144,13 @@ pub(super) fn paste(session: &mut Session, text: &str, now: Instant) {
 /// Enter: what is typed is a command, or a prompt.
 fn send(state: &mut State) -> Vec<Command> {
     let Some(session) = &mut state.session else { return vec![] };
-    if session.prompt.text().trim().is_empty() {
-        return vec![];
-    }
     let text = session.prompt.text();
     let command = text.strip_prefix('/').filter(|command| slash::is_command(command));
     if session.closed && !command.is_some_and(slash::is_of_screen) {
-        state.tell(Tone::Warning, CLOSED);
+        // What is typed stays, and is sent by the next Enter.
+        return reopen(state);
+    }
+    if text.trim().is_empty() {
         return vec![];
     }
     session.prompt.clear();
@@ -129,6 +159,9 @@ fn send(state: &mut State) -> Vec<Command> {
     state.notice = None;
     match command {
         Some(command) => slash::carry_out(state, command),
-        None => vec![Command::Prompt { text }],
+        None => {
+            session.give();
+            vec![Command::Prompt { text }]
+        }
     }
 }

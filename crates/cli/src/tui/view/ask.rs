@@ -12,11 +12,13 @@ use super::super::ask::AskView;
 use super::super::style::Tone;
 use super::super::wrap::{wrap, wrap_exact};
 use super::{put, rule};
-use crate::asking::{Asking, Entry};
+use crate::asking::{Asking, Entry, behind};
 use crate::table::fit;
 
 /// Rows at most of what is remembered: a command is shown whole above.
 const ALWAYS: usize = 2;
+/// Rows at most of a heading that stays while the rest is read.
+const HEADING: usize = 2;
 /// Rows at most of what is typed: the last ones.
 const TYPED: usize = 3;
 
@@ -29,28 +31,30 @@ const GOES_ON: &str = "┆ ";
 pub(super) struct Panel {
     /// What it wants: scrolls.
     body: Vec<Line<'static>>,
+    /// So many rows of it, the first, say what it is.
+    heading: usize,
     /// How to answer: always there.
     keys: Vec<Line<'static>>,
     title: String,
 }
 
-/// Lays an ask out. `waiting` asks wait behind it.
-pub(super) fn panel(view: &AskView, waiting: usize, width: u16) -> Panel {
+/// Lays an ask out, one of so many that are `open`.
+pub(super) fn panel(view: &AskView, open: usize, width: u16) -> Panel {
     let width = usize::from(width);
+    let waiting = open.saturating_sub(usize::from(view.over().is_none()));
     let asking = &view.asking;
-    let mut body = Vec::new();
+    let (mut body, mut heading) = (Vec::new(), 0);
     let mut keys = Vec::new();
     let tool = prose_line(asking.ask().request.tool_name()).into_owned();
-    let title = match waiting {
-        0 => format!("⏸ {tool}"),
-        1 => format!("⏸ {tool}, 1 more waits"),
-        more => format!("⏸ {tool}, {more} more wait"),
-    };
+    // Nothing waits for what is typed on for it.
+    let tool = if view.over().is_some() { tool } else { format!("⏸ {tool}") };
+    let title = behind(waiting).map_or(tool.clone(), |waits| format!("{tool}, {waits}"));
     match &asking.ask().request {
         AskRequest::Pause(pause) => {
             let hint = if pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
             let message = format!("{}{hint}", prose_line(&pause.message));
             wrap(&Line::styled(message, Tone::Waits.style()), width, "  ", &mut body);
+            heading = body.len();
             let details = pause.details.as_deref().unwrap_or_default();
             let is_diff = details.starts_with("--- ");
             for text in details.split('\n').filter(|_| !details.is_empty()) {
@@ -66,11 +70,11 @@ pub(super) fn panel(view: &AskView, waiting: usize, width: u16) -> Panel {
         AskRequest::Question(_) => {
             if let Some((question, number, of)) = asking.question() {
                 let place = if of > 1 { format!(" ({number} of {of})") } else { String::new() };
-                question_lines(question, &place, width, &mut body);
+                heading = question_lines(question, &place, width, &mut body);
                 let skip = if of > 1 { "Skip all" } else { "Skip" };
                 match asking.entry() {
                     Entry::Words { chosen } => {
-                        typed_line(asking.typed(), width, &mut keys);
+                        typed_line(asking, width, &mut keys);
                         let esc = if chosen { "Esc to go back" } else { "Esc to interrupt" };
                         let text = format!("Your words, then Enter (Ctrl+D: {skip}, {esc})");
                         wrap(&Line::styled(text, Tone::Dim.style()), width, "", &mut keys);
@@ -84,12 +88,18 @@ pub(super) fn panel(view: &AskView, waiting: usize, width: u16) -> Panel {
             }
         }
     }
-    Panel { body, keys, title }
+    if let Some(over) = view.over() {
+        keys.clear();
+        typed_line(asking, width, &mut keys);
+        let text = format!("{}: nothing is sent (Esc to leave)", prose_line(over));
+        wrap(&Line::styled(text, Tone::Warning.style()), width, "", &mut keys);
+    }
+    Panel { body, heading, keys, title }
 }
 
 fn confirm_keys(asking: &Asking, width: usize, keys: &mut Vec<Line<'static>>) {
     if let Entry::Words { .. } = asking.entry() {
-        typed_line(asking.typed(), width, keys);
+        typed_line(asking, width, keys);
         let text = "Why not, then Enter (Esc to go back)";
         return wrap(&Line::styled(text, Tone::Dim.style()), width, "", keys);
     }
@@ -109,12 +119,17 @@ fn confirm_keys(asking: &Asking, width: usize, keys: &mut Vec<Line<'static>>) {
     wrap(&Line::styled(text, Tone::Strong.style()), width, "", keys);
 }
 
-/// What is typed, with a cursor behind it.
-fn typed_line(typed: &str, width: usize, keys: &mut Vec<Line<'static>>) {
+/// What is typed; behind it a cursor, while there can be more.
+fn typed_line(asking: &Asking, width: usize, keys: &mut Vec<Line<'static>>) {
+    let (mark, cursor) = if asking.is_over() {
+        (Tone::Dim, Tone::Plain.style())
+    } else {
+        (Tone::Accent, super::super::style::selected())
+    };
     let line = Line::from(vec![
-        Span::styled("> ", Tone::Accent.style()),
-        Span::raw(prose_line(typed).into_owned()),
-        Span::styled(" ", super::super::style::selected()),
+        Span::styled("> ", mark.style()),
+        Span::raw(prose_line(asking.typed()).into_owned()),
+        Span::styled(" ", cursor),
     ]);
     let mut rows = Vec::new();
     wrap(&line, width, "  ", &mut rows);
@@ -122,11 +137,13 @@ fn typed_line(typed: &str, width: usize, keys: &mut Vec<Line<'static>>) {
     keys.extend(rows.into_iter().skip(hidden));
 }
 
-fn question_lines(question: &Question, place: &str, width: usize, body: &mut Vec<Line<'static>>) {
+/// A question, and its options. How many rows its first line takes.
+fn question_lines(question: &Question, place: &str, width: usize, body: &mut Vec<Line<'static>>) -> usize {
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default()).into_owned();
     let text = format!("{}: {first}{place}", prose_line(&question.header));
     wrap(&Line::styled(text, Tone::Waits.style()), width, "  ", body);
+    let heading = body.len();
     for line in lines {
         behind_bar(line, Style::new(), width, body);
     }
@@ -140,6 +157,7 @@ fn question_lines(question: &Question, place: &str, width: usize, body: &mut Vec
         }
         wrap(&Line::from(spans), width, "     ", body);
     }
+    heading
 }
 
 /// A line that somebody else wrote, with every space in it.
@@ -176,18 +194,22 @@ impl Panel {
         view.scroll = view.scroll.min(hidden);
         view.below = hidden - view.scroll;
         view.in_sight = room > 0;
+        // Beside at least as much of the rest.
+        let stays = if self.heading <= HEADING && self.heading * 2 <= room { self.heading } else { 0 };
         let mut title = self.title;
         if room == 0 {
             title.push_str(", the screen is too low to show it");
         } else if hidden > 0 {
-            let (from, to) = (view.scroll + 1, view.scroll + room.min(self.body.len()));
+            let above = if view.scroll == 0 { 0 } else { view.scroll + stays };
+            let (from, to) = (above + 1, view.scroll + room.min(self.body.len()));
             // Where there is little room, that there is more goes before how much else waits.
             let more = format!("lines {from}-{to} of {}: {moves}", self.body.len());
             let fits = title.width() + more.width() + 6 <= usize::from(area.width);
             title = if fits { format!("{title}, {more}") } else { more };
         }
         let mut rest = put(buffer, area, &rule(area.width, &title, Tone::Waits.style()));
-        for line in self.body.iter().skip(view.scroll).take(room) {
+        let (heading, body) = self.body.split_at(stays);
+        for line in heading.iter().chain(body.iter().skip(view.scroll).take(room - stays)) {
             rest = put(buffer, rest, line);
         }
         let keys = u16::try_from(self.keys.len()).unwrap_or_default();

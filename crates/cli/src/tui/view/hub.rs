@@ -102,8 +102,7 @@ impl Peek {
 fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
     if let Some(view) = &hub.asking {
         let id = &view.asking.ask().id.session;
-        let waiting = hub.get(id).map_or(0, |session| session.asks.saturating_sub(1));
-        let panel = ask::panel(view, waiting, width);
+        let panel = ask::panel(view, hub.get(id).map_or(0, |session| session.asks), width);
         let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
         return Peek::Ask(panel, rows);
     }
@@ -218,9 +217,18 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
     ])
 }
 
+/// What a session does, in words for so many cells: where there are too few for all, of one that is idle only how it ended,
+/// or else that it is saved.
+fn does_in(session: &SessionSummary, cells: usize) -> String {
+    let all = status(session);
+    let Some((before, ended)) = all.split_once("idle (").filter(|_| all.width() > cells) else { return all };
+    let short = format!("{before}{}", ended.replacen(')', "", 1));
+    if short.width() > cells && !session.live { "saved".to_owned() } else { short }
+}
+
 fn session_line(session: &SessionSummary, now: Timestamp, width: usize, does: usize) -> Line<'static> {
     let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
-    let does = column(&status(session), does);
+    let does = column(&does_in(session, does), does);
     let since = format!(" {:>4}  ", span(now.since(session.since)));
     let tone = match (session.live, &session.waits_for) {
         (_, Some(_)) => Tone::Waits,

@@ -46,7 +46,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
             let back = if session.runs() { esc("interrupt") } else { esc("back") };
             vec![("Enter".to_owned(), "open or fold"), ("ctrl+↑↓".to_owned(), "choose"), back, hold_hint]
         }
-        Some(session) if session.closed => vec![esc("sessions"), help_hint],
+        Some(session) if session.closed => vec![("Enter".to_owned(), "open it again"), esc("sessions"), help_hint],
         Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
         Some(session) if !session.prompt.is_empty() => {
             vec![("Enter".to_owned(), "send"), ("Alt+Enter".to_owned(), "new line"), hold_hint, help_hint, esc("clear")]
@@ -65,10 +65,9 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     let prompt_rows = prompt_rows(session, area.width).min(PROMPT.min(area.height / 3).max(1));
     let below = 2 + foot_rows + u16::try_from(queue.len()).unwrap_or_default() + prompt_rows;
     let room = area.height.saturating_sub(below);
-    let waiting = session.snapshot.asks.len().saturating_sub(1);
     let beside = room.saturating_sub(LEFT.min(room / 3));
     let mut panel = session.asking.as_ref().map(|view| {
-        let panel = ask::panel(view, waiting, area.width);
+        let panel = ask::panel(view, session.snapshot.asks.len(), area.width);
         // Where it has no room beside the rest, it goes before the rest.
         let large = view.large || area.height < SHORT || panel.least() > usize::from(beside);
         (panel, large)
@@ -247,7 +246,7 @@ fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) {
         field.set_style(Tone::Dim.style());
         field.set_placeholder_text("");
     } else if session.closed {
-        field.set_placeholder_text("The session is closed");
+        field.set_placeholder_text("Closed: Enter opens it again");
     }
     (&field).render(inside, buffer);
 }

@@ -120,9 +120,11 @@ mod tests {
         let mut held = Scene::session();
         held.turn("Go.").hold(standing(HoldCause::Limit { reached: RunLimit::Failures { count: 3 } }));
         let mut pausing = Scene::session();
-        pausing.turn("Go.").hold(Hold::Requested { by: user(), since: Timestamp(0) });
+        pausing.turn("Go.").hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
         let mut asks = Scene::session();
-        asks.turn("Go.").hold(Hold::Requested { by: user(), since: Timestamp(0) }).confirms("ls");
+        asks.turn("Go.")
+            .hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) })
+            .confirms("ls");
         let mut cut = Scene::session();
         cut.snapshot.status = SessionStatus::Interrupted;
         cut.delta(holdpoint_common::Delta::SavedAgain);

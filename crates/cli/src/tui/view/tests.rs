@@ -227,7 +227,7 @@ fn session_asked_a_question() {
 #[test]
 fn session_pausing_and_paused() {
     let mut scene = Scene::session();
-    scene.turn("Go.").later(3_000).hold(Hold::Requested { by: user(), since: Timestamp(0) });
+    scene.turn("Go.").later(3_000).hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
     shows("hold-pausing", &mut scene);
     scene.hold(standing(HoldCause::User { by: user() }));
     shows("hold-paused", &mut scene);
@@ -263,7 +263,7 @@ fn m_d6_the_status_bar_is_whole_segments_then_what_it_does() {
     let all = "holdpoint | alpha | 00:12:34 | Iteration #3 | ✓2 ●1 ○3 | 5 files modified";
     assert_eq!(bar(&mut scene, 80), format!("{all} ◐"));
     shows("run", &mut scene);
-    scene.hold(Hold::Requested { by: user(), since: Timestamp(0) });
+    scene.hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
     assert_eq!(bar(&mut scene, 90), format!("{all} ◐ PAUSING..."));
     scene.confirms("ls");
     let asks = "◐ PAUSING..., asks you";

@@ -30,8 +30,8 @@ impl Draft<'_> {
             self.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
         }
         // Its turn was kept over a restart and held with what waits: from now on it runs, up to its next boundary.
-        if matches!(self.state.hold, Hold::Standing { .. }) {
-            let hold = Hold::Requested { by: Who::named("restart"), since: self.moment.now };
+        if let Hold::Standing { cause, .. } = &self.state.hold {
+            let hold = Hold::Requested { cause: cause.clone(), since: self.moment.now };
             self.facts.push(Fact::HoldChanged { hold });
         }
         Ok(Reply::Answered)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, HoldCause, JobEnd, Outcome, Receipt, RunEnd, StoppedTool,
-    ToolResult, ToolStatus, TurnId, Who,
+    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, JobEnd, Outcome, Receipt, RunEnd, StoppedTool, ToolResult,
+    ToolStatus, TurnId, Who,
 };
 
 use super::Draft;
@@ -54,9 +54,12 @@ impl Draft<'_> {
         self.facts.extend(waiting.map(|(prompt, text)| Fact::PromptReturned { prompt, text: Arc::clone(text) }));
     }
 
-    pub(super) fn close(&mut self, by: Who) -> Result<Reply, Refused> {
+    pub(super) fn close(&mut self, unused_since: Option<u64>, by: Who) -> Result<Reply, Refused> {
         match &self.state.phase {
             Phase::Closed => return Err(Refused::Closed),
+            // It is closing already.
+            Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {}
+            _ if unused_since.is_some_and(|since| self.state.is_used_since(since)) => return Err(Refused::InUse),
             Phase::Idle => {
                 self.return_queue();
                 self.end_session(by);
@@ -66,8 +69,6 @@ impl Draft<'_> {
                 self.cut(turn, CutCause::Close { by }, AskCloseCause::SessionClosed);
                 self.hand_back();
             }
-            // It is closing already.
-            Phase::Interrupting(_, Cut { closing: Some(_), .. }) => {}
             Phase::Interrupting(_, Cut { closing: None, .. }) => {
                 self.facts.push(Fact::TurnCut { cause: CutCause::Close { by } });
                 self.return_queue();
@@ -127,9 +128,7 @@ impl Draft<'_> {
         }
         let waits = !self.state.queue.is_empty() || run.is_some();
         match &self.state.hold {
-            Hold::Requested { by, .. } if waits => {
-                self.stand(HoldCause::User { by: by.clone() });
-            }
+            Hold::Requested { cause, .. } if waits => self.stand(cause.clone()),
             Hold::Requested { .. } => self.facts.push(Fact::HoldChanged { hold: Hold::Off }),
             Hold::Standing { .. } => {}
             Hold::Off => match run {

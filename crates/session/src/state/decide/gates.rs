@@ -29,8 +29,8 @@ impl Draft<'_> {
         let spent = self.state.run.as_ref().and_then(|run| run.spent(self.moment.now));
         let cause = match (&self.state.hold, spent) {
             (Hold::Standing { .. }, _) => return GateReply::Wait,
-            (Hold::Requested { by, .. }, spent) if spent.is_some() || (turn.step > 0 && self.holds_at_steps()) => {
-                HoldCause::User { by: by.clone() }
+            (Hold::Requested { cause, .. }, spent) if spent.is_some() || (turn.step > 0 && self.holds_at_steps()) => {
+                cause.clone()
             }
             (Hold::Off, Some(reached)) => HoldCause::Limit { reached },
             (Hold::Requested { .. } | Hold::Off, _) => {

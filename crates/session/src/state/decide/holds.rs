@@ -9,11 +9,12 @@ use crate::state::{Cut, Phase};
 impl Draft<'_> {
     pub(super) fn hold(&mut self, by: Who) -> Result<Reply, Refused> {
         let since = self.moment.now;
+        let cause = HoldCause::User { by };
         let hold = match (&self.state.phase, &self.state.hold) {
             (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => return Err(Refused::Closed),
             (_, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => return Ok(Reply::Hold(hold.clone())),
-            (Phase::Idle, Hold::Off) => Hold::Standing { cause: HoldCause::User { by }, since },
-            (Phase::Running(_) | Phase::Interrupting(..), Hold::Off) => Hold::Requested { by, since },
+            (Phase::Idle, Hold::Off) => Hold::Standing { cause, since },
+            (Phase::Running(_) | Phase::Interrupting(..), Hold::Off) => Hold::Requested { cause, since },
         };
         self.facts.push(Fact::HoldChanged { hold: hold.clone() });
         Ok(Reply::Hold(hold))

@@ -1,6 +1,6 @@
 //! What is asked in a session: which keys count, and from when.
 
-use holdpoint_common::{Answer, Ask, PauseKind, PromptId, SessionStatus, Timestamp};
+use holdpoint_common::{Answer, AnsweredBy, Ask, Fact, PauseKind, PromptId, SessionStatus, Timestamp, Who};
 
 use super::{answers, asking, draft};
 use crate::tui::message::{Command, Message};
@@ -92,8 +92,123 @@ fn m_a10_no_key_reaches_the_draft_while_something_is_asked() {
     assert_eq!(draft(&scene), "a draft");
     scene.press("n");
     scene.snapshot.asks.clear();
-    scene.delta(holdpoint_common::Delta::SavedAgain).types("!");
+    scene.delta(holdpoint_common::Delta::SavedAgain).later(300).types("!");
     assert_eq!(draft(&scene), "a draft!");
+}
+
+/// Whoever is about to press a key for it does not mean the prompt when somebody else was faster.
+#[test]
+fn m_a10_what_was_meant_for_an_ask_that_somebody_else_closes_goes_nowhere() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    scene.types("half");
+    for begin in ["r x esc", "x"] {
+        scene.confirms("rm x").screen(80, 24);
+        scene.later(1000);
+        scene.press(begin);
+        scene.snapshot.asks.clear();
+        scene.delta(holdpoint_common::Delta::SavedAgain);
+        for letter in " is bad".chars() {
+            scene.later(100).types(&letter.to_string());
+        }
+        assert_eq!(scene.later(299).press("enter"), []);
+        assert_eq!(scene.later(299).press("esc"), []);
+        scene.tell(Message::Paste("pasted".to_owned()));
+        assert_eq!(draft(&scene), "half");
+        assert!(matches!(scene.press("ctrl+c")[..], [Command::Interrupt { .. }]));
+        scene.later(300);
+    }
+    scene.types("!");
+    assert_eq!(draft(&scene), "half!");
+    // Who has ended it knows that it is gone.
+    scene.confirms("rm x").screen(80, 24);
+    assert!(matches!(scene.press("esc")[..], [Command::Interrupt { .. }]));
+    scene.snapshot.asks.clear();
+    scene.delta(holdpoint_common::Delta::SavedAgain).types("?");
+    assert_eq!(draft(&scene), "half!?");
+}
+
+/// Somebody else answers the first ask.
+fn approved(scene: &mut Scene) {
+    let answered = scene.snapshot.asks.remove(0).id;
+    let by = AnsweredBy::Client(Who { name: "approve".to_owned(), pid: Some(9) });
+    scene.fact(Fact::AskAnswered { ask: answered, answer: Answer::Approve { always: false }, by });
+}
+
+/// However long they pause: the words that they were typing stay where they are.
+#[test]
+fn m_a10_words_for_an_ask_that_somebody_else_closes_stay_until_they_are_left() {
+    for (leave, told) in [("enter", true), ("esc", false)] {
+        let mut scene = Scene::session();
+        scene.turn("Go.").types("half");
+        scene.confirms("rm x").confirms("rm y").screen(80, 24);
+        scene.later(300).press("r");
+        scene.types("not ");
+        approved(&mut scene);
+        let screen = scene.screen(80, 24);
+        for shown in ["│ rm x", "> not", "answered by approve (pid 9)", "Esc to leave", "1 more"] {
+            assert!(screen.contains(shown), "{shown}: {screen}");
+        }
+        assert!(!screen.contains("[Y]") && !screen.contains("rm y"), "{screen}");
+        for _ in 0..2 {
+            assert_eq!(scene.later(1000).press("y tab n ctrl+d backspace up"), []);
+            scene.tell(Message::Paste("yes".to_owned()));
+        }
+        // What is asked next appears when they are left, and has its own while.
+        assert_eq!(scene.press(leave), []);
+        let screen = scene.screen(80, 24);
+        assert!(screen.contains("│ rm y") && screen.contains("[Y]") && !screen.contains("> not"), "{screen}");
+        assert_eq!(screen.contains("what you typed is not sent"), told, "{screen}");
+        assert_eq!(scene.later(299).press("y"), []);
+        assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
+        assert_eq!(draft(&scene), "half");
+    }
+}
+
+#[test]
+fn m_a10_words_that_are_left_send_nothing_and_what_runs_can_be_interrupted() {
+    use holdpoint_common::{AskCloseCause, AskRequest, Question, QuestionRequest};
+    let question = Question { id: "a".into(), header: "Why".into(), question: "And why?".into(), options: vec![] };
+    let asked =
+        || AskRequest::Question(QuestionRequest { tool_name: "ask_user".into(), questions: vec![question.clone()] });
+    let closed = |typed: &str, runs: bool| {
+        let mut scene = Scene::session();
+        scene.turn("Go.").asks(asked()).screen(80, 24);
+        scene.later(300).types(typed);
+        let ask = scene.snapshot.asks.remove(0).id;
+        scene.fact(Fact::AskClosed { ask, cause: AskCloseCause::CallEnded });
+        if !runs {
+            scene.ended(holdpoint_common::Outcome::Done, None);
+        }
+        scene.later(1000);
+        scene
+    };
+    // Nothing was typed: there is nothing to stay for.
+    let mut scene = closed("", true);
+    assert!(!scene.screen(80, 24).contains("And why?"));
+    scene.types("x");
+    assert_eq!(draft(&scene), "x");
+    let mut scene = closed("beca", true);
+    assert!(scene.screen(80, 24).contains("closed: its call ended"));
+    let turn = scene.snapshot.turn;
+    assert_eq!(scene.press("ctrl+c"), [Command::Interrupt { turn }]);
+    for key in ["ctrl+c", "esc", "enter"] {
+        let mut scene = closed("beca", false);
+        scene.types("use");
+        assert_eq!(scene.press(key), [], "{key}");
+        // A second one, and the rest of the words, were meant for it still.
+        assert_eq!(scene.press("enter"), []);
+        scene.types("x");
+        assert_eq!(draft(&scene), "");
+        assert!(scene.state.session.is_some());
+        scene.later(300).types("x");
+        assert_eq!(draft(&scene), "x");
+    }
+    // The session itself was closed.
+    let mut scene = closed("beca", true);
+    scene.tell(Message::Closed { attachment: 1 });
+    assert_eq!(scene.later(1000).press("u s e enter"), []);
+    assert_eq!(draft(&scene), "");
 }
 
 #[test]
@@ -135,8 +250,13 @@ fn m_a10_what_is_asked_can_be_answered_however_long_it_is_and_whatever_is_typed(
                 assert!(screen.contains("[Y] Approve [N] Deny (Esc to interrupt)"), "{size}: {screen}");
                 assert!(screen.contains("lines 1-"), "{size}: {screen}");
                 scene.press("end");
-                assert!(scene.screen(width, height).contains("finis"), "{size}");
-                scene.press("tab");
+                let screen = scene.screen(width, height);
+                assert!(screen.contains("finis"), "{size}: {screen}");
+                assert!(screen.contains("Run this command?"), "{size}: {screen}");
+                // Whatever its size, one is where one was.
+                scene.press("up up tab");
+                assert!(!scene.screen(width, height).contains("lines 1-"), "{size}");
+                scene.press("home");
             }
             assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
         }

@@ -101,6 +101,73 @@ fn m_a10_what_is_pasted_in_the_hub_are_words_for_what_is_asked() {
     assert_eq!(scene.state.hub.filter, "", "none of it is a filter");
 }
 
+/// Somebody else has closed it: neither the filter nor what stands under the cursor is meant.
+#[test]
+fn m_a10_what_was_meant_for_an_ask_in_the_hub_that_somebody_else_closes_goes_nowhere() {
+    let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
+    scene.screen(80, 24);
+    scene.later(1000).press("x");
+    scene.hears(|_| {}, "alpha");
+    for letter in " yes, do".chars() {
+        scene.later(100).types(&letter.to_string());
+    }
+    scene.tell(Message::Paste("pasted".to_owned()));
+    assert_eq!(scene.later(299).press("enter"), []);
+    assert_eq!(scene.state.hub.filter, "");
+    scene.later(300).types("al");
+    assert_eq!(scene.state.hub.filter, "al");
+    assert!(matches!(scene.press("enter")[..], [Command::Open { .. }]));
+    // Who has answered it knows that it is gone.
+    let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
+    scene.screen(80, 24);
+    assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
+    scene.hears(|_| {}, "alpha").types("al");
+    assert_eq!(scene.state.hub.filter, "al");
+}
+
+#[test]
+fn m_a10_words_in_the_hub_for_an_ask_that_somebody_else_closes_stay_until_they_are_left() {
+    let next = ask(20, pause(PauseKind::Confirm, "rm y"), Timestamp(20));
+    for (key, next) in ["enter", "esc", "ctrl+c", "tab"].into_iter().flat_map(|key| [(key, None), (key, Some(&next))]) {
+        let mut scene = hub_asking(pause(PauseKind::Confirm, "rm x"));
+        scene.screen(80, 24);
+        scene.later(300).press("r");
+        scene.types("not ");
+        let waits_for = next.cloned();
+        scene.hears(|session| session.waits_for = waits_for, "alpha");
+        let screen = scene.screen(80, 24);
+        for shown in ["│ rm x", "> not", "it is no longer asked", "Esc to leave"] {
+            assert!(screen.contains(shown), "{shown}: {screen}");
+        }
+        assert_eq!(scene.later(1000).press("y n down ctrl+d"), []);
+        // News of another session are nothing to it.
+        scene.hears(|_| {}, "beta");
+        assert_eq!(scene.later(1000).press(key), [], "{key}");
+        let screen = scene.screen(80, 24);
+        assert!(!screen.contains("> not"), "{screen}");
+        assert_eq!(screen.contains("[Y]"), next.is_some() && key != "tab", "{key}: {screen}");
+        assert_eq!(scene.press("y enter"), [], "{key}");
+        assert_eq!(scene.state.hub.filter, "", "{key}");
+    }
+}
+
+#[test]
+fn m_b9_how_a_turn_ended_is_said_whole_however_narrow_the_hub_is() {
+    for (live, width, said) in [
+        (true, 80, "idle (interrupted)"),
+        (true, 40, " interrupted "),
+        (false, 80, "saved, idle (interrupted)"),
+        (false, 40, " saved "),
+    ] {
+        let mut scene = Scene::hub();
+        let outcome = Outcome::Interrupted;
+        let ended = holdpoint_common::LastTurn { turn: TurnId(1), outcome, cause: None, error: None };
+        scene.hears(|session| (session.live, session.last_turn) = (live, Some(ended)), "alpha");
+        let screen = scene.screen(width, 12);
+        assert!(screen.contains(said) && !screen.contains("inter…") && !screen.contains("interrupt…"), "{screen}");
+    }
+}
+
 #[test]
 fn m_b9_a_long_ask_is_read_and_answered_in_the_hub() {
     for (width, height) in [(80, 24), (40, 12)] {

@@ -45,11 +45,11 @@ fn leaving_a_running_session_asks_and_detaching_does_not() {
     let mut scene = Scene::session();
     scene.turn("Go.");
     assert_eq!(scene.press("ctrl+x q c"), [Command::Close { id }, Command::Quit]);
-    assert_eq!(scene.state.left_behind(), None, "it does not go on");
+    assert_eq!(scene.state.left, None, "it does not go on");
     let mut scene = Scene::session();
     scene.turn("Go.");
     assert_eq!(scene.press("ctrl+x d"), [Command::Quit]);
-    assert_eq!(scene.state.left_behind().as_ref(), Some(&scene.snapshot.settings.id));
+    assert_eq!(scene.state.left.as_ref(), Some(&scene.snapshot.settings.id));
 }
 
 #[test]
@@ -94,6 +94,64 @@ fn m_e1_an_untouched_session_is_forgotten_and_a_touched_one_is_not() {
         let commands = scene.press("ctrl+x d");
         assert!(!commands.iter().any(|command| matches!(command, Command::Forget { .. })), "{at}: {commands:?}");
     }
+}
+
+#[test]
+fn m_e1_a_session_that_was_just_given_a_prompt_is_not_forgotten() {
+    let id = Scene::session().snapshot.settings.id.clone();
+    for keys in ["ctrl+x d", "ctrl+x s", "ctrl+x n", "ctrl+x i", "ctrl+c ctrl+c", "esc", "ctrl+d"] {
+        let mut scene = Scene::session();
+        scene.types("Go.");
+        assert_eq!(scene.press("enter"), [Command::Prompt { text: "Go.".to_owned() }]);
+        // That it was accepted is not told yet.
+        let commands = scene.press(keys);
+        assert!(!commands.iter().any(|command| matches!(command, Command::Forget { .. })), "{keys}: {commands:?}");
+        assert!(scene.state.session.is_none());
+        let goes_on = commands.contains(&Command::Quit).then_some(&id);
+        assert_eq!(scene.state.left.as_ref(), goes_on, "{keys}");
+    }
+    // One that it did not take is none; another one may still be.
+    let mut scene = Scene::session();
+    scene.types("Go.");
+    scene.press("enter");
+    scene.types("On.");
+    scene.press("enter");
+    let refused = |text: &str| Message::PromptRefused { id: id.clone(), text: text.to_owned(), why: "no".to_owned() };
+    scene.tell(refused("On."));
+    scene.press("esc");
+    assert!(!scene.state.session.as_ref().unwrap().is_untouched());
+    scene.tell(refused("Go."));
+    scene.press("esc");
+    assert!(scene.state.session.as_ref().unwrap().is_untouched());
+}
+
+#[test]
+fn m_b2_a_prompt_that_was_refused_is_unsent_until_it_is_sent_again_or_cleared() {
+    let left = |keys: &str| {
+        let mut scene = Scene::session();
+        scene.types("Go.");
+        scene.press("enter");
+        let id = scene.snapshot.settings.id.clone();
+        scene.tell(Message::PromptRefused { id, text: "Go.".to_owned(), why: "no".to_owned() });
+        scene.press(keys);
+        scene.press("ctrl+x d");
+        scene.state.unsent().map(|refused| format!("{}: {}", refused.text, refused.why)).collect::<Vec<_>>()
+    };
+    assert_eq!(left("x"), ["Go.: no"]);
+    assert_eq!(left("esc"), [""; 0]);
+    assert_eq!(left("enter"), [""; 0]);
+    // The session was left before that was told.
+    let mut scene = Scene::session();
+    let id = scene.snapshot.settings.id.clone();
+    // And before anything was told of all sessions.
+    scene.state.hub.remove(&id);
+    scene.types("Go.");
+    scene.press("enter ctrl+x d");
+    scene.tell(Message::PromptRefused { id: id.clone(), text: "Go.".to_owned(), why: "no".to_owned() });
+    assert!(scene.state.has_refused(&id, "Go."));
+    assert_eq!(scene.state.unsent().count(), 1);
+    let known = scene.state.hub.get(&id).map(|session| &session.name);
+    assert_eq!(known, Some(&scene.snapshot.settings.name), "it is told by its name");
 }
 
 #[test]
@@ -212,5 +270,17 @@ fn what_ctrl_c_does_next_is_told_as_long_as_it_does() {
         scene.tell(Message::Paste("x".to_owned()));
         assert!(!scene.screen(80, 24).contains(TOLD));
         assert_eq!(scene.press("ctrl+c"), []);
+    }
+}
+
+#[test]
+fn what_is_cleared_can_be_brought_back() {
+    for key in ["esc", "ctrl+c"] {
+        let mut scene = Scene::session();
+        scene.types("draft");
+        scene.press(key);
+        assert_eq!(draft(&scene), "");
+        scene.press("up");
+        assert_eq!(draft(&scene), "draft");
     }
 }

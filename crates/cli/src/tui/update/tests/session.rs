@@ -1,6 +1,7 @@
 //! What is typed, chosen and read in a session.
 
-use holdpoint_common::{Hold, HoldCause, HoldShown, Outcome, Timestamp, TurnId};
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::{Hold, HoldCause, HoldShown, Outcome, SessionSummary, Timestamp, TurnId};
 
 use super::{asking, draft};
 use crate::tui::layout::Scroll;
@@ -13,7 +14,7 @@ fn m_d1_a_toggle_carries_what_was_shown() {
     let toggle = |shown| vec![Command::ToggleHold { shown }];
     // Above any prompt.
     assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Off));
-    scene.hold(Hold::Requested { by: user(), since: Timestamp(0) });
+    scene.hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
     assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Requested));
     scene.hold(standing(HoldCause::Restored));
     assert_eq!(scene.press("ctrl+x p"), toggle(HoldShown::Standing));
@@ -236,7 +237,7 @@ fn commands_that_change_nothing_say_so() {
         assert_eq!(scene.press("enter"), [], "{text}");
         scene.screen(80, 24)
     };
-    let requested = || Hold::Requested { by: user(), since: Timestamp(0) };
+    let requested = || Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) };
     let held = || standing(HoldCause::Restored);
     assert!(told(held(), "/hold").contains("it is held already"));
     assert!(told(requested(), "/pause").contains("it pauses at the next boundary already"));
@@ -292,10 +293,49 @@ fn a_closed_session_can_be_read_and_left_by_commands() {
     let (_, mut help) = run("/help");
     assert!(help.screen(80, 24).contains("┌ Help"), "{}", help.screen(80, 24));
     assert!(!run("/steps").1.state.session.unwrap().steps);
-    for other in ["/rename it", "say more"] {
-        let (commands, mut scene) = run(other);
-        assert_eq!(commands, [], "{other}");
-        assert!(scene.screen(80, 24).contains("the session is closed") && draft(&scene) == other);
+}
+
+#[test]
+fn m_b4_a_closed_session_is_opened_again_by_enter_or_when_somebody_else_opens_it() {
+    let closed = || {
+        let mut scene = Scene::session();
+        scene.hears(|_| {}, "alpha").turn("say one").ended(Outcome::Done, None);
+        scene.tell(Message::Closed { attachment: 1 });
+        scene.hears(|session| session.live = false, "alpha");
+        scene
+    };
+    let opens = |commands: &[Command]| match commands {
+        [Command::Detach, Command::Open { id, attachment, .. }] if id.as_str() == "alpha" => *attachment,
+        other => panic!("{other:?}"),
+    };
+    let mut scene = closed();
+    // What is not new, or of another one, is nothing.
+    assert!(scene.screen(80, 24).contains("Enter open it again"));
+    scene.hears(|_| {}, "beta");
+    assert_eq!(scene.state.attachments, 1);
+    let summary = SessionSummary::from(&scene.snapshot);
+    let news = SessionNews::Session(Box::new(SessionSummary { live: true, ..summary }));
+    let attachment = opens(&scene.tell(Message::News(news.clone())));
+    assert_eq!(scene.tell(Message::News(news)), [], "it is opened once");
+    for typed in ["", "/rename it", "say more"] {
+        let mut scene = closed();
+        // There is no more of it without that.
+        scene.state.session.as_mut().unwrap().older = true;
+        scene.screen(80, 24);
+        assert_eq!(scene.press("pgup ctrl+home"), []);
+        scene.types(typed);
+        let refused = opens(&scene.press("enter"));
+        scene.tell(Message::NotOpened { attachment: refused, why: "no room".to_owned() });
+        let screen = scene.screen(80, 24);
+        assert!(screen.contains("no room") && screen.contains("say one") && screen.contains("closed"), "{screen}");
+        assert_eq!(opens(&scene.press("enter")), attachment + 1);
+        let (id, snapshot) = (scene.snapshot.settings.id.clone(), std::sync::Arc::new(scene.snapshot.clone()));
+        scene.tell(Message::Attached { attachment: attachment + 1, id, snapshot });
+        scene.turn("say one").ended(Outcome::Done, None);
+        scene.tell(Message::Live { attachment: attachment + 1 });
+        let screen = scene.screen(80, 24);
+        assert!(!screen.contains("closed") && screen.matches("say one").count() == 1, "{screen}");
+        assert_eq!(draft(&scene), typed);
     }
 }
 

@@ -59,12 +59,12 @@ fn http_error(error: &http_client::Error, hide: impl Fn(String) -> String) -> Mo
         },
         http_client::Error::Instance(cause) => {
             let cause: &(dyn Error + 'static) = &**cause;
-            // The address reqwest puts first is known and only hides the cause.
-            let cause = match cause.downcast_ref::<reqwest::Error>().and_then(Error::source) {
-                Some(source) => source,
-                None => cause,
-            };
-            ModelError::Connection { message: hide(chain(cause)) }
+            let sent = cause.downcast_ref::<reqwest::Error>();
+            // The address that reqwest puts first is known, and hides the cause. Where nobody answers, it is the cause.
+            let message = chain(sent.and_then(Error::source).unwrap_or(cause));
+            let place = sent.filter(|error| error.is_connect()).and_then(reqwest::Error::url);
+            let place = place.map(|url| format!(" ({})", url.origin().ascii_serialization())).unwrap_or_default();
+            ModelError::Connection { message: hide(format!("{message}{place}")) }
         }
         other => ModelError::Connection { message: hide(chain(other)) },
     }
@@ -111,16 +111,23 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// What a provider says in a body, hidden: the message in it, or its beginning.
 fn words(body: &str, hide: impl Fn(String) -> String) -> String {
     let parsed: Option<Value> = serde_json::from_str(body).ok();
-    let message = parsed.as_ref().and_then(|value| {
-        let error = &value["error"];
-        [&error["message"], error, &error["detail"], &value["message"], &value["detail"]]
-            .into_iter()
-            .find_map(Value::as_str)
-    });
+    let message = parsed.as_ref().and_then(told);
     // Hidden before it is cut, for half a key is no key that could be found.
     let mut message = hide(message.unwrap_or(body).trim().to_owned());
     message.truncate(message.floor_char_boundary(BODY_SHOWN));
     message
+}
+
+/// What is said to be wrong.
+fn told(body: &Value) -> Option<&str> {
+    let error = &body["error"];
+    [&error["message"], error, &error["detail"], &body["message"], &body["detail"]].into_iter().find_map(Value::as_str)
+}
+
+/// Whether a body is an answer: from a server that does not know of streams.
+pub(super) fn is_answer(body: &str) -> bool {
+    let parsed: Option<Value> = serde_json::from_str(body).ok();
+    parsed.is_some_and(|body| body.is_object() && body["error"].is_null() && told(&body).is_none())
 }
 
 /// An error and its causes, each said once.

@@ -51,6 +51,8 @@ impl<P: Protocol> Transport<Reader<P>> for Http {
                     let body = beginning(response, &key).await;
                     Err(if body.trim().is_empty() {
                         error::empty(status)
+                    } else if error::is_answer(&body) {
+                        ProviderError::from_transport_error(HttpError::InvalidContentType(kind))
                     } else {
                         ProviderError::from_provider_body(body)
                     })
