@@ -31,7 +31,7 @@ mod style;
 mod terminal;
 mod transcript;
 #[cfg(test)]
-#[path = "../tests/screen/tty.rs"]
+#[path = "../tests/it/tty.rs"]
 #[allow(dead_code, reason = "shared with the tests of the screen")]
 mod tty;
 mod update;

@@ -219,7 +219,7 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_c7_no_escape_reaches_the_terminal', async () => {
+  test('t_c7_no_escape_reaches_the_terminal', async () => {
     const script = `call ask_user {"questions": [{"id": "a", "header": "\\u001b[31mred", "question": "\\u001b]0;title\\u0007 \\u202ex?",
       "options": [{"label": "\\u001b[2J", "description": "\\u009b1m"}, {"label": "b\\nc"}]}]}`
     const { screen, seen, sessions, id } = await shownPart(place, QuestionPrompt, { script })

@@ -61,7 +61,7 @@ everywhere('the parts', (place) => {
   })
 })
 
-test('m_c7_shown', () => {
+test('t_c7_shown', () => {
   assert.equal(shown('a\u001b[31m\u0007b\n\tc\u200b\u202e\u2066\u00ad\ufeff\u{e0041}é👍️'), 'a\\u{1b}[31m\\u{7}b\n\tc\\u{200b}\\u{202e}\\u{2066}\\u{ad}\\u{feff}\\u{e0041}é👍️')
   assert.equal(shownLine('a\r\nb\tc'), 'a\\u{d}\\u{a}b\\u{9}c')
   assert.equal(shown(shown('\u001b')), '\\u{1b}')

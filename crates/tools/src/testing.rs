@@ -32,7 +32,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-pub use again::{again, part};
+pub use again::{again, in_own_process, part};
 #[cfg(target_os = "linux")]
 pub use census::Census;
 

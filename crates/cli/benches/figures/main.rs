@@ -57,7 +57,7 @@ mod table;
 #[cfg(target_os = "linux")]
 mod trees;
 #[cfg(target_os = "linux")]
-#[path = "../../tests/screen/tty.rs"]
+#[path = "../../tests/it/tty.rs"]
 #[allow(dead_code, reason = "shared with the tests of the screen")]
 mod tty;
 #[cfg(target_os = "linux")]

@@ -28,3 +28,23 @@ pub fn again(part: &str) -> Command {
 pub fn part() -> Option<String> {
     std::env::var(PART).ok()
 }
+
+/// Runs the calling test in a process of its own, where no other test runs: for tests that measure or change their
+/// process. Returns true in that process; in the first one it waits for the other's end, prints its output, and returns
+/// false.
+///
+/// # Panics
+/// If the test fails in its own process.
+#[must_use]
+#[expect(clippy::print_stdout, clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+pub fn in_own_process() -> bool {
+    if part().is_some() {
+        return true;
+    }
+    let output = again("own process").output().expect("this program starts again");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    print!("{out}");
+    assert!(output.status.success(), "{}: {err}", output.status);
+    assert!(out.contains("1 passed"), "no test ran: {out}");
+    false
+}

@@ -1,0 +1,290 @@
+//! `run` in a real terminal: asks answered by keys, and the terminal as it was before.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Signal, kill_process};
+use rustix::termios::{LocalModes, tcgetattr};
+
+use super::pty::{ASKED, Terminal};
+use crate::tty::Tty;
+use crate::world::{PATIENCE, World, program};
+
+/// Where the program's keys come from.
+fn keys(terminal: &Terminal) -> OwnedFd {
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    rustix::fs::open(format!("/proc/{}/fd/0", terminal.pid()), flags, Mode::empty()).unwrap()
+}
+
+/// Waits until the program has read all that was pressed.
+fn wait_read(terminal: &Terminal) {
+    let keys = keys(terminal);
+    let by = Instant::now() + PATIENCE;
+    while rustix::io::ioctl_fionread(&keys).unwrap() > 0 {
+        assert!(Instant::now() < by, "nobody reads");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until keys make up lines again.
+fn wait_given_back(terminal: &Terminal) {
+    let modes = || tcgetattr(keys(terminal)).unwrap().local_modes;
+    let by = Instant::now() + PATIENCE;
+    while !modes().contains(LocalModes::ICANON) {
+        assert!(Instant::now() < by, "the terminal is not given back:\n{}", terminal.text());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn m_b9_a_row_of_the_list_is_a_row_of_the_terminal() {
+    let world = World::new();
+    let prompt = format!("say {}", "word ".repeat(50));
+    let id = world.run(&["new", "--asks", "wait", &prompt]).code(0).out.trim().to_owned();
+    world.run(&["wait", &id]).code(0);
+    let mut terminal = Tty::run(&world, &["list"]);
+    terminal.wait_for(&id);
+    terminal.end(0);
+    let text = terminal.contents();
+    let row = text.lines().find(|line| line.starts_with(&id)).unwrap();
+    assert!(row.ends_with('…') && row.chars().count() == 80, "{text}");
+    // Elsewhere it is whole.
+    assert!(world.run(&["list"]).code(0).out.lines().any(|line| line.len() > 100));
+}
+
+#[test]
+fn m_a10_y_approves() {
+    for key in ["y", "Y"] {
+        let world = World::new();
+        let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
+        terminal.wait_for(ASKED);
+        assert!(terminal.text().contains("asks: wait (you answer here)"), "{}", terminal.text());
+        assert!(terminal.text().contains("  │ touch made\n"), "{}", terminal.text());
+        assert!(!world.work("made").exists());
+        terminal.press_until(key, "→ approved");
+        terminal.end(0);
+        assert!(world.work("made").exists());
+    }
+}
+
+#[test]
+fn m_a10_n_denies_and_the_turn_goes_on() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    terminal.press_until("N", "→ denied");
+    terminal.wait_for("Done.");
+    terminal.end(0);
+    assert!(!world.work("made").exists());
+}
+
+#[test]
+fn m_a10_esc_and_ctrl_c_interrupt_at_once() {
+    for key in ["\x1b", "\x03"] {
+        let world = World::new();
+        let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
+        terminal.wait_for(ASKED);
+        terminal.press(key);
+        terminal.wait_for("Agent interrupted");
+        terminal.wait_for("1 ask released");
+        terminal.end(130);
+        assert!(!world.work("made").exists());
+    }
+}
+
+#[test]
+fn m_b10_a_daemon_that_hangs_at_an_ask_keeps_nobody() {
+    for key in ["\x03", "y"] {
+        let world = World::new();
+        let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
+        terminal.wait_for(ASKED);
+        kill_process(world.daemon().unwrap(), Signal::STOP).unwrap();
+        // From when on an answer counts.
+        assert!(!terminal.shows("→", Duration::from_millis(400)), "{}", terminal.text());
+        // What comes of it is never said; then it is left.
+        terminal.press(key);
+        terminal.press("\x03\x03");
+        terminal.end(130);
+    }
+}
+
+/// It is left as it is, and whoever opened it is told which it is.
+#[test]
+fn m_b10_who_leaves_a_session_that_stays_is_told_what_closes_it() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
+    terminal.wait_for(ASKED);
+    let daemon = world.daemon().unwrap();
+    kill_process(daemon, Signal::STOP).unwrap();
+    terminal.press("\x03\x03");
+    terminal.wait_for("session work stays: `holdpoint close ");
+    terminal.end(130);
+    kill_process(daemon, Signal::CONT).unwrap();
+    let text = terminal.text();
+    let (_, command) = text.split_once("`holdpoint ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    world.run(&command.split(' ').collect::<Vec<_>>()).code(0);
+    assert!(world.run(&["list", "--json"]).code(0).out.contains("\"live\":false"));
+}
+
+/// What ends the ask was the first, though a key and no signal.
+#[test]
+fn m_b10_ctrl_c_at_an_ask_and_once_more_after_it_leaves() {
+    for first in ["\x03", "\x1b"] {
+        let world = World::new();
+        world.config("[limits]\ngrace_ms = 60000\n");
+        let stubborn = "shell: trap '' TERM; touch up; while true; do sleep 1; done";
+        let script = format!("{stubborn}\ncall ask_user {{\"question\":\"Which?\"}}");
+        let mut terminal = Terminal::run(&world, &["run", "--policy", "all", &script]);
+        terminal.wait_for("Your words, then Enter");
+        while !world.work("up").exists() {
+            std::thread::yield_now();
+        }
+        terminal.press(first);
+        wait_given_back(&terminal);
+        terminal.press("\x03");
+        terminal.wait_for("session work stays: `holdpoint close ");
+        terminal.end(130);
+    }
+}
+
+#[test]
+fn m_a10_one_ctrl_c_while_an_answer_is_on_its_way_interrupts() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: sleep 1000"]);
+    terminal.wait_for(ASKED);
+    let daemon = world.daemon().unwrap();
+    kill_process(daemon, Signal::STOP).unwrap();
+    // From when on an answer counts.
+    assert!(!terminal.shows("→", Duration::from_millis(400)), "{}", terminal.text());
+    for key in ["y", "\x03"] {
+        terminal.press(key);
+        wait_read(&terminal);
+    }
+    kill_process(daemon, Signal::CONT).unwrap();
+    terminal.wait_for("Agent interrupted");
+    terminal.end(130);
+    world.census.wait_none(Duration::from_secs(2));
+}
+
+#[test]
+fn m_a10_nothing_that_was_typed_before_or_means_something_else_approves() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "say wait\nwait 300ms\nshell: touch made"]);
+    terminal.wait_for("wait");
+    // Before it appeared, and just after.
+    terminal.press("yY");
+    terminal.wait_for(ASKED);
+    terminal.press("y");
+    // None of these is an answer, then one is.
+    assert!(!terminal.shows("→", Duration::from_millis(400)), "{}", terminal.text());
+    terminal.press("\r\n x1\t\x19\x1by");
+    assert!(!terminal.shows("→ approved", Duration::from_millis(400)), "{}", terminal.text());
+    // Alt+Y begins with what Esc sends: it may interrupt, it may not approve.
+    if !terminal.text().contains("Agent interrupted") {
+        terminal.press_until("n", "→ denied");
+    }
+    terminal.wait();
+    assert!(!world.work("made").exists());
+}
+
+/// However long the pause: the rest of a reason is for nothing that is asked next.
+#[test]
+fn m_a10_words_for_an_ask_that_somebody_else_answers_are_for_no_other() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch first\nshell: touch made\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    terminal.press_until("r", "Why not, then Enter (Esc to go back)");
+    terminal.press("not");
+    terminal.wait_for("not");
+    let asked = world.run(&["wait", "work", "--for", "ask"]).code(0).out;
+    let (_, ask) = asked.split_once("(ask ").unwrap();
+    world.run(&["approve", ask.trim_end().trim_end_matches(')')]).code(0);
+    terminal.wait_for("It is no longer asked");
+    for key in ["y", "y", "\r"] {
+        assert!(!terminal.shows("│ touch made", Duration::from_millis(400)), "{}", terminal.text());
+        terminal.press(key);
+    }
+    terminal.wait_for("│ touch made");
+    terminal.press_until("n", "→ denied");
+    terminal.end(0);
+    assert!(!world.work("made").exists());
+}
+
+#[test]
+fn always_is_offered_and_remembered() {
+    let world = World::new();
+    let mut terminal =
+        Terminal::run(&world, &["run", "shell: echo x >> made\n---\nshell: echo x >> made\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    terminal.wait_for("[A] Approve always in this session: ");
+    terminal.press_until("a", "→ approved, always in this session");
+    terminal.end(0);
+    assert_eq!(std::fs::read_to_string(world.work("made")).unwrap(), "x\nx\n");
+}
+
+#[test]
+fn several_asks_come_one_after_the_other() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch one\nshell: touch two\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    terminal.press_until("y", "→ approved");
+    terminal.wait_for("● ");
+    // The guard holds for each anew, so one key can't answer both.
+    assert!(!(world.work("one").exists() && world.work("two").exists()));
+    terminal.press_until("n", "→ denied");
+    terminal.end(0);
+    assert!(world.work("one").exists() != world.work("two").exists());
+}
+
+/// In the words of the screen.
+#[test]
+fn m_a7_an_ask_is_shown_with_how_many_wait_behind_it() {
+    let world = World::new();
+    world.run(&["new", "--name", "one", "shell: touch one\nshell: touch two"]).code(0);
+    let by = Instant::now() + PATIENCE;
+    while !world.run(&["list", "--json"]).code(0).out.contains("\"asks\":2") {
+        assert!(Instant::now() < by, "one is asked");
+    }
+    let mut terminal = Terminal::run(&world, &["attach", "--plain", "one"]);
+    terminal.wait_for(ASKED);
+    assert!(terminal.text().contains("\n  1 more waits\n"), "{}", terminal.text());
+    terminal.press("\x03");
+    terminal.end(0);
+}
+
+#[test]
+fn m_a7_what_is_shown_is_what_runs_and_takes_no_orders() {
+    let world = World::new();
+    let hostile = "shell: echo \u{1b}[2J\u{1b}[H\u{9b}8m\u{202e}safe\u{200b} ; touch made \u{1b}[1A\u{1b}[2K\r[Y] fine";
+    let mut terminal = Terminal::run(&world, &["run", hostile]);
+    terminal.wait_for(ASKED);
+    let shown = r"  │ echo \u{1b}[2J\u{1b}[H\u{9b}8m\u{202e}safe\u{200b} ; touch made \u{1b}[1A\u{1b}[2K\u{d}[Y] fine";
+    assert!(terminal.text().contains(shown), "{}", terminal.text());
+    terminal.press_until("n", "→ denied");
+    terminal.end(0);
+}
+
+#[test]
+fn ctrl_c_while_a_command_runs_prints_the_receipt() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "--policy", "all", "shell: setsid sleep 1000 & echo up; wait"]);
+    terminal.wait_for("│ up");
+    terminal.press("\x03");
+    terminal.wait_for("Agent interrupted");
+    terminal.wait_for("1 tool stopped");
+    terminal.end(130);
+    world.census.wait_none(Duration::from_secs(2));
+}
+
+#[test]
+fn m_b10_a_signal_puts_the_terminal_back() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
+    terminal.wait_for(ASKED);
+    let running = world.census.living();
+    let (pid, _) = running.iter().find(|(_, what)| what.starts_with(program().to_str().unwrap())).unwrap();
+    assert!(std::process::Command::new("kill").args(["-s", "TERM", &pid.to_string()]).status().unwrap().success());
+    terminal.end(143);
+}

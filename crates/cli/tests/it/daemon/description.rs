@@ -1,0 +1,181 @@
+//! What is served is what is written down: the description of the API, and the page about it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::client::{Api, Frame};
+use super::house::House;
+use crate::world::{Ran, program};
+
+fn docs(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file)
+}
+
+/// Said anew by `HOLDPOINT_SNAPSHOTS=overwrite`.
+#[test]
+fn the_description_of_the_api_is_the_one_that_is_written_down() {
+    let house = House::new();
+    house.start();
+    let served = Api::new(&house).get("openapi.json").ok();
+    let served = serde_json::to_string_pretty(&served).unwrap() + "\n";
+    if std::env::var_os("HOLDPOINT_SNAPSHOTS").is_some_and(|what| what == "overwrite") {
+        std::fs::write(docs("openapi.json"), &served).unwrap();
+    }
+    let written = std::fs::read_to_string(docs("openapi.json")).unwrap();
+    assert!(served == written, "docs/openapi.json is not what is served: HOLDPOINT_SNAPSHOTS=overwrite writes it anew");
+}
+
+#[test]
+fn the_description_has_every_path_of_the_table_and_no_loose_end() {
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
+    let table = include_str!("../../../../common/src/api.rs");
+    let rows = table.lines().filter_map(|line| line.strip_prefix("//! | `"));
+    let mut told = BTreeSet::new();
+    for row in rows {
+        // `GET`, `DELETE sessions/{what}` and `GET sessions/{id}/asks`, `GET asks` and `…/{hold,release}`.
+        let cell = row.split(" | ").next().unwrap().replace('`', "");
+        let mut methods = Vec::new();
+        for part in cell.split(", ") {
+            match part.split_once(' ') {
+                None => methods.push(part.to_owned()),
+                Some((method, path)) => {
+                    methods.push(method.to_owned());
+                    let paths = match path.split_once("{hold,release}") {
+                        Some((start, _)) => vec![format!("{start}hold"), format!("{start}release")],
+                        None => vec![path.to_owned()],
+                    };
+                    for path in paths {
+                        told.extend(methods.iter().map(|method| format!("{method} /{path}")));
+                    }
+                    methods.clear();
+                }
+            }
+        }
+    }
+    let mut described = BTreeSet::new();
+    for (path, methods) in written["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            described.insert(format!("{} {path}", method.to_uppercase()));
+            assert!(!operation["summary"].as_str().unwrap().is_empty());
+            assert!(operation["responses"].as_object().unwrap().len() > 1, "{path}");
+        }
+    }
+    assert_eq!(described, told);
+    let (mut named, schemas) = (BTreeSet::new(), written["components"]["schemas"].as_object().unwrap());
+    references(&written, &mut named);
+    for name in named {
+        assert!(schemas.contains_key(name.strip_prefix("#/components/schemas/").unwrap()), "{name}");
+    }
+}
+
+fn references(value: &Value, named: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            named.extend(object.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            object.values().for_each(|value| references(value, named));
+        }
+        Value::Array(values) => values.iter().for_each(|value| references(value, named)),
+        _ => {}
+    }
+}
+
+/// The page about the API says this between these words. Said anew by `HOLDPOINT_SNAPSHOTS=overwrite`; numbers are those of
+/// another day.
+#[track_caller]
+fn page_says(what: &str, begins: &str, ends: &str) {
+    // One test at a time writes it.
+    static PAGE: Mutex<()> = Mutex::new(());
+    let _page = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let page = std::fs::read_to_string(docs("api.md")).unwrap();
+    let (before, rest) = page.split_once(begins).expect(begins);
+    let (written, after) = rest.split_once(ends).expect(ends);
+    if std::env::var_os("HOLDPOINT_SNAPSHOTS").is_some_and(|how| how == "overwrite") {
+        return std::fs::write(docs("api.md"), [before, begins, what, ends, after].concat()).unwrap();
+    }
+    let without_numbers = |text: &str| {
+        let parts = text.split(|letter: char| letter.is_ascii_digit()).filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join("0")
+    };
+    assert_eq!(without_numbers(written), without_numbers(what), "HOLDPOINT_SNAPSHOTS=overwrite says it anew");
+}
+
+#[test]
+fn the_table_of_the_page_has_every_path() {
+    let described: Value = serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
+    let mut table = String::new();
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let (method, what) = (method.to_uppercase(), operation["summary"].as_str().unwrap());
+            table.push_str(&format!("| `{method}` | `{path}` | {what} |\n"));
+        }
+    }
+    page_says(table.trim_end(), "| method | path | |\n| --- | --- | --- |\n", "\n\n");
+}
+
+#[test]
+fn the_event_of_the_page_is_one() {
+    let house = House::new();
+    house.start();
+    let api = Api::new(&house);
+    let session = api.open("ask");
+    api.prompt(&session, "shell: echo hello | tr a-z A-Z");
+    let asked = |frame: &Frame| frame.kind == "message" && frame.data.contains("askRaised");
+    let event: Value = api.attach(&session, "").until(asked).read();
+    let event = serde_json::to_string_pretty(&event).unwrap() + "\n";
+    let work = house.0.path("work").display().to_string();
+    page_says(&event.replace(&session, "k3v9x2m7qa").replace(&work, "/home/me/shop"), "```json\n", "```\n");
+}
+
+#[test]
+fn the_examples_of_the_page_work() {
+    let house = House::new();
+    let page = std::fs::read_to_string(docs("api.md")).unwrap();
+    let mut script = "set -eu\n".to_owned();
+    for block in page.split("```sh\n").skip(1) {
+        script.push_str(block.split("```").next().unwrap());
+    }
+    let mut shell = Command::new("bash");
+    let path = format!("{}:{}", program().parent().unwrap().display(), std::env::var("PATH").unwrap());
+    shell.args(["-c", &script]).current_dir(house.0.path("work")).env_clear().envs(house.0.env()).env("PATH", path);
+    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let ran = Ran::of(shell);
+    assert!(ran.code == Some(0) && ran.out.contains("HELLO"), "{ran:#?}");
+}
+
+#[test]
+fn t_f13_the_log_tells_who_was_let_do_what() {
+    let house = House::new();
+    house.start();
+    let api = Api::new(&house).named("the one%1b[31m");
+    let session = api.open("ask");
+    api.prompt(&session, "shell: touch made");
+    let ask = api.asks(&session, 1).remove(0);
+    for _ in 0..2 {
+        api.answer(&ask, &serde_json::json!({ "type": "deny" }));
+    }
+    let mut line = api.line();
+    line.send(&api.request("GET", "sessions/nobody/events", "", b"")).unwrap();
+    line.answer().unwrap().error(404);
+    let log = house.last_words();
+    let pid = format!("pid {}", std::process::id());
+    for (what, session) in [
+        ("attach accepted", session.as_str()),
+        ("attach refused", "nobody"),
+        ("answer accepted", &ask),
+        ("answer refused", &ask),
+    ] {
+        let told = log
+            .lines()
+            .find(|line| line.contains(what) && line.contains("peer="))
+            .unwrap_or_else(|| panic!("{what}: {log}"));
+        assert!(told.starts_with("20"), "the time: {told}");
+        for part in ["uid ", &pid, "client=\"the one", session] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+    assert!(!log.contains('\u{1b}'));
+}

@@ -1,0 +1,243 @@
+//! What ends a daemon, and what does not.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use holdpoint_common::{CutCause, Delta, Event, Fact, Outcome};
+use holdpoint_session::AttachFrom;
+use holdpoint_session::store::Sqlite;
+use holdpoint_tests::model_server::{ModelServer, Reply};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::client::Api;
+use super::house::{House, ask};
+use crate::world::{PATIENCE, rounds, wait};
+
+#[test]
+fn t_n6_it_stops_with_clients_that_are_stuck() {
+    let house = House::new();
+    let pid = house.start();
+    // One says nothing, one half of it, one does not read its answers.
+    let silent = UnixStream::connect(house.socket()).unwrap();
+    let mut half = UnixStream::connect(house.socket()).unwrap();
+    half.write_all(b"POST /v1/sessions HTTP/1.1\r\ncontent-length: 100\r\n\r\n{").unwrap();
+    let mut deaf = UnixStream::connect(house.socket()).unwrap();
+    deaf.set_nonblocking(true).unwrap();
+    while deaf.write_all(&b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100)).is_ok() {}
+    assert!(house.run(&["daemon", "stop"]).code(0).out.contains(&format!("pid {pid}")));
+    assert_eq!(house.holder(), None);
+    assert!(!house.socket().exists());
+    drop((silent, half, deaf));
+}
+
+/// What is copied once it is gone is all there is.
+#[test]
+fn m_e2_it_leaves_one_file_of_its_sessions() {
+    let house = House::new();
+    for _ in 0..rounds(10, 100) {
+        house.start();
+        let api = Api::new(&house);
+        let session = api.open("all");
+        api.prompt(&session, "say Hello.");
+        api.settled(&session);
+        house.run(&["daemon", "stop"]).code(0);
+        let there: Vec<_> = Sqlite::files(&house.data()).into_iter().map(|file| file.exists()).collect();
+        assert_eq!(there, [true, false, false], "the database, and nothing beside it: {}", house.log());
+    }
+}
+
+/// A command that lives through everything but KILL.
+const STUBBORN: &str = "shell: trap '' TERM INT HUP; setsid sleep 1000 & echo up; while true; do wait; done";
+
+#[tokio::test]
+async fn t_n6_it_stops_with_a_tool_that_is_stuck_and_the_next_one_waits() {
+    let house = House::new();
+    house.0.config("[limits]\ngrace_ms = 1500\n");
+    let first = house.start();
+    let session = house.sessions().open(house.session()).await.unwrap();
+    let mut events = session.attach(AttachFrom::start()).await.unwrap();
+    session.prompt(STUBBORN).await.unwrap();
+    let up = |event: &Event| matches!(event.delta(), Some(Delta::Output { text, .. }) if text.contains("up"));
+    while !up(&events.next().await.expect("the tool says something")) {}
+    house.signal(Signal::TERM);
+    let by = Instant::now() + PATIENCE;
+    while house.socket().exists() {
+        assert!(Instant::now() < by, "it does not begin to stop");
+        std::thread::yield_now();
+    }
+    // Its tool has a second and a half still.
+    assert_ne!(house.start(), first);
+    assert_eq!(house.0.census.living(), [], "nothing of the first one's lives when the next one serves");
+    let listed = house.sessions().list().await.unwrap();
+    assert_eq!((listed.len(), listed[0].live), (1, false));
+}
+
+/// Two who stop it at once want one thing, and none of them a crash. Who presses Ctrl+C again does.
+#[test]
+fn m_b8_told_to_stop_again_it_stops_as_tidily() {
+    for (again, words) in [(Signal::TERM, "told to stop again"), (Signal::INT, "leaving at once")] {
+        let house = House::new();
+        house.0.config("[limits]\ngrace_ms = 1500\n");
+        house.start();
+        let api = Api::new(&house);
+        let session = api.open("all");
+        let mut events = api.attach(&session, "");
+        api.prompt(&session, STUBBORN);
+        events.until_event(|event| matches!(event.delta(), Some(Delta::Output { .. })));
+        house.signal(Signal::TERM);
+        events.until_event(|event| matches!(event.fact(), Some(Fact::TurnCut { .. })));
+        house.signal(again);
+        house.wait_gone();
+        assert!(house.log().contains(words), "{}", house.log());
+        house.start();
+        let last = api.look(&session).last_turn.unwrap();
+        let tidily = again == Signal::TERM;
+        assert_eq!(last.cause, Some(CutCause::Shutdown), "{last:?}");
+        let told = house.run(&["logs", &session]).code(0).out;
+        assert_eq!(told.contains("1 tool stopped"), tidily, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn t_n6_it_stops_with_a_provider_that_is_stuck() {
+    let house = House::new();
+    let server = ModelServer::start();
+    server.reply(Reply::silence());
+    house.0.config(&format!("[providers.openai]\nbase_url = '{}'\napi_key = 'sk-x'\n", server.base_url()));
+    house.start();
+    let session = house.sessions().open(house.session().model("openai/scripted")).await.unwrap();
+    session.prompt("go").await.unwrap();
+    let _asked = server.request(0);
+    house.run(&["daemon", "stop"]).code(0);
+    assert_eq!(house.holder(), None);
+}
+
+/// Even if its tools were given longer to end than it has itself.
+#[test]
+fn t_n6_it_is_gone_within_ten_seconds_whatever_its_sessions_do() {
+    let house = House::new();
+    house.0.config("[limits]\ngrace_ms = 60000\n");
+    house.start();
+    let api = Api::new(&house);
+    let busy = [STUBBORN, "hang", "shell: while true; do seq 1000; done"].map(|script| {
+        let session = api.open("all");
+        let mut events = api.attach(&session, "");
+        api.prompt(&session, script);
+        // What floods is not read on from here.
+        events.until_event(|event| match script {
+            "hang" => matches!(event.fact(), Some(Fact::StepStarted)),
+            _ => matches!(event.delta(), Some(Delta::Output { .. })),
+        });
+        events
+    });
+    let asking = api.open("ask");
+    api.prompt(&asking, "shell: touch made");
+    let ask = api.asks(&asking, 1);
+    let since = Instant::now();
+    house.run(&["daemon", "stop"]).code(0);
+    let took = since.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(house.holder(), None);
+    assert!(!house.socket().exists());
+    assert!(house.log().contains("something did not come back in time"), "{}", house.log());
+    drop(busy);
+    // What still has its minute.
+    for (pid, _) in house.0.census.living() {
+        // It may have ended meanwhile.
+        let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL);
+    }
+    house.start();
+    api.post(&format!("sessions/{asking}/open"), &api.supplies()).ok();
+    assert_eq!(api.asks(&asking, 1), ask);
+}
+
+#[test]
+fn t_n7_a_hang_up_means_nothing_to_it_and_its_sessions_go_on() {
+    let house = House::new();
+    let pid = house.start();
+    let api = Api::new(&house);
+    let session = api.open("all");
+    let mut events = api.attach(&session, "");
+    api.prompt(&session, "shell: echo up; until test -e go; do sleep 0.01; done\nsay It went on.");
+    events.until_event(|event| matches!(event.delta(), Some(Delta::Output { .. })));
+    house.signal(Signal::HUP);
+    house.signal(Signal::HUP);
+    let by = Instant::now() + PATIENCE;
+    while !house.log().contains("hang-up") {
+        assert!(house.holder().is_some() && Instant::now() < by, "{}", house.log());
+        std::thread::yield_now();
+    }
+    assert_eq!(house.pid(), pid);
+    std::fs::write(house.0.work("go"), "").unwrap();
+    assert_eq!(api.settled(&session).last_turn.unwrap().outcome, Outcome::Done);
+    // What it did is saved, and does not wait for an end in order.
+    house.signal(Signal::KILL);
+    house.wait_gone();
+    assert!(house.run(&["logs", &session]).code(0).out.contains("It went on."));
+}
+
+#[test]
+fn m_b10_term_and_int_stop_it_in_order() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let house = House::new();
+        let mut daemon = house.0.command(&["daemon"]).spawn().unwrap();
+        let by = Instant::now() + PATIENCE;
+        while UnixStream::connect(house.socket()).is_err() {
+            assert!(Instant::now() < by, "it does not listen");
+            std::thread::yield_now();
+        }
+        // It answers, so it watches for signals.
+        house.status();
+        house.signal(signal);
+        assert_eq!(wait(&mut daemon, PATIENCE).code(), Some(0));
+        assert!(!house.socket().exists());
+        assert!(house.log().lines().last().unwrap().contains("stopped"), "{}", house.log());
+    }
+}
+
+#[test]
+fn it_stops_when_idle_but_not_while_somebody_is_there() {
+    let house = House::new();
+    let mut daemon = house.0.command(&["daemon", "--idle-stop", "500ms"]).spawn().unwrap();
+    let by = Instant::now() + PATIENCE;
+    let client = loop {
+        match UnixStream::connect(house.socket()) {
+            Ok(client) => break client,
+            Err(error) => assert!(Instant::now() < by, "{error}"),
+        }
+        std::thread::yield_now();
+    };
+    std::thread::sleep(std::time::Duration::from_millis(800));
+    assert_eq!(daemon.try_wait().unwrap(), None, "a client is connected");
+    assert!(ask(client, "/v1/status", "").contains("\"idleStopS\":0"));
+    assert_eq!(wait(&mut daemon, PATIENCE).code(), Some(0));
+    assert!(house.log().contains("cause=\"idle\""), "{}", house.log());
+}
+
+#[test]
+fn a_daemon_that_a_command_starts_stops_when_idle_too() {
+    let house = House::new();
+    house.run(&["daemon", "start", "--idle-stop", "1h"]).code(0);
+    assert_eq!(house.status()["idleStopS"], 3600);
+    let told = house.run(&["daemon", "start", "--idle-stop", "500ms"]).code(0).err;
+    assert!(told.contains("ran already"), "{told}");
+    house.run(&["daemon", "restart", "--idle-stop", "500ms"]).code(0);
+    house.wait_gone();
+    assert!(house.log().contains("cause=\"idle\""), "{}", house.log());
+}
+
+#[test]
+fn it_stops_when_nobody_can_find_it_any_more() {
+    let house = House::new();
+    let pid = house.start();
+    assert_eq!(house.programs(), [pid]);
+    for folder in ["run", "data"] {
+        std::fs::remove_dir_all(house.0.path(folder)).unwrap();
+    }
+    let by = Instant::now() + PATIENCE;
+    while !house.programs().is_empty() {
+        assert!(Instant::now() < by, "it is still there");
+        std::thread::yield_now();
+    }
+}

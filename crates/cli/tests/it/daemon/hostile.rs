@@ -1,0 +1,339 @@
+//! What no client of ours sends: too much, too many, nonsense. It is refused in words, and nothing else happens.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use holdpoint_common::Outcome;
+use serde_json::{Value, json};
+
+use super::client::Api;
+use super::house::House;
+use crate::world::{PATIENCE, full, rounds};
+
+/// The most that a body may have: six bytes for each of a prompt's, and room for an environment.
+const MOST: usize = 10 * 1024 * 1024;
+
+fn house() -> (House, Api) {
+    let house = House::new();
+    house.start();
+    let api = Api::new(&house);
+    (house, api)
+}
+
+/// It still serves, and it is still the same.
+#[track_caller]
+fn assert_well(house: &House, api: &Api, session: &str) {
+    api.prompt(session, "say well");
+    assert_eq!(api.settled(session).last_turn.unwrap().outcome, Outcome::Done);
+    assert!(!house.log().contains("panic"), "{}", house.log());
+}
+
+#[test]
+fn t_s3_what_is_too_large_is_refused() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let path = format!("sessions/{session}/prompts");
+    let before = house.resident();
+    // It says so, and nothing of it has to come.
+    for length in [MOST as u64 + 1, 4 << 30, u64::MAX] {
+        let mut line = api.line();
+        let request = api.request("POST", &path, "", b"");
+        let request = String::from_utf8(request).unwrap().replace("length: 0", &format!("length: {length}"));
+        line.send(request.as_bytes()).unwrap();
+        let since = Instant::now();
+        assert_eq!(line.answer().unwrap().error(413).code, "tooLarge");
+        assert!(since.elapsed() < Duration::from_secs(1));
+    }
+    // It does not say so.
+    let since = Instant::now();
+    let mut line = api.line();
+    line.send(format!("POST /v1/{path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n").as_bytes()).unwrap();
+    let piece = [format!("{:x}\r\n", 1 << 20).into_bytes(), vec![b' '; 1 << 20], b"\r\n".to_vec()].concat();
+    // It may be closed before all has been sent.
+    while line.send(&piece).is_ok() && !line.has_answer() {}
+    assert_eq!(line.answer().unwrap().error(413).code, "tooLarge");
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    // A line that does not end, and one header after the other.
+    for endless in ["GET /v1/", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nx: "] {
+        let since = Instant::now();
+        let mut line = api.line();
+        line.send(endless.as_bytes()).unwrap();
+        let more: &[u8] = if endless.ends_with('\n') { b"x: y\r\n" } else { &[b'x'; 4096] };
+        while line.send(more).is_ok() && !line.has_answer() {}
+        assert!(line.answer().map_or(true, |answer| (400..500).contains(&answer.status)));
+        assert!(since.elapsed() < Duration::from_secs(1), "{endless:?}: {:?}", since.elapsed());
+    }
+    // A prompt has a limit of its own.
+    let long = "x".repeat(1024 * 1024 + 1);
+    assert_eq!(api.post(&path, &json!({ "text": long })).error(413).code, "promptTooLong");
+    let grown = house.resident().saturating_sub(before);
+    assert!(grown <= 2 * MOST as u64, "{grown} bytes are kept");
+    assert_well(&house, &api, &session);
+}
+
+#[test]
+fn t_s4_what_is_no_json_is_refused_with_its_place() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let path = format!("sessions/{session}/prompts");
+    let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
+    let deep_inside = [&br#"{"text":"#[..], &deep, b"}"].concat();
+    let deep_beside = [&br#"{"other":"#[..], &deep, b"}"].concat();
+    let bodies: [(&[u8], &str); 14] = [
+        (b"{\"text\":", "line 1 column 8"),
+        (b"{\"text\":NaN}", "line 1 column 9"),
+        (b"{\n\"text\":\n,}", "line 3 column 1"),
+        (b"{\"text\":\"a\",\"text\":\"b\"}", "duplicate field"),
+        (b"{\"text\":1}", "invalid type"),
+        (b"{}", "missing field `text`"),
+        (b"", "missing field `text`"),
+        (b"[]", "line 1"),
+        (b"{\"text\":\"a\"}{}", "trailing characters"),
+        (b"\xef\xbb\xbf{\"text\":\"a\"}", "byte order mark"),
+        (b"{\"text\":\"\xff\xfe\"}", "not UTF-8 at byte 9"),
+        (b"\0", "line 1 column 1"),
+        (&deep, "line 1"),
+        (&deep_inside, "line 1"),
+    ];
+    let mut line = api.line();
+    for (body, place) in bodies {
+        // The connection stays in use.
+        line.send(&api.request("POST", &path, "", body)).unwrap();
+        let error = line.answer().unwrap().error(400);
+        assert_eq!(error.code, "malformed");
+        assert!(error.message.contains(place), "{}", error.message);
+    }
+    line.send(&api.request("POST", &path, "", &deep_beside)).unwrap();
+    assert_eq!(line.answer().unwrap().error(400).code, "malformed");
+    for body in [&br#"{"type":"approve","type":"deny"}"#[..], br#"{"type":"deny","reason":"a","reason":"b"}"#] {
+        line.send(&api.request("POST", &format!("asks/{session}.1/answer"), "", body)).unwrap();
+        assert!(line.answer().unwrap().error(400).message.contains("duplicate field"));
+    }
+    assert_eq!(api.look(&session).last_turn, None);
+    assert_well(&house, &api, &session);
+}
+
+#[test]
+fn t_s4_a_connection_is_of_use_after_a_refusal() {
+    let (_house, api) = house();
+    let mut line = api.line();
+    for (method, path, version, status) in [
+        ("POST", "sessions/nobody/prompts", "", 404),
+        ("POST", "sessions/nobody/prompts", "holdpoint-api: 99\r\n", 426),
+        ("POST", "asks/none/answer", "", 400),
+        ("POST", "nowhere", "", 404),
+        ("DELETE", "sessions/nobody", "", 404),
+        ("PATCH", "sessions", "", 405),
+        ("GET", "status", "", 200),
+    ] {
+        line.send(&api.request(method, path, version, br#"{"text": "nobody has read this"}"#)).unwrap();
+        assert_eq!(line.answer().unwrap().status, status, "{method} {path}");
+    }
+}
+
+#[test]
+fn t_s4_no_garbled_request_stops_it() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let good: Vec<(&str, String, Value)> = vec![
+        (
+            "POST",
+            "sessions".into(),
+            json!({ "workspace": "/nowhere", "rules": { "deny": ["shell(x)"] }, "maxSteps": 3 }),
+        ),
+        ("POST", format!("sessions/{session}/toggle"), json!({ "shown": "requested" })),
+        ("POST", format!("sessions/{session}/interrupt"), json!({ "turn": 99, "noWait": true })),
+        (
+            "POST",
+            format!("asks/{session}.7/answer"),
+            json!({ "type": "reply", "answers": [{ "id": "a", "answer": "b" }] }),
+        ),
+        ("GET", format!("sessions/{session}/asks"), Value::Null),
+        ("GET", "sessions/%ff%00/".into(), Value::Null),
+    ];
+    for round in 0..rounds(1_000, 10_000) {
+        let (method, path, body) = &good[round % good.len()];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut request = api.request(method, path, "", body.as_bytes());
+        // Half of them are garbled anywhere, half in the body alone, where the connection has to live on.
+        let head = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+        let from = if round % 2 == 0 || body.is_empty() { 0 } else { head };
+        for _ in 0..fastrand::usize(1..8) {
+            let at = fastrand::usize(from..request.len());
+            request[at] = fastrand::u8(..);
+        }
+        let mut line = api.line();
+        line.send(&request).unwrap();
+        if from == 0 {
+            // It may wait for more, or have closed. Nothing more comes.
+            line.close_half();
+            drop(line);
+            continue;
+        }
+        let answer = line.answer().unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&request)));
+        assert!(answer.status < 500, "{}: {}", String::from_utf8_lossy(&request), answer.text());
+        line.send(&api.request("GET", "status", "", b"")).unwrap();
+        line.answer().unwrap().ok();
+    }
+    assert_well(&house, &api, &session);
+}
+
+#[test]
+fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let mut watched = api.attach(&session, "");
+    watched.until(|frame| frame.kind == "snapshot");
+    let sockets = house.sockets();
+    for _ in 0..rounds(1, 10) {
+        // One is taken already.
+        let streams: Vec<_> = (1..256).map(|_| api.stream("events", "")).collect();
+        for _ in 0..10 {
+            let mut line = api.line();
+            line.send(&api.request("GET", "sessions", "", b"")).unwrap();
+            let error = line.answer().unwrap().error(429);
+            assert_eq!(error.code, "tooManyConnections");
+            assert!(line.is_closed());
+        }
+        let told = house.run(&["list"]).code(1).err;
+        assert!(told.contains("256 connections are open") && told.contains("hint: end a client"), "{told}");
+        // Who says nothing is not waited for.
+        let silent: Vec<_> = (0..32).map(|_| api.line()).collect();
+        for mut line in silent {
+            assert!(line.is_closed());
+        }
+        drop(streams);
+        while house.sockets() > sockets {
+            std::thread::yield_now();
+        }
+    }
+    for _ in 0..rounds(500, 10_000) {
+        drop(api.try_line());
+    }
+    while house.sockets() > sockets {
+        std::thread::yield_now();
+    }
+    api.prompt(&session, "say well");
+    watched.until_event(|event| matches!(event.fact(), Some(holdpoint_common::Fact::TurnFinished { .. })));
+    assert_well(&house, &api, &session);
+}
+
+#[test]
+fn t_s5_thousands_that_hang_on_and_a_storm_of_others_leave_one_that_is_there_alone() {
+    let (house, api) = house();
+    let sockets = house.sockets();
+    let storm = Duration::from_millis(rounds(1_000, 60_000) as u64);
+    let mut kept = api.line();
+    let request = api.request("GET", "status", "", b"");
+    let over = AtomicBool::new(false);
+    let mut took = std::thread::scope(|scope| {
+        let asks = scope.spawn(|| {
+            let mut took = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                let since = Instant::now();
+                kept.send(&request).unwrap();
+                kept.answer().unwrap().ok();
+                took.push(since.elapsed());
+            }
+            took
+        });
+        // Each sends the half of a request. Those that are too many are told so, and stay where they are all the same.
+        let half = |_| {
+            let mut line = api.line();
+            let _ = line.send(&request[..request.len() / 2]);
+            line
+        };
+        let held: Vec<_> = (0..rounds(500, 5_000)).map(half).collect();
+        let by = Instant::now() + storm;
+        while Instant::now() < by {
+            drop(api.try_line());
+        }
+        drop(held);
+        over.store(true, Ordering::Relaxed);
+        asks.join().unwrap()
+    });
+    took.sort_unstable();
+    let p99 = took[took.len() * 99 / 100];
+    println!("{} answers, 99 of 100 within {:.1} ms", took.len(), p99.as_secs_f64() * 1e3);
+    assert!(!full() || p99 <= Duration::from_millis(200), "{p99:?}");
+    drop(kept);
+    let by = Instant::now() + PATIENCE;
+    while house.sockets() > sockets {
+        assert!(Instant::now() < by, "{} connections are still open", house.sockets() - sockets);
+        std::thread::yield_now();
+    }
+    let session = api.open("all");
+    assert_well(&house, &api, &session);
+}
+
+#[test]
+fn t_s7_what_is_not_known_is_refused_and_changes_nothing() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let before = api.look(&session);
+    let ask = |method: &str, path: &str, headers: &str| {
+        let mut line = api.line();
+        line.send(&api.request(method, path, headers, b"{}")).unwrap();
+        line.answer().unwrap()
+    };
+    assert_eq!(ask("GET", "nothing", "").error(404).code, "unknownPath");
+    assert_eq!(ask("GET", "../status", "").error(404).code, "unknownPath");
+    assert_eq!(ask("PATCH", "sessions", "").error(405).code, "unknownMethod");
+    assert_eq!(ask("PROMPT", &format!("sessions/{session}/prompts"), "").error(405).code, "unknownMethod");
+    for wrong in ["2", "0", "-1", "one", "1.0", ""] {
+        let version = format!("holdpoint-api: {wrong}\r\n");
+        assert_eq!(ask("POST", &format!("sessions/{session}/hold"), &version).error(426).code, "otherVersion");
+        // What is the same in all versions.
+        ask("GET", "status", &version).ok();
+        ask("GET", "sessions", &version).ok();
+    }
+    ask("GET", "asks", "holdpoint-api: 1\r\n").ok();
+    for (path, status) in [("sessions//prompts", 404), ("sessions/UPPER/prompts", 404), ("asks/1/answer", 400)] {
+        let answer = api.post(path, &json!({ "text": "x", "type": "resume" }));
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+    }
+    let twice = ask("POST", &format!("sessions/{session}/hold"), "content-length: 3\r\n");
+    assert_eq!(twice.status, 400);
+    let relative = api.post("sessions", &json!({ "workspace": "here" })).error(422);
+    assert_eq!(relative.code, "workspace");
+    // A name that is wrong is most likely one of ours, misspelt: what it says would not be kept.
+    let folder = std::env::temp_dir();
+    let open = |more: serde_json::Value| {
+        let mut body = json!({ "workspace": folder, "model": "rehearsal", "policy": "all" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        api.post("sessions", &body)
+    };
+    for (more, field) in [
+        (json!({ "polcy": "readonly" }), "`polcy`"),
+        (json!({ "rules": { "denny": ["shell(echo)"] } }), "`rules.denny`"),
+    ] {
+        let refused = open(more).error(400);
+        assert!(refused.code == "malformed" && refused.message.contains(field), "{refused:?}");
+    }
+    let behind = api.post(&format!("sessions/{session}/prompts"), &json!({ "text": "say x", "txt": "" })).error(400);
+    assert!(behind.message.contains("`txt`"), "{behind:?}");
+    for (answer, field) in [
+        (json!({ "type": "approve", "alway": true }), "`alway`"),
+        (json!({ "type": "deny", "reson": "it is late" }), "`reson`"),
+        (json!({ "type": "reply", "answers": [{ "id": "a", "answer": "b", "note": "c" }] }), "`note`"),
+    ] {
+        let refused = api.post(&format!("asks/{session}.1/answer"), &answer).error(400);
+        assert!(refused.code == "malformed" && refused.message.contains(field), "{refused:?}");
+    }
+    for part in ["after=x", "limit=-1", "limt=5", "snapshots=yes"] {
+        let refused = ask("GET", &format!("sessions/{session}/events?after=1&{part}"), "").error(400);
+        assert!(refused.code == "malformed" && refused.message.contains(&format!("`{part}`")), "{refused:?}");
+    }
+    // Without waiting for an answer: each is answered, in order.
+    let many = rounds(1_000, 1_000_000);
+    let request = api.request("GET", "nothing", "", b"");
+    std::thread::scope(|scope| {
+        let (mut sends, mut reads) = api.line().split();
+        scope.spawn(move || (0..many).for_each(|_| sends.send(&request).unwrap()));
+        for _ in 0..many {
+            assert_eq!(reads.answer().unwrap().status, 404);
+        }
+    });
+    assert_eq!(api.look(&session), before);
+    assert_well(&house, &api, &session);
+}

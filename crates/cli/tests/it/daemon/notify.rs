@@ -1,0 +1,121 @@
+//! The user's own command, which tells them that a session waits.
+
+use std::time::Instant;
+
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::{Answer, PolicyMode};
+use rustix::process::Signal;
+
+use super::house::House;
+use crate::world::PATIENCE;
+
+/// What the command has told, once it has told so much.
+fn told(house: &House, lines: usize) -> Vec<String> {
+    let by = Instant::now() + PATIENCE;
+    loop {
+        let told = std::fs::read_to_string(house.0.path("home/told")).unwrap_or_default();
+        if told.lines().count() >= lines && told.ends_with('\n') {
+            return told.lines().map(str::to_owned).collect();
+        }
+        assert!(Instant::now() < by, "{told}");
+        std::thread::yield_now();
+    }
+}
+
+/// One that is answered while others are told of has nobody called.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ask_that_is_answered_by_its_turn_is_not_told_of() {
+    let house = House::new();
+    // At the latest until this world is gone.
+    let waits = "until test -e ~/go || ! test -d ~; do sleep 0.01; done";
+    house.0.config(&format!("[notify]\ncommand = 'echo $HOLDPOINT_NAME >> ~/told; {waits}'\n"));
+    house.start();
+    let asks = async |name: &str| {
+        let session = house.sessions().open(house.session().policy(PolicyMode::Ask).name(name)).await.unwrap();
+        session.prompt("shell: touch a").await.unwrap();
+        session
+    };
+    // As many as are told of at once.
+    for name in ["a", "b", "c", "d"] {
+        asks(name).await;
+    }
+    told(&house, 4);
+    let mut news = house.sessions().watch().await.unwrap();
+    let late = asks("late").await;
+    let id = late.id().clone();
+    let mut shown = async |open: bool| loop {
+        match news.next().await.unwrap() {
+            SessionNews::Session(now) if now.id == id && now.waits_for.is_some() == open => return now.waits_for,
+            _ => {}
+        }
+    };
+    let ask = shown(true).await.unwrap();
+    late.answer(&ask.id, Answer::Deny { reason: None }).await.unwrap();
+    shown(false).await;
+    asks("last").await;
+    std::fs::write(house.0.path("home/go"), "").unwrap();
+    let lines = told(&house, 5);
+    assert_eq!(lines[4..], ["last"], "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_ask_is_told_of_once() {
+    let house = House::new();
+    let line = "$HOLDPOINT_ASK $HOLDPOINT_SESSION $HOLDPOINT_NAME $HOLDPOINT_TOOL $HOLDPOINT_MESSAGE";
+    house.0.config(&format!("[notify]\ncommand = 'echo \"{line}\" >> ~/told'\n"));
+    house.start();
+    let open = house.session().policy(PolicyMode::Ask).name("one");
+    let session = house.sessions().open(open).await.unwrap();
+    session.prompt("shell: touch a\nshell: touch b").await.unwrap();
+    let first = told(&house, 1)[0].clone();
+    let ask = house.sessions().inbox().await.unwrap()[0].ask.id.clone();
+    assert_eq!(first, format!("{ask} {} one shell Run this command?", session.id()));
+    // The one behind it is told of when it is the one to answer.
+    session.answer(&ask, Answer::Deny { reason: None }).await.unwrap();
+    let second = told(&house, 2)[1].clone();
+    assert!(second != first && second.contains(session.id().as_str()), "{second}");
+    // It stands again after a restart, and was told of; another session's is not.
+    house.signal(Signal::KILL);
+    house.wait_gone();
+    house.start();
+    house.sessions().get(session.id().as_str()).await.unwrap();
+    let other = house.sessions().open(house.session().policy(PolicyMode::Ask).name("two")).await.unwrap();
+    other.prompt("shell: touch c").await.unwrap();
+    let lines = told(&house, 3);
+    assert!(lines.len() == 3 && lines[2].contains(" two shell "), "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_and_what_it_has_started_end_with_the_daemon() {
+    let house = House::new();
+    house.0.config("[notify]\ncommand = 'sleep 1000 & echo $! >> ~/told; wait'\n");
+    house.start();
+    let session = house.sessions().open(house.session().policy(PolicyMode::Ask)).await.unwrap();
+    session.prompt("shell: touch a").await.unwrap();
+    let stat = format!("/proc/{}/stat", told(&house, 1)[0]);
+    house.run(&["daemon", "stop"]).code(0);
+    // Gone, or dead and not yet buried by whoever has inherited it.
+    let by = Instant::now() + PATIENCE;
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < by, "it lives");
+        std::thread::yield_now();
+    }
+}
+
+/// Whatever a model asks, it is told of: what no variable can have is written out, or cut.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_is_told_of_whatever_is_in_it() {
+    let house = House::new();
+    house.0.config("[notify]\ncommand = 'echo \"$HOLDPOINT_NAME: $HOLDPOINT_MESSAGE\" >> ~/told'\n");
+    house.start();
+    let asks = async |name: &str, question: &str| {
+        let input = serde_json::json!({ "questions": [{ "id": "a", "header": "A", "question": question }] });
+        let session = house.sessions().open(house.session().name(name)).await.unwrap();
+        session.prompt(format!("call ask_user {input}")).await.unwrap();
+    };
+    asks("nul", "How\0ever?").await;
+    assert_eq!(told(&house, 1), ["nul: How\\u{0}ever?"]);
+    asks("long", &"漢".repeat(2_000)).await;
+    let long = &told(&house, 2)[1];
+    assert!(long.starts_with("long: 漢") && long.ends_with("漢…") && long.len() < 5000, "{} bytes", long.len());
+}

@@ -1,0 +1,102 @@
+//! What lies at the socket's path, and how long that may be.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::house::House;
+use crate::world::{PATIENCE, wait};
+
+/// The socket's folder, made as a daemon makes it.
+fn make_folder(house: &House) {
+    let folder = house.socket().parent().unwrap().to_owned();
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn t_n2_what_a_dead_daemon_has_left_is_in_nobodys_way() {
+    let house = House::new();
+    let first = house.start();
+    house.signal(Signal::KILL);
+    house.wait_gone();
+    assert!(fs::symlink_metadata(house.socket()).unwrap().file_type().is_socket(), "it could not tidy up");
+    // Its number is another program's by now.
+    let mut other = Command::new("sleep").arg("1000").stdout(Stdio::null()).spawn().unwrap();
+    let lock = house.data().join("daemon.lock");
+    fs::write(&lock, fs::read_to_string(&lock).unwrap().replace(&first.to_string(), &other.id().to_string())).unwrap();
+    house.run(&["status"]).code(3);
+    assert!(house.run(&["daemon", "stop"]).code(0).out.contains("does not run"));
+    let since = Instant::now();
+    house.run(&["daemon", "start"]).code(0);
+    let took = since.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_ne!(house.pid(), first);
+    assert_eq!(other.try_wait().unwrap(), None, "the other program is untouched");
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn t_n4_what_is_no_socket_is_refused_and_stays() {
+    type Make = fn(&std::path::Path);
+    let things: [(&str, Make); 5] = [
+        ("file", |path| fs::write(path, "mine").unwrap()),
+        ("folder", |path| fs::create_dir(path).unwrap()),
+        ("fifo", |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success())),
+        ("dangling link", |path| std::os::unix::fs::symlink("nowhere", path).unwrap()),
+        ("link to a file", |path| {
+            fs::write(path.with_extension("target"), "mine").unwrap();
+            std::os::unix::fs::symlink(path.with_extension("target"), path).unwrap();
+        }),
+    ];
+    for (what, make) in things {
+        let house = House::new();
+        make_folder(&house);
+        make(&house.socket());
+        let before = fs::symlink_metadata(house.socket()).unwrap();
+        house.refuses(1, &["is in the way"]);
+        let after = fs::symlink_metadata(house.socket()).unwrap();
+        assert_eq!((before.file_type(), before.len()), (after.file_type(), after.len()), "{what} stays");
+    }
+}
+
+#[test]
+fn t_n4_a_socket_that_another_program_listens_on_stays_its_own() {
+    let house = House::new();
+    make_folder(&house);
+    let theirs = UnixListener::bind(house.socket()).unwrap();
+    let mut daemon = house.0.command(&["daemon"]).spawn().unwrap();
+    assert_eq!(wait(&mut daemon, PATIENCE).code(), Some(1));
+    theirs.set_nonblocking(true).unwrap();
+    theirs.accept().expect("it is still the one that is found there");
+}
+
+#[test]
+fn m_e2_a_path_that_is_too_long_for_a_socket_is_told() {
+    let house = House::new();
+    // With `/run/holdpoint.sock` behind it, and the bound is 107.
+    let base = house.0.path("s").display().to_string();
+    let dir = |length: usize| format!("{base}{}", "x".repeat(length - base.len() - "/run/holdpoint.sock".len()));
+    for args in [&["daemon"][..], &["daemon", "start"], &["status"]] {
+        let ran = house.run(&[&["--state-dir", &dir(108)], args].concat()).code(2);
+        assert!(ran.err.contains("108 bytes") && ran.err.contains("107") && ran.err.contains("hint: "), "{ran:#?}");
+    }
+    house.run(&["--state-dir", &dir(107), "daemon", "start"]).code(0);
+    house.run(&["--state-dir", &dir(107), "daemon", "stop"]).code(0);
+}
+
+#[test]
+fn only_its_own_socket_is_removed_at_the_end() {
+    let house = House::new();
+    house.start();
+    fs::remove_file(house.socket()).unwrap();
+    fs::write(house.socket(), "mine").unwrap();
+    house.signal(Signal::TERM);
+    house.wait_gone();
+    assert_eq!(fs::read_to_string(house.socket()).unwrap(), "mine");
+}

@@ -1,0 +1,83 @@
+//! A daemon that a command starts: what it has of whoever started it, and what is told if it can't start.
+
+use std::fs;
+use std::process::Command;
+
+use super::house::House;
+use crate::world::{Ran, program};
+
+#[test]
+fn t_n7_it_has_nothing_of_whoever_started_it() {
+    let house = House::new();
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "exec 9> held; exec \"$0\" daemon start"]).arg(program());
+    shell.current_dir(house.0.path("work")).env_clear().envs(house.0.env()).env("OPENAI_API_KEY", "sk-secret");
+    Ran::of(shell).code(0);
+    let pid = house.pid();
+    let about = |what: &str| fs::read_link(format!("/proc/{pid}/{what}")).unwrap();
+    assert_eq!(about("cwd").to_str(), Some("/"));
+    for stream in ["fd/0", "fd/1", "fd/2"] {
+        assert_eq!(about(stream).to_str(), Some("/dev/null"), "{stream}");
+    }
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    for file in files.filter_map(|file| fs::read_link(file.unwrap().path()).ok()) {
+        assert!(!file.starts_with(house.0.path("work")), "it keeps {} open", file.display());
+    }
+    // Field 6 of stat, behind the name: the session.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let session = stat.rsplit(") ").next().unwrap().split(' ').nth(3).unwrap().to_owned();
+    assert_eq!(session, pid.to_string(), "it leads a session of its own");
+    let environ = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap();
+    let mut names: Vec<_> = environ.split_terminator('\0').map(|one| one.split('=').next().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]);
+}
+
+#[test]
+fn what_keeps_it_from_starting_is_told_by_the_command() {
+    let house = House::new();
+    let config = house.0.config("[limits]\nmax_session = 1\n");
+    house.refuses(2, &["did you mean `limits.max_sessions`?"]);
+    fs::remove_file(config).unwrap();
+    house.start();
+    house.run(&["daemon", "stop"]).code(0);
+    for file in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
+        let _ = fs::remove_file(house.data().join(file));
+    }
+    fs::create_dir(house.data().join("sessions.db")).unwrap();
+    house.refuses(1, &["can't be opened"]);
+    fs::remove_dir(house.data().join("sessions.db")).unwrap();
+    house.start();
+}
+
+#[test]
+fn the_levels_of_its_log_come_from_who_starts_it() {
+    for (levels, info) in [(None, true), (Some("holdpoint=warn"), false), (Some("holdpoint=info"), true)] {
+        let house = House::new();
+        let mut start = house.0.command(&["daemon", "start"]);
+        start.envs(levels.map(|levels| ("HOLDPOINT_LOG", levels)));
+        Ran::of(start).code(0);
+        let log = house.last_words();
+        assert_eq!(log.contains(" INFO holdpoint::daemon: serving"), info, "{levels:?}: {log}");
+    }
+    let house = House::new();
+    house.0.config("log = 'holdpoint=warn'\n");
+    house.start();
+    assert!(!house.last_words().contains(" INFO "), "and if they say nothing, from the configuration");
+    house.0.config("log = 'a=b=c'\n");
+    house.refuses(2, &["a=b=c"]);
+    let mut start = house.0.command(&["daemon", "start"]);
+    start.env("HOLDPOINT_LOG", "a=b=c");
+    assert!(Ran::of(start).code(2).err.contains("HOLDPOINT_LOG"));
+}
+
+#[test]
+fn restart_starts_another_one_also_where_none_ran() {
+    let house = House::new();
+    let ran = house.run(&["daemon", "restart"]).code(0);
+    assert!(ran.out.starts_with("The daemon does not run."), "{ran:#?}");
+    let first = house.pid();
+    let ran = house.run(&["daemon", "restart"]).code(0);
+    assert!(ran.out.contains(&format!("(pid {first}) has stopped")), "{ran:#?}");
+    assert_ne!(house.pid(), first);
+}

@@ -1,0 +1,156 @@
+//! `holdpoint status`, and daemons of other versions.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use super::house::{House, ask};
+
+#[test]
+fn without_a_daemon_it_says_so_and_starts_none() {
+    let house = House::new();
+    assert!(house.run(&["status"]).code(3).out.contains("does not run"));
+    let json: serde_json::Value = serde_json::from_str(&house.run(&["status", "--json"]).code(3).out).unwrap();
+    assert_eq!(json, serde_json::json!({ "pid": null }));
+    assert!(!house.data().exists() && !house.socket().exists(), "nothing is made by asking");
+}
+
+#[test]
+fn it_tells_what_there_is_to_know() {
+    let house = House::new();
+    house.start();
+    let status = house.status();
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(status["socket"], house.socket().to_str().unwrap());
+    assert_eq!(status["data"], house.data().to_str().unwrap());
+    assert_eq!(status["saved"], true);
+    assert_eq!(status["connections"], 1);
+    assert_eq!(status["sessions"]["live"], 0);
+    assert_eq!(status["sessions"]["most"], 10);
+    let text = house.run(&["status"]).code(0).out;
+    for line in ["socket ", "data ", "log ", "sessions  0 of 10 live", "clients   0 attached"] {
+        assert!(text.lines().any(|shown| shown.starts_with(line)), "{line}: {text}");
+    }
+}
+
+/// What it has read when it started, it goes by; what each command reads by itself is no concern of it.
+#[test]
+fn m_e2_a_daemon_that_goes_by_another_configuration_is_told_of() {
+    let house = House::new();
+    let tells = |what: &str| {
+        let [status, show] = [&["status"][..], &["config", "show"]].map(|args| house.run(args).code(0));
+        let hint = if what.is_empty() { "" } else { "hint: `holdpoint daemon restart` " };
+        let told = format!("changed since the daemon has read it: {what}\n");
+        assert_eq!(status.out.contains(&format!("\nconfig    {told}")), !what.is_empty(), "{status:#?}");
+        assert_eq!(show.err.starts_with(&format!("the configuration was {told}")), !what.is_empty(), "{show:#?}");
+        assert!([status.err, show.err].iter().all(|err| err.contains(hint) && err.is_empty() == what.is_empty()));
+    };
+    house.0.config("[limits]\nmax_sessions = 3\n");
+    assert_eq!(house.run(&["config", "show"]).code(0).err, "", "none runs");
+    house.start();
+    assert_eq!(house.status()["config"]["limits"]["max_sessions"], 3);
+    tells("");
+    house.0.config("model = 'openai'\npolicy = 'all'\n[limits]\nmax_sessions = 3\n[tui]\nbell = false\n");
+    tells("");
+    house.0.config("log = 'debug'\n[limits]\nmax_sessions = 4\n[notify]\ncommand = 'true'\n[web]\nidle_minutes = 1\n");
+    tells("[limits], log, [notify], [web]");
+    house.run(&["daemon", "restart"]).code(0);
+    tells("");
+    // One that can't be read keeps nobody from the status.
+    house.0.config("[limits");
+    assert_eq!(house.run(&["status"]).code(0).err, "");
+}
+
+/// Where sessions are not there that were, whoever looks for them is told where to look.
+#[test]
+fn that_the_store_was_damaged_is_told_where_sessions_are_missed() {
+    let house = House::new();
+    house.start();
+    assert!(!house.run(&["list"]).code(0).err.contains("damaged"));
+    assert!(!house.run(&["logs", "one"]).code(1).err.contains("damaged"));
+    house.run(&["daemon", "stop"]).code(0);
+    std::fs::write(house.data().join("sessions.db"), "no database at all ".repeat(1_000)).unwrap();
+    let listed = house.run(&["list"]).code(0);
+    assert!(
+        listed.out.starts_with("No sessions.") && listed.err.contains("hint: the store was damaged"),
+        "{listed:#?}"
+    );
+    let missed = house.run(&["logs", "one"]).code(1);
+    assert!(missed.err.contains("`holdpoint list` has every session; the store was damaged"), "{missed:#?}");
+    let missed = house.run(&["interrupt", "one", "two"]).code(1);
+    assert_eq!(missed.err.matches("has every session; the store was damaged").count(), 2, "{missed:#?}");
+    let status = house.run(&["status"]).code(0).out;
+    assert!(status.contains("is kept as") && status.contains("of none, facts are lost"), "{status}");
+}
+
+/// What is listed and has lost all that happened in it can be deleted, which is what its error says.
+#[test]
+fn a_session_that_has_lost_its_facts_is_told_of_and_deleted() {
+    let house = House::new();
+    house.run(&["new", "--name", "one", "--model", "rehearsal", "say hello"]).code(0);
+    house.run(&["wait", "one"]).code(0);
+    house.run(&["daemon", "stop"]).code(0);
+    // The first page of the table of facts.
+    let database = std::fs::OpenOptions::new().write(true).open(house.data().join("sessions.db")).unwrap();
+    database.write_all_at(&[0xa5; 4_096], 3 * 4_096).unwrap();
+    assert!(house.run(&["list"]).code(0).out.contains(" one "));
+    for command in ["logs", "show", "export"] {
+        let told = house.run(&[command, "one"]).code(1);
+        assert!(told.err.contains("is damaged: of all that happened in it") && told.err.contains("holdpoint rm"));
+    }
+    assert_eq!(house.run(&["rm", "one"]).code(0).out, "one: deleted\n");
+    assert!(house.run(&["list"]).code(0).out.starts_with("No sessions."));
+}
+
+/// What pretends to be a daemon, until it is dropped: whoever stops the daemon of a world would stop this test.
+struct Pretence(std::path::PathBuf);
+
+impl Drop for Pretence {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).unwrap();
+    }
+}
+
+/// Something that says it is a daemon of this version of the API.
+fn pretend(house: &House, api: u32) -> Pretence {
+    let folder = house.socket().parent().unwrap().to_owned();
+    std::fs::create_dir_all(&folder).unwrap();
+    let listener = UnixListener::bind(house.socket()).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                line.clear();
+            }
+            let body = format!("{{\"version\":\"7.8.9\",\"api\":{api},\"pid\":42,\"aWordOfLater\":true}}");
+            // Who only looks whether somebody listens is gone.
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    Pretence(house.socket())
+}
+
+#[test]
+fn a_daemon_of_another_version_is_told_of_and_status_works() {
+    for (api, hint) in [(0, "holdpoint daemon restart"), (99, "newer holdpoint")] {
+        let house = House::new();
+        let _pretence = pretend(&house, api);
+        let ran = house.run(&["daemon", "start"]).code(1);
+        assert!(ran.err.contains("7.8.9") && ran.err.contains("pid 42") && ran.err.contains(hint), "{ran:#?}");
+        assert!(house.run(&["status"]).code(0).out.contains("holdpoint 7.8.9"));
+        assert_eq!(house.status()["api"], api);
+    }
+}
+
+#[test]
+fn a_client_of_another_version_is_refused_but_for_the_status() {
+    let house = House::new();
+    house.start();
+    let ask = |path, headers| ask(UnixStream::connect(house.socket()).unwrap(), path, headers);
+    assert!(ask("/v1/status", "holdpoint-api: 99\r\n").starts_with("HTTP/1.1 200"));
+    let refused = ask("/v1/asks", "holdpoint-api: 99\r\n");
+    assert!(refused.starts_with("HTTP/1.1 426") && refused.contains("otherVersion"), "{refused}");
+    assert!(ask("/v1/asks", "holdpoint-api: 1\r\n").starts_with("HTTP/1.1 200"));
+}

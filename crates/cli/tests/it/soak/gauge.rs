@@ -1,0 +1,113 @@
+//! What the daemon takes between rounds, when it has nothing to do.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::daemon::house::House;
+
+/// Rounds until everything that is kept for later (stacks, arenas, caches) was made once.
+const WARM: usize = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reading {
+    kib: u64,
+    descriptors: usize,
+    threads: usize,
+}
+
+/// A reading after each round.
+pub(crate) struct Gauge {
+    /// Sockets of a daemon that nobody is connected to.
+    sockets: usize,
+    readings: Vec<Reading>,
+}
+
+impl Gauge {
+    pub(crate) fn new(house: &House) -> Self {
+        Self { sockets: house.sockets(), readings: Vec::new() }
+    }
+
+    /// Reads, once the clients' connections are gone: the daemon learns of that when it looks. A thread for files ends when
+    /// it was idle for ten seconds: who has more than at first is given that long.
+    pub(crate) fn read(&mut self, house: &House) {
+        let (first, _) = self.ends();
+        let most = first.iter().map(|reading| reading.threads).max().unwrap_or(usize::MAX);
+        within(Duration::from_secs(5), || house.sockets() <= self.sockets);
+        within(Duration::from_secs(15), || Reading::of(house).threads <= most);
+        self.readings.push(Reading::of(house));
+    }
+
+    /// That nothing has grown but by what a measurement is off.
+    pub(crate) fn check(&self) {
+        let (first, last) = self.ends();
+        if first.is_empty() {
+            return;
+        }
+        // A connection may be on its way out: so the least of the last against the most of the first ones.
+        let back = |of: fn(&Reading) -> usize| last.iter().map(of).min() <= first.iter().map(of).max();
+        assert!(back(|reading| reading.descriptors), "descriptors: {self}");
+        assert!(back(|reading| reading.threads), "threads: {self}");
+        let (early, late) = (memory(first), memory(last));
+        // Of a few rounds the middle says little.
+        assert!(self.readings.len() < WARM + 30 || late <= early + early / 20, "memory: {early} to {late} KiB; {self}");
+    }
+
+    /// The first and the last third of the rounds that count.
+    fn ends(&self) -> (&[Reading], &[Reading]) {
+        let warm = self.readings.get(WARM..).unwrap_or_default();
+        (&warm[..warm.len().div_ceil(3)], &warm[warm.len() * 2 / 3..])
+    }
+}
+
+/// Waits until this is so, or for so long.
+fn within(time: Duration, is_so: impl Fn() -> bool) {
+    let by = Instant::now() + time;
+    while !is_so() && Instant::now() < by {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// KiB in the middle one of some readings: what a round takes differs, and what was freed is given back a moment later.
+fn memory(readings: &[Reading]) -> u64 {
+    let mut kib: Vec<u64> = readings.iter().map(|reading| reading.kib).collect();
+    kib.sort_unstable();
+    kib.get(kib.len() / 2).copied().unwrap_or_default()
+}
+
+impl Reading {
+    fn of(house: &House) -> Self {
+        let pid = house.pid();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+        };
+        Self {
+            kib: field("VmRSS:"),
+            descriptors: std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(),
+            threads: usize::try_from(field("Threads:")).unwrap(),
+        }
+    }
+}
+
+impl fmt::Display for Gauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, last)) = self.readings.first().zip(self.readings.last()) else {
+            return write!(f, "nothing measured");
+        };
+        let (early, late) = self.ends();
+        write!(
+            f,
+            "memory {} to {} KiB (middle of the first and the last third), descriptors {} to {}, threads {} to {}, in {} \
+             calm rounds; KiB after each: {:?}",
+            memory(early),
+            memory(late),
+            first.descriptors,
+            last.descriptors,
+            first.threads,
+            last.threads,
+            self.readings.len(),
+            self.readings.iter().map(|reading| reading.kib).collect::<Vec<_>>()
+        )
+    }
+}

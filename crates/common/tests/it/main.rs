@@ -1,0 +1,5 @@
+//! The vocabulary as clients see it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+mod json;
+mod weight;

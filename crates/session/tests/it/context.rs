@@ -1,0 +1,401 @@
+//! What is sent of a conversation, whatever the conversation: valid for the strictest provider, and within its bounds.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use holdpoint_common::{
+    AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, PromptId, Timestamp, ToolCall,
+    ToolResult, ToolStatus, Usage, Who,
+};
+use holdpoint_session::context::{Bounds, fit};
+use holdpoint_session::history::{GO_ON, apart, join, messages};
+use holdpoint_session::model::{Message, ModelRequest};
+use holdpoint_session::testing::{Harness, reply};
+use holdpoint_tools::ToolSpec;
+use proptest::prelude::*;
+use serde_json::json;
+
+/// What the strictest provider would refuse of a conversation.
+fn violations(messages: &[Message]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open: Vec<CallId> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut users_turn = true;
+    for (n, message) in messages.iter().enumerate() {
+        let mut wrong = |what: &str| found.push(format!("{n}: {what}"));
+        match message {
+            Message::Tool(result) => match open.first() {
+                Some(call) if *call == result.call => drop(open.remove(0)),
+                _ => wrong("a result that is not that of the next call"),
+            },
+            _ if !open.is_empty() => {
+                wrong("a call without a result");
+                open.clear();
+            }
+            Message::User(text) if text.trim().is_empty() => wrong("no words"),
+            Message::User(_) if !users_turn => wrong("the user twice"),
+            Message::User(_) => users_turn = false,
+            Message::Assistant(answer) => {
+                if users_turn {
+                    wrong("the model where it is the user's turn");
+                }
+                if answer.text().trim().is_empty() && answer.calls.is_empty() {
+                    wrong("an empty answer");
+                }
+                open.extend(answer.calls.iter().map(|call| call.id));
+                if !answer.calls.iter().all(|call| seen.insert(call.id)) {
+                    wrong("a call's name twice");
+                }
+                users_turn = true;
+            }
+        }
+        // After results, both may speak: the user of a turn that was cut, or the model.
+        if matches!(message, Message::Tool(_)) {
+            users_turn = matches!(messages.get(n + 1), Some(Message::User(_)));
+        }
+    }
+    if !open.is_empty() || matches!(messages.last(), None | Some(Message::Assistant(_))) {
+        found.push("the last word is the model's".into());
+    }
+    found
+}
+
+/// What may happen in a log, valid or not.
+#[derive(Debug, Clone)]
+enum Happens {
+    Prompt(usize),
+    Thinks,
+    Says(usize),
+    Calls(u64, usize),
+    /// A result of the call this many before the last.
+    Returns(u64, usize),
+    /// The provider refuses what there is.
+    Refused,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    let size = prop_oneof![4 => 1..80usize, 1 => 80..6000usize];
+    prop_oneof![
+        1 => size.clone().prop_map(Happens::Prompt),
+        1 => Just(Happens::Thinks),
+        1 => size.clone().prop_map(Happens::Says),
+        1 => (1..5u64, size.clone()).prop_map(|(calls, size)| Happens::Calls(calls, size)),
+        1 => Just(Happens::Refused),
+        3 => (0..4u64, size).prop_map(|(back, size)| Happens::Returns(back, size)),
+    ]
+}
+
+/// Words with as many lines as every eighth of them.
+fn words(size: usize, seed: usize) -> String {
+    (0..size.max(1)).map(|n| if n % 8 == 7 { '\n' } else { char::from(b'a' + ((n + seed) % 26) as u8) }).collect()
+}
+
+fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
+    let mut calls = 0;
+    let mut facts = Vec::new();
+    for (n, happens) in happens.iter().enumerate() {
+        let answer = |kind, text: String, calls| {
+            let block = Block { item: ItemId(1), kind, text, signature: None, calls_before: 0 };
+            Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, partial: false })
+        };
+        let fact = match happens {
+            Happens::Prompt(size) => Fact::PromptAccepted {
+                prompt: PromptId(n as u64 + 1),
+                text: words(*size, n).into(),
+                by: Who::named("test"),
+            },
+            Happens::Thinks => answer(BlockKind::Thought, "hm".into(), vec![]),
+            Happens::Says(size) => answer(BlockKind::Text, words(*size, n), vec![]),
+            Happens::Calls(more, size) => {
+                let named = |id| ToolCall {
+                    id: CallId(id),
+                    name: "probe".into(),
+                    input: json!({"text": words(*size, n)}),
+                    signature: None,
+                };
+                let new = (calls + 1..=calls + more).map(named).collect();
+                calls += more;
+                answer(BlockKind::Text, String::new(), new)
+            }
+            Happens::Returns(back, size) => {
+                let call = CallId(calls.saturating_sub(*back).max(1));
+                Fact::ToolFinished(ToolResult::unrun(call, ToolStatus::Ok, words(*size, n)))
+            }
+            Happens::Refused => Fact::StepFinished { usage: Usage::default(), context: None, refused: true },
+        };
+        let event = Event { seq: n as u64 + 1, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) };
+        facts.push(Arc::new(event));
+    }
+    facts
+}
+
+fn request(messages: Vec<Message>) -> ModelRequest {
+    let spec = ToolSpec { name: "probe".into(), description: "does it".into(), schema: json!({"type": "object"}) };
+    ModelRequest { system: "Be brief.".into(), messages, tools: [spec].into() }
+}
+
+/// Four bytes a token: fewer than the estimate, as in truth.
+fn count(text: &str) -> u64 {
+    text.len().div_ceil(4) as u64
+}
+
+fn newest(messages: &[Message]) -> Option<&Message> {
+    messages.iter().rfind(|message| matches!(message, Message::User(text) if text != GO_ON))
+}
+
+fn size(request: &ModelRequest) -> (u64, u64) {
+    let mut tokens = request.messages.len() as u64 * 8;
+    for message in &request.messages {
+        tokens += match message {
+            Message::User(text) => count(text),
+            Message::Assistant(answer) => {
+                let calls = answer.calls.iter().map(|call| count(&call.name) + count(&call.input.to_string()));
+                answer.blocks.iter().map(|block| count(&block.text)).chain(calls).sum()
+            }
+            Message::Tool(result) => count(&result.result),
+        };
+    }
+    (tokens, request.messages.iter().map(Message::lines).sum())
+}
+
+fn cases() -> u32 {
+    if std::env::var_os("HOLDPOINT_FULL").is_some() { 20_000 } else { 200 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn m_c4_what_is_sent_is_valid_whatever_the_log(happens in prop::collection::vec(happens(), 0..60)) {
+        let facts = facts(&happens);
+        let sent = messages(&facts);
+        // Without a prompt there is nothing to send.
+        if sent.is_empty() {
+            prop_assert!(!happens.iter().any(|happens| matches!(happens, Happens::Prompt(_))));
+        } else {
+            prop_assert_eq!(violations(&sent), Vec::<String>::new());
+        }
+        prop_assert_eq!(&sent, &messages(&facts), "it is a function of the facts");
+    }
+
+    #[test]
+    fn m_e3_both_limits_hold_and_what_is_left_is_valid(
+        happens in prop::collection::vec(happens(), 0..80),
+        tokens in 100..8000u64,
+        lines in 20..1500u64,
+    ) {
+        let whole = request(apart(&facts(&happens)));
+        let bounds = Bounds { tokens, lines };
+        let mut fitted = whole.clone();
+        let mut again = whole.clone();
+        let left_out = fit(&mut fitted, &bounds, &mut |text| count(text));
+        prop_assert_eq!(&left_out, &fit(&mut again, &bounds, &mut |text| count(text)), "the same each time");
+        prop_assert_eq!(&fitted.messages, &again.messages);
+        let Ok(left_out) = left_out else {
+            // What must stay is too large: nothing is sent, and nothing was lost but parts of results.
+            prop_assert_eq!(fitted.messages.len(), whole.messages.len());
+            return Ok(());
+        };
+        if whole.messages.is_empty() {
+            return Ok(());
+        }
+        let mut sent = fitted.messages.clone();
+        join(&mut sent);
+        prop_assert_eq!(violations(&sent), Vec::<String>::new());
+        let (sent, sent_lines) = size(&fitted);
+        prop_assert!(sent <= tokens || fitted.bytes() * 2 / 5 <= tokens, "{sent} of {tokens} tokens");
+        prop_assert!(sent_lines <= lines, "{sent_lines} of {lines} lines");
+        prop_assert_eq!(newest(&fitted.messages), newest(&whole.messages), "the newest prompt is there");
+        // The last word is what the model is to answer.
+        let (last, was) = (fitted.messages.last().unwrap(), whole.messages.last().unwrap());
+        match (last, was) {
+            (Message::Tool(is), Message::Tool(was)) => prop_assert_eq!(is.call, was.call),
+            (is, was) => prop_assert_eq!(is, was),
+        }
+        let missing = (whole.messages.len() - fitted.messages.len()) as u64;
+        prop_assert_eq!(left_out.map_or(0, |left_out| left_out.messages), missing, "it is told");
+        let mut twice = fitted.clone();
+        prop_assert_eq!(fit(&mut twice, &bounds, &mut |text| count(text)), Ok(None), "once is enough");
+        prop_assert_eq!(twice.messages, fitted.messages);
+    }
+}
+
+#[test]
+fn m_e3_no_token_is_counted_while_the_size_says_enough() {
+    let mut small = request(vec![Message::User("x".repeat(2400))]);
+    let bounds = Bounds { tokens: 1000, lines: 10 };
+    let never = &mut |_: &str| -> u64 { panic!("a token was counted") };
+    assert_eq!(fit(&mut small, &bounds, never), Ok(None));
+    // Too many lines alone need no count either.
+    let mut lines = request(vec![
+        Message::User("\n".repeat(20)),
+        Message::Assistant(AssistantMessage {
+            blocks: vec![Block {
+                item: ItemId(1),
+                kind: BlockKind::Text,
+                text: "a".into(),
+                signature: None,
+                calls_before: 0,
+            }],
+            ..AssistantMessage::default()
+        }),
+        Message::User("b".into()),
+    ]);
+    assert_eq!(fit(&mut lines, &bounds, never).unwrap().unwrap().messages, 2);
+}
+
+#[test]
+fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
+    let call = |id| ToolCall { id: CallId(id), name: "probe".into(), input: json!({}), signature: None };
+    let answer = AssistantMessage { calls: vec![call(1), call(2)], ..AssistantMessage::default() };
+    let result = |id, size| Message::Tool(ToolResult::unrun(CallId(id), ToolStatus::Ok, words(size, 0)));
+    let small = result(1, 100);
+    let mut large =
+        request(vec![Message::User("go".into()), Message::Assistant(answer), small.clone(), result(2, 100_000)]);
+    let bounds = Bounds { tokens: 3000, lines: 100_000 };
+    let left_out = fit(&mut large, &bounds, &mut |text| count(text)).unwrap().unwrap();
+    assert_eq!((left_out.messages, left_out.results), (0, 1));
+    assert_eq!(large.messages[2], small, "what is small stays whole");
+    let Message::Tool(cut) = &large.messages[3] else { panic!("{large:?}") };
+    assert!(cut.result.contains("bytes left out: the conversation has no room for them"), "{}", cut.result);
+    assert!(cut.result.len() > 4000, "as much as fits is left: {}", cut.result.len());
+
+    let mut prompt = request(vec![Message::User(words(100_000, 0))]);
+    let error = fit(&mut prompt, &bounds, &mut |text| count(text)).unwrap_err().to_string();
+    assert!(
+        error.contains("about 2502") && error.contains("tokens") && error.contains("at most 3000 tokens"),
+        "{error}"
+    );
+}
+
+/// What a long turn has come to is what the next prompt is about.
+#[test]
+fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
+    let step = |n: u64| {
+        let call = ToolCall { id: CallId(n), name: "probe".into(), input: json!({}), signature: None };
+        let answer = AssistantMessage { calls: vec![call], ..AssistantMessage::default() };
+        [
+            Message::Assistant(answer),
+            Message::Tool(ToolResult::unrun(CallId(n), ToolStatus::Ok, words(4_000, n as usize))),
+        ]
+    };
+    let said = Block {
+        item: ItemId(1),
+        kind: BlockKind::Text,
+        text: "A to C are done; D is left.".into(),
+        signature: None,
+        calls_before: 0,
+    };
+    let said = Message::Assistant(AssistantMessage { blocks: vec![said], ..AssistantMessage::default() });
+    let (goal, next) = (Message::User("do A to D".into()), Message::User("now do D".into()));
+    let turn = std::iter::once(goal.clone()).chain((1..=7).flat_map(step)).chain([said.clone(), next.clone()]);
+    let whole: Vec<_> = turn.collect();
+    let room = |tokens| {
+        let mut fitted = request(whole.clone());
+        let left_out = fit(&mut fitted, &Bounds { tokens, lines: 100_000 }, &mut |text| count(text)).unwrap().unwrap();
+        assert_eq!(violations(&fitted.messages), Vec::<String>::new());
+        assert_eq!(left_out.messages as usize, whole.len() - fitted.messages.len());
+        fitted.messages
+    };
+    let kept = room(6_000);
+    assert!(kept.len() > 5, "as many as fit: {}", kept.len());
+    assert_eq!(kept[0], goal, "they begin with their turn's prompt");
+    assert_eq!(kept[1..], whole[whole.len() + 1 - kept.len()..]);
+    // Where it has no place, they go.
+    let mut large = whole.clone();
+    large[0] = Message::User(words(40_000, 0));
+    let mut fitted = request(large);
+    fit(&mut fitted, &Bounds { tokens: 6_000, lines: 100_000 }, &mut |text| count(text)).unwrap();
+    assert_eq!(fitted.messages, [next]);
+}
+
+#[tokio::test]
+async fn m_e3_a_long_history_is_cut_told_and_shown() {
+    let limits = holdpoint_common::Limits { max_history_tokens: 8000, ..holdpoint_common::Limits::default() };
+    let harness = Harness::limited(limits);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    for n in 0..20 {
+        harness.model.then(reply().text("answer ".repeat(400)).usage(Usage {
+            input: 500,
+            output: 100,
+            ..Usage::default()
+        }));
+        session.prompt(format!("prompt {n} {}", "word ".repeat(500))).await.unwrap();
+        events.turn_finished().await;
+    }
+    let told = events.until("the cut", |event| match event.delta()? {
+        Delta::HistoryCut(cut) => Some(*cut),
+        _ => None,
+    });
+    let cut = told.await;
+    assert!(cut.messages > 0 && cut.tokens <= 8000 && cut.limit == 8000, "{cut:?}");
+    assert!((1..100).contains(&cut.lines) && cut.line_limit == 50_000, "{cut:?}");
+    let request = harness.model.requests().pop().unwrap();
+    assert_eq!(violations(&request.messages), Vec::<String>::new());
+    assert!(request.messages.len() < 39, "{}", request.messages.len());
+    assert!(matches!(request.messages.last(), Some(Message::User(text)) if text.starts_with("prompt 19")));
+    let fill = session.snapshot().context.unwrap();
+    assert_eq!((fill.tokens, fill.limit), (600, 8000));
+    // The log has it all.
+    let prompts = events.facts().filter(|fact| matches!(fact, Fact::PromptAccepted { .. })).count();
+    assert_eq!(prompts, 20);
+}
+
+#[tokio::test]
+async fn m_e3_what_can_not_be_cut_is_a_clear_error() {
+    let limits = holdpoint_common::Limits { max_history_tokens: 1000, ..holdpoint_common::Limits::default() };
+    let harness = Harness::limited(limits);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("word ".repeat(5000)).await.unwrap();
+    let error = events.turn_finished().await.error.unwrap();
+    assert!(error.contains("too large") && error.contains("max_history_tokens"), "{error}");
+    assert!(harness.model.requests().is_empty());
+}
+
+#[test]
+fn m_e3_a_request_never_goes_above_the_models_window() {
+    let limits = holdpoint_common::Limits::default();
+    let tokens = |window, max_output| {
+        let model = holdpoint_common::ModelSettings { window, max_output, ..Default::default() };
+        Bounds::of(&limits, &model).tokens
+    };
+    assert_eq!(tokens(None, None), 100_000);
+    assert_eq!(tokens(Some(1_000_000), None), 100_000);
+    assert_eq!(tokens(Some(32_768), None), 28_672, "an eighth is left for the answer");
+    assert_eq!(tokens(Some(32_768), Some(8_000)), 24_768, "what an answer may have is left for it");
+    assert_eq!(tokens(Some(4_000), Some(8_000)), 0);
+}
+
+#[tokio::test]
+async fn m_e3_after_a_prompt_that_is_too_large_the_next_one_is_answered() {
+    let limits = holdpoint_common::Limits { max_history_tokens: 4000, ..holdpoint_common::Limits::default() };
+    let harness = Harness::limited(limits);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("word ".repeat(5000)).await.unwrap();
+    assert!(events.turn_finished().await.error.unwrap().contains("too large"));
+    for prompt in ["hi", "and now?"] {
+        session.prompt(prompt).await.unwrap();
+        let end = events.turn_finished().await;
+        assert_eq!(end.outcome, holdpoint_common::Outcome::Done, "{:?}", end.error);
+        let request = harness.model.requests().pop().unwrap();
+        assert_eq!(request.messages.last(), Some(&Message::User(prompt.into())), "the large one is left out");
+        assert_eq!(violations(&request.messages), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn m_c4_prompts_in_a_row_that_fit_are_sent_as_one() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    harness.model.then(reply().fail("no"));
+    for prompt in ["one", "two"] {
+        session.prompt(prompt).await.unwrap();
+        events.turn_finished().await;
+    }
+    let one = "one\n\n[The turn ended here, before you answered.]\n\ntwo";
+    assert_eq!(harness.model.requests()[1].messages, [Message::User(one.into())]);
+}

@@ -1,0 +1,212 @@
+//! Sessions of which facts are lost: what is left of them is shown, and they go on.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use holdpoint_common::{Ask, AsksMode, Delta, Event, Fact, Limits, Outcome, PolicyMode, SessionId};
+use holdpoint_session::store::{SavedSession, SessionLog, SessionStore, Sqlite, StoreError};
+use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::transfer::{export, import};
+use holdpoint_session::{AttachFrom, SessionError};
+use serde_json::json;
+use tempfile::TempDir;
+
+fn on(store: &Path) -> Harness {
+    let store = Sqlite::open(store).unwrap();
+    Harness::with(|engine| engine.store(store))
+}
+
+/// A session that has done two prompts, and was renamed between them; and the number of its last fact.
+async fn session_in(store: &Path) -> (SessionId, u64) {
+    let harness = on(store);
+    harness.model.then(reply().text("one")).then(reply().text("two"));
+    let open = harness.session().name("before").policy(PolicyMode::All).asks(AsksMode::Approve);
+    let session = harness.sessions().open(open).await.unwrap();
+    session.prompt("first").await.unwrap();
+    session.settled().await.unwrap();
+    session.rename("after").await.unwrap();
+    session.prompt("second").await.unwrap();
+    session.settled().await.unwrap();
+    let db = rusqlite::Connection::open(store.join("sessions.db")).unwrap();
+    let last: i64 = db.query_row("SELECT last FROM sessions", [], |row| row.get(0)).unwrap();
+    (session.id().clone(), last.cast_unsigned())
+}
+
+fn change(store: &Path, id: &SessionId, change: &str) {
+    let db = rusqlite::Connection::open(store.join("sessions.db")).unwrap();
+    assert_ne!(db.execute(change, [id.as_str()]).unwrap(), 0, "{change}");
+}
+
+/// What a log has, up to the newest.
+async fn told(harness: &Harness, id: &SessionId) -> Vec<Arc<Event>> {
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    let attachment = session.attach(AttachFrom::start()).await.unwrap();
+    let newest = attachment.snapshot().seq;
+    let (mut events, mut told) = (Recorder::of(attachment), Vec::new());
+    while told.last().is_none_or(|last: &Arc<Event>| last.seq < newest) {
+        told.push(events.next().await.unwrap());
+    }
+    told
+}
+
+#[tokio::test]
+async fn t_u5_a_session_without_its_first_fact_is_shown_and_goes_on() {
+    for lost in [
+        "UPDATE facts SET event = '{bad' WHERE session = ?1 AND seq = 1",
+        "DELETE FROM facts WHERE session = ?1 AND seq = 1",
+    ] {
+        let folder = TempDir::new().unwrap();
+        let (id, _) = session_in(folder.path()).await;
+        change(folder.path(), &id, lost);
+
+        let harness = on(folder.path());
+        let listed = harness.sessions().list().await.unwrap();
+        let shown = harness.sessions().look(id.as_str()).await.unwrap();
+        assert_eq!((shown.title.as_str(), shown.settings.name.as_str()), ("after", "after"), "{lost}");
+        assert_eq!((&shown.settings.workspace, &shown.settings.model), (&listed[0].workspace, &listed[0].model));
+        // What only the first fact said is not guessed at.
+        assert_eq!((shown.settings.asks, shown.settings.policy), (AsksMode::Wait, PolicyMode::Ask), "{lost}");
+        assert_eq!(shown.last_line.as_deref(), Some("two"), "{lost}");
+
+        let told = told(&harness, &id).await;
+        assert_eq!(told[0].delta(), Some(&Delta::Gap { from: 1, to: 1 }), "{lost}");
+        let said = told.iter().filter(|event| matches!(event.fact(), Some(Fact::AssistantMessage(_)))).count();
+        assert_eq!(said, 2, "{lost}");
+
+        let session = harness.sessions().get("after").await.unwrap();
+        session.prompt("third").await.unwrap();
+        assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+        let mut text = Vec::new();
+        export(&Sqlite::open(folder.path()).unwrap(), &id, &mut text).await.unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("third") && text.contains("gap"), "{text}");
+    }
+}
+
+/// With the list's entry lost too, nobody knows what it was; that it was is said, by whatever id it is asked for.
+#[tokio::test]
+async fn t_u5_a_session_of_which_nothing_tells_what_it_was_is_called_damaged() {
+    let folder = TempDir::new().unwrap();
+    let (id, _) = session_in(folder.path()).await;
+    change(folder.path(), &id, "DELETE FROM facts WHERE session = ?1 AND seq = 1");
+    change(folder.path(), &id, "UPDATE sessions SET summary = NULL WHERE id = ?1");
+
+    let harness = on(folder.path());
+    for error in [
+        harness.sessions().look(id.as_str()).await.err().unwrap(),
+        harness.sessions().get(id.as_str()).await.err().unwrap(),
+    ] {
+        assert_eq!(error.code(), "damaged");
+        assert!(matches!(&error, SessionError::Damaged { session, .. } if *session == id), "{error}");
+    }
+    harness.sessions().delete(id.as_str()).await.unwrap();
+}
+
+#[tokio::test]
+async fn t_u5_a_session_without_any_fact_is_listed_and_called_damaged() {
+    let folder = TempDir::new().unwrap();
+    let (id, last) = session_in(folder.path()).await;
+    change(folder.path(), &id, "DELETE FROM facts WHERE session = ?1");
+
+    let harness = on(folder.path());
+    let listed = harness.sessions().list().await.unwrap();
+    assert_eq!((&listed[0].id, listed[0].title.as_str()), (&id, "after"));
+    for error in
+        [harness.sessions().look("after").await.err().unwrap(), harness.sessions().get("after").await.err().unwrap()]
+    {
+        assert_eq!(error.code(), "damaged");
+        assert!(error.to_string().contains(&format!("1 to {last}")), "{error}");
+    }
+    harness.sessions().delete("after").await.unwrap();
+    assert!(harness.sessions().list().await.unwrap().is_empty());
+}
+
+/// What may have been lost is counted for what comes, not against what is there.
+#[tokio::test]
+async fn t_u5_what_is_left_of_a_session_can_be_written_out_and_taken_in() {
+    let folder = TempDir::new().unwrap();
+    let (id, _) = session_in(folder.path()).await;
+    change(folder.path(), &id, "DELETE FROM facts WHERE session = ?1 AND event LIKE '%\"promptAccepted\"%'");
+    let mut text = Vec::new();
+    export(&Sqlite::open(folder.path()).unwrap(), &id, &mut text).await.unwrap();
+    let other = TempDir::new().unwrap();
+    let taken = import(&Sqlite::open(other.path()).unwrap(), &Limits::default(), &mut text.as_slice()).await.unwrap();
+
+    let harness = on(other.path());
+    harness.model.then(reply().text("three"));
+    let session = harness.sessions().get(taken.as_str()).await.unwrap();
+    let prompted = session.prompt("third").await.unwrap();
+    assert!(prompted.prompt.0 > 2, "{prompted:?}");
+    assert_eq!(session.settled().await.unwrap().last_line.as_deref(), Some("three"));
+}
+
+/// What two sessions ask, which are only saved.
+async fn two_that_ask(store: &Path) -> [Ask; 2] {
+    let harness = on(store);
+    let ask = async |n: u8| {
+        harness.model.then(reply().call("probe", json!({ "n": n })));
+        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        events.asked().await
+    };
+    [ask(0).await, ask(1).await]
+}
+
+/// A session whose facts are lost hides no other one: of its asks, the list knows the first.
+#[tokio::test]
+async fn t_u5_the_asks_of_others_are_in_the_inbox_beside_a_session_without_any_fact() {
+    let folder = TempDir::new().unwrap();
+    let asks = two_that_ask(folder.path()).await;
+    change(folder.path(), &asks[0].id.session, "DELETE FROM facts WHERE session = ?1");
+
+    let harness = on(folder.path());
+    let inbox = harness.sessions().inbox().await.unwrap();
+    assert_eq!(inbox.into_iter().map(|ask| ask.ask).collect::<Vec<_>>(), asks);
+}
+
+/// A store of which one session can't be read.
+struct Unreadable(Sqlite, SessionId);
+
+impl SessionStore for Unreadable {
+    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.0.create(session)
+    }
+
+    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        if *session == self.1 {
+            return ready(Err(StoreError::Io { message: "the disk does not answer".to_owned() })).boxed();
+        }
+        self.0.open(session)
+    }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        self.0.list()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.0.delete(session)
+    }
+}
+
+/// Whoever wants to know what one session asks is not told what is wrong with another.
+#[tokio::test]
+async fn t_u5_the_asks_of_a_session_are_its_own_affair() {
+    let folder = TempDir::new().unwrap();
+    let [unreadable, ask] = two_that_ask(folder.path()).await;
+    let store = Unreadable(Sqlite::open(folder.path()).unwrap(), unreadable.id.session.clone());
+    let harness = Harness::with(|engine| engine.store(store));
+    let sessions = harness.sessions();
+    assert!(matches!(sessions.inbox().await, Err(SessionError::Store(StoreError::Io { .. }))));
+    let asks = sessions.asks(&ask.id.session).await.unwrap();
+    let saved = (asks[0].live, asks[0].name == sessions.look(ask.id.session.as_str()).await.unwrap().settings.name);
+    assert_eq!((asks.len(), &asks[0].ask, saved), (1, &ask, (false, true)));
+    assert!(matches!(sessions.asks(&unreadable.id.session).await, Err(SessionError::Store(_))));
+    let nobody = "nobody".parse().unwrap();
+    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::Unknown { what: "nobody".to_owned() }));
+    // Called so, it is still not the one of this id.
+    sessions.rename(&ask.id.session, "nobody").await.unwrap();
+    assert_eq!(sessions.asks(&nobody).await, Err(SessionError::Unknown { what: "nobody".to_owned() }));
+}

@@ -1,0 +1,154 @@
+//! A flood of requests at one session.
+#![cfg(target_os = "linux")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use holdpoint_common::{Answer, AnswerError, AskId, Outcome, SessionStatus, Who};
+use holdpoint_session::model::Catalog;
+use holdpoint_session::state::Refused;
+use holdpoint_session::testing::soon;
+use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionError, SessionHandle, Sessions};
+use holdpoint_tools::testing::in_own_process;
+use tempfile::TempDir;
+
+use crate::forgetful::Forgetful;
+use crate::process::resident_kib;
+
+/// Tasks that flood.
+const TASKS: usize = 8;
+/// Requests that each of them has open at once.
+const AT_ONCE: usize = 1_000;
+/// Sessions beside the flooded one: more than there are threads for sessions, so that some share its thread.
+const NEIGHBOURS: usize = 4;
+/// KiB that the process may grow by, whatever the number of requests.
+const GROWTH: u64 = 16 * 1024;
+
+/// Whether the long versions are asked for.
+fn at_length() -> bool {
+    std::env::var_os("HOLDPOINT_FULL").is_some()
+}
+
+fn requests() -> usize {
+    if at_length() { 1_000_000 } else { 100_000 }
+}
+
+/// How the requests of the flood ended.
+#[derive(Default)]
+struct Ends {
+    accepted: AtomicUsize,
+    full: AtomicUsize,
+    other: AtomicUsize,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_t2_a_flooded_session_refuses_and_others_answer() {
+    if !in_own_process() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let engine = Engine::builder(Catalog::default()).store(Forgetful).start().unwrap();
+    let sessions = engine.sessions(Who::named("test"));
+    let open = OpenSession::in_folder(folder.path()).model("rehearsal");
+    let flooded = sessions.open(open.clone()).await.unwrap();
+    flooded.prompt("hang").await.unwrap();
+
+    // What the first flood leaves in the allocator is the floor.
+    flood(&flooded, TASKS * AT_ONCE).await;
+    let before = resident_kib();
+    let answers = Arc::new(AtomicUsize::new(0));
+    let neighbours: Vec<_> = (0..NEIGHBOURS)
+        .map(|_| tokio::spawn(answering(sessions.clone(), open.clone(), Arc::clone(&answers))))
+        .collect();
+    let ends = flood(&flooded, requests()).await;
+    let grown = resident_kib().saturating_sub(before);
+    let answered = answers.load(Ordering::SeqCst);
+    answers.fetch_add(STOP, Ordering::SeqCst);
+    let mut took = Vec::new();
+    for neighbour in neighbours {
+        took.extend(soon("a neighbour", neighbour).await.unwrap());
+    }
+    took.sort();
+    let p99 = took[(took.len() - 1) * 99 / 100];
+    println!("{answered} turns of neighbours meanwhile, p99 {p99:?}; grown by {grown} KiB");
+
+    let (full, accepted) = (ends.full.load(Ordering::SeqCst), ends.accepted.load(Ordering::SeqCst));
+    assert_eq!(accepted, 0, "the queue is full from the first flood on");
+    assert!(full >= requests() / 5, "overload is an error: {full}");
+    assert_eq!(ends.other.load(Ordering::SeqCst), 0);
+    assert!(grown < GROWTH, "grown by {grown} KiB");
+    // The figure is that of an optimized program that has the machine; what another takes says nothing of it.
+    let most = if at_length() && !cfg!(debug_assertions) { Duration::from_millis(100) } else { Duration::from_secs(2) };
+    assert!(p99 <= most, "{p99:?}");
+    // The flooded session is as it was, and can be cut.
+    let snapshot = flooded.snapshot();
+    assert_eq!((snapshot.queue.len(), snapshot.clients, snapshot.status), (32, 0, SessionStatus::Running));
+    let end = soon("the cut", flooded.interrupt_and_wait()).await.unwrap().unwrap();
+    assert_eq!(end.outcome, Outcome::Interrupted);
+}
+
+/// Added to the count of answers, it ends the neighbours.
+const STOP: usize = usize::MAX / 2;
+
+/// Turns of fresh sessions, one after the other, and how long each took.
+async fn answering(sessions: Sessions, open: OpenSession, answers: Arc<AtomicUsize>) -> Vec<Duration> {
+    let mut took = Vec::new();
+    while answers.load(Ordering::SeqCst) < STOP {
+        let session = soon("a session", sessions.open(open.clone())).await.unwrap();
+        // Not for ever: a conversation grows.
+        for _ in 0..100 {
+            let since = Instant::now();
+            session.prompt("say here").await.unwrap();
+            let settled = soon("the turn", session.settled()).await.unwrap();
+            assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
+            took.push(since.elapsed());
+            if answers.fetch_add(1, Ordering::SeqCst) >= STOP {
+                break;
+            }
+        }
+        session.close().await.unwrap();
+    }
+    took
+}
+
+/// So many requests of all kinds, many at once.
+async fn flood(session: &SessionHandle, requests: usize) -> Arc<Ends> {
+    let ends = Arc::new(Ends::default());
+    let tasks = (0..TASKS).map(|_| {
+        let (session, ends) = (session.clone(), Arc::clone(&ends));
+        tokio::spawn(async move {
+            for _ in 0..requests / TASKS / AT_ONCE {
+                join_all((0..AT_ONCE).map(|n| request(&session, &ends, n))).await;
+            }
+        })
+    });
+    for task in join_all(tasks).await {
+        task.unwrap();
+    }
+    ends
+}
+
+async fn request(session: &SessionHandle, ends: &Ends, n: usize) {
+    match n % 4 {
+        0 => match session.prompt("hang").await {
+            Ok(_) => ends.accepted.fetch_add(1, Ordering::SeqCst),
+            Err(SessionError::Refused(Refused::QueueFull { waiting: 32 })) => ends.full.fetch_add(1, Ordering::SeqCst),
+            Err(_) => ends.other.fetch_add(1, Ordering::SeqCst),
+        },
+        1 => match session.answer(&AskId { session: session.id().clone(), seq: u64::MAX }, Answer::Resume).await {
+            Err(SessionError::Answer(AnswerError::Unknown { .. })) => 0,
+            _ => ends.other.fetch_add(1, Ordering::SeqCst),
+        },
+        2 => match session.hold().await {
+            Ok(_) => 0,
+            Err(_) => ends.other.fetch_add(1, Ordering::SeqCst),
+        },
+        // At most 256 clients fit.
+        _ => match session.attach(AttachFrom::now()).await {
+            Ok(_) | Err(SessionError::TooManyClients { most: 256 }) => 0,
+            Err(_) => ends.other.fetch_add(1, Ordering::SeqCst),
+        },
+    };
+}

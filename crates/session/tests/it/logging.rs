@@ -1,0 +1,78 @@
+//! The log: a span for each session, turn, step and call, and a line for whatever a person does.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use holdpoint_common::{Answer, PauseKind, PolicyMode};
+use holdpoint_session::testing::{Harness, reply};
+use holdpoint_tools::ToolOutcome;
+use holdpoint_tools::testing::in_own_process;
+use serde_json::json;
+
+/// Lines as they are written.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn every_act_of_a_person_has_a_line_in_its_session() {
+    if !in_own_process() {
+        return;
+    }
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+
+    let harness = Harness::start();
+    harness.probe.does(|_, context| {
+        tracing::info!("the tool is at work");
+        context.pause(PauseKind::Continue, "?", None);
+        Ok(ToolOutcome::default())
+    });
+    let secret = "sk-a-key-in-a-prompt";
+    harness.model.then(reply().call("probe", json!({ "key": secret }))).then(reply());
+    let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt(format!("go {secret}")).await.unwrap();
+    for answer in [Answer::Approve { always: false }, Answer::Resume] {
+        events.asked().await;
+        events.answer(answer).await.unwrap();
+    }
+    events.turn_finished().await;
+    session.hold().await.unwrap();
+    session.release().await.unwrap();
+    let _silent = harness.model.then_live();
+    session.prompt("again").await.unwrap();
+    session.interrupt_and_wait().await.unwrap().unwrap();
+    drop(events);
+    session.close().await.unwrap();
+
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let id = session.id();
+    let acts =
+        ["attach", "detach", "prompt accepted", "asked", "answered", "hold", "interrupt", "turn finished", "close"];
+    for act in acts {
+        let told = text.lines().any(|line| line.contains(act) && line.contains(&format!("session{{id={id}}}")));
+        assert!(told, "no line tells `{act}`:\n{text}");
+    }
+    assert!(
+        text.lines().any(|line| line.contains("hold=Standing")) && text.lines().any(|line| line.contains("hold=Off"))
+    );
+    // A call's span is in its step's, its turn's and its session's, on whatever thread.
+    let at_work = text.lines().find(|line| line.contains("the tool is at work")).unwrap();
+    for span in [format!("session{{id={id}}}"), "turn{turn=1}".into(), "step{step=1}".into(), "call{call=".into()] {
+        assert!(at_work.contains(&span), "{span}: {at_work}");
+    }
+    assert!(!text.contains(secret), "neither prompts nor arguments are logged:\n{text}");
+}

@@ -1,0 +1,8 @@
+//! The pure machine, by table and by property: no actor, no clock, no disk.
+mod bench;
+mod gaps;
+mod runs;
+mod stories;
+mod table;
+mod watches;
+mod words;

@@ -1,0 +1,43 @@
+//! Sessions from outside: the real engine, actors, tools and stores, with a scripted model.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+mod asks;
+mod attaching;
+mod churn;
+mod context;
+mod crashing;
+mod damaged;
+mod disk;
+mod files;
+mod flood;
+mod forgetful;
+mod holds;
+mod interrupts;
+mod jobs;
+mod large;
+mod load;
+mod logging;
+mod machine;
+mod model;
+mod odd_exports;
+mod output;
+mod overview;
+mod policy;
+mod process;
+mod prompt;
+mod questions;
+mod races;
+mod rehearsal;
+mod renaming;
+mod repository;
+mod restart;
+mod run_toggles;
+mod runs;
+mod saved;
+mod saving;
+mod sessions;
+mod settings;
+mod stopping;
+mod store;
+mod tasks;
+mod transfer;

@@ -1,0 +1,14 @@
+//! Models over HTTP: a scripted server speaks the wire formats of four providers.
+
+mod calls;
+mod deviations;
+mod fault_words;
+mod faults;
+mod limits;
+mod openai;
+mod providers;
+mod refusals;
+mod secrets;
+mod streams;
+mod thoughts;
+mod tool_arguments;

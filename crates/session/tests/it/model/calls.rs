@@ -1,0 +1,136 @@
+//! Calls that come out of a model otherwise than they should: slowly, without an end, under names that are none, or not
+//! at all. The turn ends as it is, and the session goes on.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use holdpoint_common::{Fact, Limits, Outcome, ToolStatus};
+use holdpoint_session::testing::Finished;
+use holdpoint_tests::model_server::{Reply, Wire};
+use holdpoint_tests::world::{Talk, World};
+use serde_json::json;
+
+async fn turn(talk: &mut Talk, prompt: &str) -> Finished {
+    talk.session.prompt(prompt).await.unwrap();
+    talk.events.turn_finished().await
+}
+
+#[tokio::test]
+async fn t_l5_a_model_that_writes_a_long_call_is_not_silent() {
+    // Side by side, for each lasts two seconds.
+    join_all([Wire::OpenAi, Wire::Anthropic].map(async |wire| {
+        let world = World::with(wire, "", |limits| Limits { model_silence_s: 1, ..limits });
+        let mut talk = world.open().await;
+        let pieces = [r#"{"comm"#, r#"and":""#, "echo ", "ran ", ">> ", r#"ran"}"#];
+        let slow = |reply: Reply, piece: &&str| reply.pause(Duration::from_millis(350)).write_call(0, piece);
+        let reply = pieces.iter().fold(Reply::stream().begin_call(0, "shell"), slow);
+        world.server.reply(reply.finish("tool_calls")).reply(Reply::text(["done"]));
+        let end = turn(&mut talk, "go").await;
+        assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
+        assert_eq!(world.file("ran"), "ran\n", "{wire:?}");
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn m_e6_a_call_without_an_end_is_a_bounded_error() {
+    for wire in [Wire::OpenAi, Wire::Anthropic] {
+        let world = World::with(wire, "", |limits| Limits { max_answer_bytes: 64 * 1024, ..limits });
+        let mut talk = world.open().await;
+        let piece = "x".repeat(1000);
+        let endless = (0..100).fold(Reply::stream().begin_call(0, "shell"), |reply, _| reply.write_call(0, &piece));
+        world.server.reply(endless.hang());
+        let error = turn(&mut talk, "go").await.error.unwrap();
+        assert!(error.contains("over 65536 bytes"), "{wire:?}: {error}");
+
+        // Nothing comes of a call without a name, so there is nothing to count.
+        let piece = "x".repeat(64 * 1024);
+        let nameless = (0..80).fold(Reply::stream().begin_call(0, ""), |reply, _| reply.write_call(0, &piece));
+        world.server.reply(nameless.hang()).reply(Reply::text(["done"]));
+        let error = turn(&mut talk, "go").await.error.unwrap();
+        assert!(error.contains("say nothing"), "{wire:?}: {error}");
+        assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn m_e6_the_arguments_of_a_call_count_once() {
+    for wire in [Wire::OpenAi, Wire::Anthropic] {
+        let world = World::with(wire, "", |limits| Limits { max_answer_bytes: 64 * 1024, ..limits });
+        let mut talk = world.open().await;
+        let arguments = json!({"command": format!("true {}", "x".repeat(40_000))}).to_string();
+        world.server.reply(Reply::calls([("shell", arguments)])).reply(Reply::text(["done"]));
+        let end = turn(&mut talk, "go").await;
+        assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
+    }
+}
+
+#[tokio::test]
+async fn t_l7_a_tool_of_no_legal_name_is_answered_and_poisons_nothing() {
+    let long = "n".repeat(300);
+    let names = ["multi_tool_use.parallel", "functions.shell", "a b", "é漢", "<|x|>", long.as_str()];
+    for wire in Wire::ALL {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        world.server.reply(Reply::calls(names.map(|name| (name, "{}")))).reply(Reply::text(["I see."]));
+        let end = turn(&mut talk, "go").await;
+        assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
+        world.server.reply(Reply::text(["done"]));
+        assert_eq!(turn(&mut talk, "and then?").await.outcome, Outcome::Done, "{wire:?}");
+        world.server.assert_no_violations();
+        let told = talk.events.facts().filter_map(|fact| match fact {
+            Fact::ToolFinished(result) => Some((result.status, result.result.clone())),
+            _ => None,
+        });
+        let told: Vec<_> = told.collect();
+        for name in names {
+            let said = |(status, text): &(ToolStatus, String)| {
+                *status == ToolStatus::Error && text.contains(&format!("there is no tool `{name}`"))
+            };
+            assert!(told.iter().any(said), "{wire:?}: {name} is told as the model wrote it: {told:?}");
+        }
+    }
+}
+
+/// Answers that end as if all were well, and are none: each with a word of the error.
+fn lost() -> Vec<(Wire, Reply, &'static str)> {
+    let mut lost = Vec::new();
+    for wire in Wire::ALL {
+        lost.push((wire, Reply::stream().finish("stop"), "without a word"));
+        lost.push((wire, Reply::stream().say(" \n").finish("stop"), "without a word"));
+        lost.push((wire, Reply::stream().think("hm").finish("stop"), "thought"));
+        lost.push((wire, Reply::stream().say("So I").call(0, "", "{}").finish("tool_calls"), "can't be read"));
+        let beside = Reply::stream().call(0, "", "{}").call(1, "shell", r#"{"command":"echo ran >> ran"}"#);
+        lost.push((wire, beside.finish("tool_calls"), "can't be read"));
+    }
+    for wire in [Wire::OpenAi, Wire::Anthropic] {
+        lost.push((wire, Reply::stream().say("So I").finish("tool_calls"), "can't be read"));
+    }
+    let legacy = json!({"function_call": {"name": "shell", "arguments": "{}"}});
+    lost.push((Wire::OpenAi, Reply::stream().delta(&legacy).finish("function_call"), "can't be read"));
+    lost.push((Wire::OpenAi, Reply::stream().say("So I").delta(&legacy).finish("function_call"), "can't be read"));
+    for reason in ["error", "abort"] {
+        lost.push((Wire::OpenAi, Reply::stream().say("So I").finish(reason), reason));
+    }
+    for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "RECITATION", "OTHER"] {
+        lost.push((Wire::Gemini, Reply::stream().think("hm").finish(reason), reason));
+        lost.push((Wire::Gemini, Reply::stream().say("So I").finish(reason), reason));
+    }
+    lost
+}
+
+#[tokio::test]
+async fn m_e6_an_answer_that_is_none_is_never_taken_for_one() {
+    for (n, (wire, reply, word)) in lost().into_iter().enumerate() {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        world.server.reply(reply).reply(Reply::text(["done"]));
+        let end = turn(&mut talk, "go").await;
+        assert_eq!(end.outcome, Outcome::Failed, "{n} {wire:?} {word}");
+        let error = end.error.unwrap();
+        assert!(error.contains(word), "{n} {wire:?} {word}: {error}");
+        assert_eq!(world.file("ran"), "", "{n} {wire:?}: nothing of it runs");
+        assert_eq!(turn(&mut talk, "again").await.outcome, Outcome::Done, "{n} {wire:?}");
+        world.server.assert_no_violations();
+    }
+}

@@ -1,0 +1,169 @@
+//! The deviations that one provider is known for, on every other that can show them: right, or an error that says what
+//! was wrong; never a call that is lost, doubled or merged with another.
+
+use holdpoint_common::Usage;
+use holdpoint_session::model::{ModelError, ModelEvent};
+use holdpoint_tests::model_server::{Reply, Wire, anthropic, gemini, ollama};
+use holdpoint_tests::said::{Said, call, play, text, thought, usage};
+use serde_json::{Value, json};
+
+const LS: &str = r#"{"command":"ls"}"#;
+const PWD: &str = r#"{"command":"pwd"}"#;
+
+fn two() -> [Said; 3] {
+    [call("shell", LS), call("shell", PWD), usage()]
+}
+
+/// What was said, and then a usage that is our own estimate.
+#[track_caller]
+fn estimated(events: &[Said], said: &[Said], why: &str) {
+    let (last, before) = events.split_last().unwrap();
+    assert_eq!(before, said, "{why}");
+    assert!(matches!(last, Ok(ModelEvent::Usage(Usage { estimated: true, .. }))), "{why}: {events:?}");
+}
+
+#[track_caller]
+fn broken(events: &[Said], words: &str) {
+    let Some(Err(error)) = events.last() else { panic!("{events:?}") };
+    assert!(error.to_string().contains(words), "{words}: {error}");
+    assert!(!events.iter().any(|event| matches!(event, Ok(ModelEvent::Call { .. }))), "{events:?}");
+}
+
+/// Anthropic's blocks and their ends, with indices as a test wants them.
+struct Blocks(Reply);
+
+impl Blocks {
+    fn begin() -> Self {
+        Self(Reply::stream().event(&anthropic::start().to_string()))
+    }
+
+    fn event(self, event: &Value) -> Self {
+        Self(self.0.event(&event.to_string()))
+    }
+
+    fn open(self, index: u64) -> Self {
+        let block = json!({"type": "tool_use", "id": "x", "name": "shell", "input": {}});
+        self.event(&json!({"type": "content_block_start", "index": index, "content_block": block}))
+    }
+
+    fn write(self, index: u64, piece: &str) -> Self {
+        let delta = json!({"type": "input_json_delta", "partial_json": piece});
+        self.event(&json!({"type": "content_block_delta", "index": index, "delta": delta}))
+    }
+
+    fn stop(self, index: u64) -> Self {
+        self.event(&json!({"type": "content_block_stop", "index": index}))
+    }
+
+    fn ends(self, reason: &Value, usage: &Value) -> Self {
+        let delta = json!({"stop_reason": reason, "stop_sequence": null});
+        self.event(&json!({"type": "message_delta", "delta": delta, "usage": usage}))
+    }
+}
+
+#[tokio::test]
+async fn m_e6_indices_and_ends_of_anthropics_calls() {
+    let play = async |blocks: Blocks| play(Wire::Anthropic, blocks.0).await;
+    let tool_use = |blocks: Blocks| Blocks(blocks.0.finish("tool_calls"));
+
+    let same = Blocks::begin().open(0).write(0, LS).stop(0).open(0).write(0, PWD).stop(0);
+    assert_eq!(play(tool_use(same)).await, two(), "two calls under one index");
+    let unended = Blocks::begin().open(0).write(0, LS).open(1).write(1, PWD);
+    assert_eq!(play(tool_use(unended)).await, two(), "blocks without an end");
+    let mixed = Blocks::begin().open(0).open(1).write(0, &LS[..5]).write(1, PWD).write(0, &LS[5..]).stop(1).stop(0);
+    let mut events = play(tool_use(mixed)).await;
+    events[..2].sort_by_key(|event| format!("{event:?}"));
+    assert_eq!(events, two(), "blocks that are written side by side");
+    let unnamed = Blocks::begin().event(&json!({"type": "content_block_start", "content_block": {"type": "tool_use"}}));
+    broken(&play(tool_use(unnamed)).await, "index");
+    let elsewhere = Blocks::begin().open(0).write(1, LS).stop(0);
+    broken(&play(tool_use(elsewhere)).await, "block 1");
+}
+
+#[tokio::test]
+async fn m_e6_the_end_of_an_answer_of_anthropics() {
+    let said = || Blocks(Reply::stream().say("a"));
+    let counted = json!({"output_tokens": 7});
+    let end = |blocks: Blocks| blocks.0.end();
+    let play = async |reply: Reply| play(Wire::Anthropic, reply).await;
+
+    assert_eq!(play(end(said().ends(&json!("end_turn"), &counted))).await, [text("a"), usage()], "no message_stop");
+    for reason in [json!(""), json!("because"), json!("pause_turn"), json!("stop_sequence")] {
+        let events = play(end(said().ends(&reason, &counted).event(&json!({"type": "message_stop"})))).await;
+        assert_eq!(events, [text("a"), usage()], "{reason}");
+    }
+    estimated(&play(end(said().ends(&json!("end_turn"), &Value::Null))).await, &[text("a")], "no usage");
+    for unended in [end(said()), end(said().event(&json!({"type": "message_stop"})))] {
+        let events = play(unended).await;
+        assert!(matches!(events.last(), Some(Err(ModelError::Connection { .. }))), "no end: {events:?}");
+    }
+}
+
+#[tokio::test]
+async fn m_e6_parts_calls_and_ends_of_gemini() {
+    let play = async |reply: Reply| play(Wire::Gemini, reply).await;
+    let parts = |parts: Value| json!({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}]});
+    let called =
+        |id: Value, command: &str| json!({"functionCall": {"id": id, "name": "shell", "args": {"command": command}}});
+    for id in [json!("x"), Value::Null] {
+        let both = parts(json!([called(id.clone(), "ls"), called(id.clone(), "pwd")])).to_string();
+        assert_eq!(play(Reply::stream().event(&both).finish("stop")).await, two(), "two calls in one chunk: {id}");
+        let each = ["ls", "pwd"].map(|command| parts(json!([called(id.clone(), command)])).to_string());
+        let apart = Reply::stream().event(&each[0]).event(&each[1]);
+        assert_eq!(play(apart.finish("stop")).await, two(), "the same id twice: {id}");
+    }
+    let bare = parts(json!([{"functionCall": {"name": "now"}}])).to_string();
+    assert_eq!(play(Reply::stream().event(&bare).finish("stop")).await, [call("now", "{}"), usage()], "no arguments");
+    let mixed = parts(json!([{"text": "hm", "thought": true}, {"text": "a"}, {"text": "b"}])).to_string();
+    assert_eq!(play(Reply::stream().event(&mixed).finish("stop")).await, [thought("hm"), text("ab"), usage()]);
+
+    let mut late = gemini::finish("STOP");
+    let counted = late["usageMetadata"].take();
+    let reply = Reply::stream().say("a").event(&late.to_string());
+    estimated(&play(reply.clone().end()).await, &[text("a")], "no usage");
+    let reply = reply.event(&json!({"usageMetadata": counted}).to_string()).end();
+    assert_eq!(play(reply).await, [text("a"), usage()], "usage in a last chunk without candidates");
+    assert_eq!(play(Reply::stream().say("a").finish("")).await, [text("a"), usage()], "an empty reason");
+    broken(&play(Reply::stream().say("a").finish("FINISH_REASON_UNSPECIFIED")).await, "UNSPECIFIED");
+    let events = play(Reply::stream().say("a").end()).await;
+    assert!(matches!(events.last(), Some(Err(ModelError::Connection { .. }))), "no end: {events:?}");
+}
+
+#[tokio::test]
+async fn m_e6_calls_and_ends_of_ollama() {
+    let play = async |reply: Reply| play(Wire::Ollama, reply).await;
+    let record = |calls: Value| ollama::record(&json!({"role": "assistant", "content": "", "tool_calls": calls}));
+    let function = |index: Value, command: &str| json!({"function": {"index": index, "name": "shell", "arguments": {"command": command}}});
+    for index in [json!(0), Value::Null] {
+        let both = record(json!([function(index.clone(), "ls"), function(index.clone(), "pwd")])).to_string();
+        assert_eq!(play(Reply::stream().event(&both).finish("stop")).await, two(), "in one record: {index}");
+        let each = ["ls", "pwd"].map(|command| record(json!([function(index.clone(), command)])).to_string());
+        let apart = Reply::stream().event(&each[0]).event(&each[1]);
+        assert_eq!(play(apart.finish("stop")).await, two(), "in two records: {index}");
+    }
+    let mut last = ollama::finish("stop");
+    last["message"]["tool_calls"] = json!([function(json!(0), "ls"), function(json!(1), "pwd")]);
+    assert_eq!(play(Reply::stream().event(&last.to_string()).end()).await, two(), "in the last record");
+    for arguments in
+        [json!({"name": "now"}), json!({"name": "now", "arguments": null}), json!({"name": "now", "arguments": ""})]
+    {
+        let bare = record(json!([{"function": arguments}])).to_string();
+        assert_eq!(
+            play(Reply::stream().event(&bare).finish("stop")).await,
+            [call("now", "{}"), usage()],
+            "{arguments}"
+        );
+    }
+    for reason in ["", "because", "load"] {
+        assert_eq!(play(Reply::stream().say("a").finish(reason)).await, [text("a"), usage()], "{reason}");
+    }
+    let mut bare = ollama::record(&json!({"role": "assistant", "content": ""}));
+    bare["done"] = json!(true);
+    estimated(
+        &play(Reply::stream().say("a").event(&bare.to_string()).end()).await,
+        &[text("a")],
+        "no reason, no counts",
+    );
+    let events = play(Reply::stream().say("a").end()).await;
+    assert!(matches!(events.last(), Some(Err(ModelError::Connection { .. }))), "no end: {events:?}");
+}

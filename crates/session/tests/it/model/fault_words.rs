@@ -1,0 +1,150 @@
+//! A provider's own words for what went wrong, in every form they come in: they are shown, and its code decides
+//! whether the fault may pass by itself.
+
+use holdpoint_common::Outcome;
+use holdpoint_session::model::ModelError;
+use holdpoint_tests::model_server::{Reply, Wire, openai};
+use holdpoint_tests::said::{Said, play, text};
+use holdpoint_tests::world::{KEY, World};
+use serde_json::{Value, json};
+
+/// A chunk that ends an answer with this error beside its choices, as routers send it.
+fn beside(error: &Value) -> String {
+    let mut chunk = openai::chunk(&json!([{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}]));
+    chunk["error"] = error.clone();
+    chunk.to_string()
+}
+
+/// The same with the error inside the choice.
+fn inside(error: &Value) -> String {
+    let choice = json!({"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": error});
+    openai::chunk(&json!([choice])).to_string()
+}
+
+async fn fault(wire: Wire, reply: Reply) -> ModelError {
+    let events = play(wire, reply).await;
+    let (last, before) = events.split_last().unwrap();
+    assert!(before.is_empty() || *before == [text("a")], "{wire:?}: what was said before is told: {events:?}");
+    last.clone().unwrap_err()
+}
+
+fn refused(status: u16, message: &str) -> ModelError {
+    ModelError::Refused { status, message: message.into(), retry_after: None }
+}
+
+#[tokio::test]
+async fn t_l2_an_error_in_a_choice_or_beside_it_says_why_and_whether_it_passes() {
+    let hidden = format!("gone, {KEY}");
+    for (error, expected, passes) in [
+        (json!({"code": 502, "message": hidden}), refused(502, "gone, ***"), true),
+        (json!({"code": "429", "message": "slow"}), refused(429, "slow"), true),
+        (json!({"code": 400, "message": "no"}), refused(400, "no"), false),
+        (
+            json!({"code": "server_error", "message": "later"}),
+            ModelError::Unavailable { message: "later".into() },
+            true,
+        ),
+        (json!({"code": 1302, "message": "odd"}), ModelError::Failed { message: "odd".into() }, false),
+        (json!("just words"), ModelError::Failed { message: "just words".into() }, false),
+    ] {
+        for form in [beside(&error), inside(&error), json!({"error": error}).to_string()] {
+            for begun in [Reply::stream(), Reply::stream().say("a")] {
+                let told = fault(Wire::OpenAi, begun.event(&form).event("[DONE]").end()).await;
+                assert_eq!(told, expected, "{form}");
+                assert_eq!(told.may_pass(), passes, "{form}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn t_l2_an_error_in_the_stream_of_any_provider_says_why_and_whether_it_passes() {
+    for wire in Wire::ALL {
+        let form = json!({"error": {"code": 503, "message": "busy"}}).to_string();
+        let told = fault(wire, Reply::stream().say("a").event(&form).end()).await;
+        assert_eq!((&told, told.may_pass()), (&refused(503, "busy"), true), "{wire:?}");
+        // Without the usual words around them.
+        let bare = json!({"message": "busy", "code": 529}).to_string();
+        let told = fault(wire, Reply::stream().say("a").event(&bare).end()).await;
+        assert_eq!(told, refused(529, "busy"), "{wire:?}");
+    }
+    for wire in [Wire::OpenAi, Wire::Anthropic, Wire::Gemini] {
+        for (data, expected) in [
+            (r#"{"message":"busy","code":"rate_limit_exceeded"}"#, ModelError::Unavailable { message: "busy".into() }),
+            (r#"{"message":"no","code":"invalid"}"#, ModelError::Failed { message: "no".into() }),
+            (r#"{"detail":"broken"}"#, ModelError::Failed { message: "broken".into() }),
+            ("upstream is gone", ModelError::Failed { message: "upstream is gone".into() }),
+        ] {
+            let told = fault(wire, Reply::stream().say("a").bytes(format!("event: error\ndata: {data}\n\n")).end());
+            assert_eq!(told.await, expected, "{wire:?} {data}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn m_e6_what_reads_like_an_error_and_is_none_goes_through() {
+    for wire in Wire::ALL {
+        let words = r#"{"error": {"message": "an example"}} "message""#;
+        let arguments = json!({"error": {"code": 500}, "message": "x"}).to_string();
+        let events = play(wire, Reply::stream().say(words).call(0, "probe", &arguments).finish("tool_calls")).await;
+        assert_eq!(events[0], text(words), "{wire:?}");
+        assert_eq!(events[1], holdpoint_tests::said::call("probe", &arguments), "{wire:?}");
+    }
+    let mut chunk = openai::delta(&json!({"content": "a"}));
+    chunk["error"] = json!({"code": null, "message": null});
+    let events = play(Wire::OpenAi, Reply::stream().event(&chunk.to_string()).finish("stop")).await;
+    assert_eq!(events[0], text("a"), "an error in which nothing stands");
+}
+
+/// Replies that are no answer, and what is said of each.
+fn no_answers() -> Vec<(Reply, &'static str)> {
+    let stream = ("content-type", "text/event-stream");
+    let squeezed = [stream, ("content-encoding", "gzip")];
+    vec![
+        (Reply::status(204, &[], ""), "it is empty (HTTP 204)"),
+        (Reply::status(200, &[], ""), "it is empty (HTTP 200)"),
+        (Reply::status(200, &[("content-type", "application/x-ndjson")], ""), "(HTTP 200)"),
+        (Reply::stream().end(), "it is empty (HTTP 200)"),
+        (Reply::status(200, &squeezed, "\u{1f}\u{8b}"), "encoded as `gzip`, which was not asked for"),
+        (Reply::status(401, &squeezed, "\u{1f}\u{8b}"), "encoded as `gzip`, which was not asked for"),
+    ]
+}
+
+#[tokio::test]
+async fn m_e6_what_is_no_answer_is_told_as_what_it_is() {
+    for wire in Wire::ALL {
+        for (n, (reply, words)) in no_answers().into_iter().enumerate() {
+            let reply = if n == 2 && wire != Wire::Ollama {
+                Reply::status(200, &[("content-type", "text/event-stream")], "")
+            } else {
+                reply
+            };
+            let events: Vec<Said> = play(wire, reply).await;
+            let [Err(error)] = &events[..] else { panic!("{wire:?} {n}: {events:?}") };
+            assert!(error.to_string().contains(words), "{wire:?} {n}: {error}");
+            assert!(!error.may_pass(), "{wire:?} {n}: {error}");
+        }
+    }
+    // Some servers say that they have created something.
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let events = play(Wire::OpenAi, Reply::status(201, &[("content-type", "text/event-stream")], body)).await;
+    assert_eq!(events[0], text("a"));
+}
+
+#[tokio::test]
+async fn t_l2_a_fault_told_in_the_stream_is_tried_again_by_its_code() {
+    let world = World::start(Wire::OpenAi);
+    let mut talk = world.open().await;
+    let gone = beside(&json!({"code": 502, "message": "the provider hung up"}));
+    world.server.reply(Reply::stream().event(&gone).end()).reply(Reply::text(["done"]));
+    talk.session.prompt("go").await.unwrap();
+    assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
+    assert_eq!(world.server.requests().len(), 2);
+
+    let no = beside(&json!({"code": 403, "message": "not allowed"}));
+    world.server.reply(Reply::stream().event(&no).end());
+    talk.session.prompt("go").await.unwrap();
+    let error = talk.events.turn_finished().await.error.unwrap();
+    assert!(error.contains("403") && error.contains("not allowed"), "{error}");
+    assert_eq!(world.server.requests().len(), 3, "it is not tried again");
+}

@@ -1,0 +1,370 @@
+//! Every provider against a real server that speaks its wire: answers and their deviations come out right, or as an
+//! error that says what was wrong; conversations go in as the strictest server wants them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdpoint_common::{
+    AssistantMessage, Block, BlockKind, CallId, ItemId, ModelSettings, ToolCall, ToolResult, ToolStatus,
+};
+use holdpoint_session::model::{Message, ModelError, ModelEvent, ModelRequest};
+use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
+use holdpoint_tests::said::{Said, ask, call, hello, model, named, play, signature, text, thought, usage};
+use holdpoint_tools::ToolSpec;
+use serde_json::{Value, json};
+
+fn is_call(event: &Said) -> bool {
+    matches!(event, Ok(ModelEvent::Call { .. }))
+}
+
+fn named_tools(names: &[&str]) -> Arc<[ToolSpec]> {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    names
+        .iter()
+        .map(|name| ToolSpec { name: (*name).into(), description: "does it".into(), schema: schema.clone() })
+        .collect()
+}
+
+/// A conversation in which everything comes: thoughts with and without a signature, calls side by side, a denial, an
+/// answer cut short, two prompts.
+fn conversation(signature: Option<&str>) -> ModelRequest {
+    let block = |kind, text: &str, signature: Option<&str>| Block {
+        item: ItemId(1),
+        kind,
+        text: text.into(),
+        signature: signature.map(str::to_owned),
+        calls_before: 0,
+    };
+    let called =
+        |id, name: &str| ToolCall { id: CallId(id), name: name.into(), input: json!({"n": id}), signature: None };
+    let answer = AssistantMessage {
+        blocks: vec![block(BlockKind::Thought, "hm", signature), block(BlockKind::Text, "let me look", None)],
+        calls: vec![called(4, "shell"), called(5, "read_file")],
+        partial: false,
+    };
+    let cut = AssistantMessage {
+        blocks: vec![block(BlockKind::Thought, "unsigned", None), block(BlockKind::Text, "half an ans", None)],
+        calls: vec![],
+        partial: true,
+    };
+    let only_thought =
+        AssistantMessage { blocks: vec![block(BlockKind::Thought, "hm", None)], ..AssistantMessage::default() };
+    let messages = vec![
+        Message::User("first".into()),
+        Message::Assistant(answer),
+        Message::Tool(ToolResult::unrun(CallId(4), ToolStatus::Denied, "no")),
+        Message::Tool(ToolResult::unrun(CallId(5), ToolStatus::Ok, "")),
+        Message::User("second".into()),
+        Message::Assistant(cut),
+        Message::User("third".into()),
+        Message::Assistant(only_thought),
+    ];
+    let messages = messages.into_iter().chain([Message::User("fourth".into())]).collect();
+    ModelRequest { system: "Be brief.".into(), messages, tools: named_tools(&["shell", "read_file"]) }
+}
+
+#[tokio::test]
+async fn m_e6_text_thought_calls_and_usage_of_every_provider() {
+    for wire in Wire::ALL {
+        let reply = Reply::stream().think("I ").think("see.").sign("s1g").say("Well, ").say("é漢").call(
+            0,
+            "shell",
+            r#"{"command":"ls"}"#,
+        );
+        let reply = reply.call(1, "read_file", r#"{"path":"a"}"#).finish("tool_calls");
+        let calls = [call("shell", r#"{"command":"ls"}"#), call("read_file", r#"{"path":"a"}"#), usage()];
+        let said = match wire {
+            Wire::OpenAi | Wire::Ollama => vec![thought("I see."), text("Well, é漢")],
+            Wire::Anthropic => vec![thought("I see."), signature("anthropic:s1g"), text("Well, é漢")],
+            // Gemini signs what its thoughts led to.
+            Wire::Gemini => vec![thought("I see."), text("Well, é漢"), signature("gemini:s1g")],
+        };
+        let said = said.into_iter().chain(calls);
+        let expected: Vec<_> = said.collect();
+        assert_eq!(play(wire, reply.clone()).await, expected, "{wire:?}");
+        for bytes in [1, 7, 100] {
+            assert_eq!(play(wire, reply.clone().in_pieces(bytes)).await, expected, "{wire:?} in {bytes} bytes");
+        }
+    }
+}
+
+#[tokio::test]
+async fn t_l4_cut_anywhere_no_call_is_half_and_none_is_doubled() {
+    let step = if std::env::var_os("HOLDPOINT_FULL").is_some() { 1 } else { 17 };
+    for wire in Wire::ALL {
+        let reply = Reply::stream().say("some text").call(0, "shell", r#"{"command":"rm -rf build"}"#);
+        let unfinished = reply.body_len(wire);
+        let reply = reply.finish("tool_calls");
+        for at in (0..unfinished).step_by(step) {
+            let events = play(wire, reply.clone().cut_after(at)).await;
+            let last = events.last();
+            assert!(matches!(last, Some(Err(ModelError::Connection { .. }))), "{wire:?} cut after {at}: {events:?}");
+            for event in events.iter().filter(|event| is_call(event)) {
+                // A call that is whole may be told before its answer breaks; that it is not run is the runner's.
+                assert_eq!(*event, call("shell", r#"{"command":"rm -rf build"}"#), "{wire:?} cut after {at}");
+            }
+            assert!(events.iter().filter(|event| is_call(event)).count() <= 1, "{wire:?} cut after {at}: {events:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn m_e6_two_hundred_calls_come_out_once_each_and_in_order() {
+    for wire in Wire::ALL {
+        let reply = (0..200).fold(Reply::stream(), |reply, n| reply.call(n, "probe", &format!(r#"{{"n":{n}}}"#)));
+        let events = play(wire, reply.finish("tool_calls")).await;
+        let expected: Vec<_> = (0..200).map(|n| call("probe", &format!(r#"{{"n":{n}}}"#))).chain([usage()]).collect();
+        assert_eq!(events, expected, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn m_e6_an_answer_cut_by_the_output_limit_is_told() {
+    for wire in Wire::ALL {
+        let events = play(wire, Reply::stream().say("a").say("b").finish("length")).await;
+        assert_eq!(events, [text("ab"), usage(), Ok(ModelEvent::OutputLimit)], "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn m_e6_a_conversation_is_sent_as_the_strictest_server_wants_it() {
+    for wire in Wire::ALL {
+        for signature in [None, Some("anthropic:s1g"), Some("anthropic-redacted:d4ta"), Some("gemini:s1g"), Some("?")] {
+            let server = ModelServer::start();
+            server.reply(Reply::text(["ok"]));
+            let events = ask(&*model(wire, &server), conversation(signature)).await;
+            server.assert_no_violations();
+            assert_eq!(events, [text("ok"), usage()], "{wire:?} {signature:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn m_e6_signed_thoughts_go_back_unchanged_and_only_to_whom_they_are() {
+    let server = ModelServer::start();
+    server.answer(|_| Reply::text(["ok"]));
+    let thoughts = |body: &Value| body["messages"][1]["content"][0].clone();
+    let anthropic = model(Wire::Anthropic, &server);
+    for (signature, sent) in [
+        ("anthropic:s1g", json!({"type": "thinking", "thinking": "hm", "signature": "s1g"})),
+        ("anthropic-redacted:d4ta", json!({"type": "redacted_thinking", "data": "d4ta"})),
+        ("gemini:s1g", json!({"type": "text", "text": "let me look"})),
+    ] {
+        let n = server.requests().len();
+        ask(&*anthropic, conversation(Some(signature))).await;
+        assert_eq!(thoughts(&server.request(n).body), sent);
+    }
+
+    // Gemini signs calls, too.
+    let call = json!({"functionCall": {"name": "shell", "args": {}}, "thoughtSignature": "c4ll"});
+    server
+        .reply(Reply::stream().event(&holdpoint_tests::model_server::gemini::chunk(&call).to_string()).finish("stop"));
+    let gemini = named("gemini-3-pro", Wire::Gemini, &server, &ModelSettings::default());
+    let events = ask(&*gemini, hello()).await;
+    let signature = Some("gemini:c4ll".to_owned());
+    assert_eq!(
+        events[0],
+        Ok(ModelEvent::Call { name: "shell".into(), arguments: "{}".into(), signature: signature.clone() })
+    );
+    let called = ToolCall { id: CallId(1), name: "shell".into(), input: json!({}), signature };
+    let mut request = hello();
+    request.messages.extend([
+        Message::Assistant(AssistantMessage { calls: vec![called], ..AssistantMessage::default() }),
+        Message::Tool(ToolResult::unrun(CallId(1), ToolStatus::Ok, "done")),
+    ]);
+    let n = server.requests().len();
+    ask(&*gemini, request).await;
+    let contents = server.request(n).body["contents"].clone();
+    assert_eq!(
+        contents[1]["parts"][0],
+        json!({"functionCall": {"id": "call_1", "name": "shell", "args": {}}, "thoughtSignature": "c4ll"})
+    );
+    assert_eq!(
+        contents[2]["parts"][0],
+        json!({"functionResponse": {"id": "call_1", "name": "shell", "response": {"output": "done"}}})
+    );
+    server.assert_no_violations();
+}
+
+#[tokio::test]
+async fn m_e6_anthropic_is_told_what_to_cache() {
+    let server = ModelServer::start();
+    server.reply(Reply::text(["ok"]));
+    ask(&*model(Wire::Anthropic, &server), conversation(None)).await;
+    let body = server.request(0).body;
+    let marker = json!({"type": "ephemeral"});
+    assert_eq!(body["system"][0]["cache_control"], marker);
+    let messages = body["messages"].as_array().unwrap();
+    let marked = |content: &Value| content["cache_control"] == marker;
+    let marked: Vec<_> =
+        messages.iter().map(|message| message["content"].as_array().unwrap().iter().any(marked)).collect();
+    // The user's last two turns: to be written, and to be found.
+    assert_eq!(marked, [false, false, true, false, true]);
+}
+
+#[tokio::test]
+async fn m_e6_what_is_set_for_a_model_is_sent() {
+    let settings =
+        ModelSettings { window: Some(8192), max_output: Some(4000), thinking: Some(2000), ..ModelSettings::default() };
+    for (wire, path, value) in [
+        (Wire::OpenAi, "/max_tokens", json!(4000)),
+        (Wire::Anthropic, "/max_tokens", json!(4000)),
+        (Wire::Anthropic, "/thinking", json!({"type": "enabled", "budget_tokens": 2000})),
+        (Wire::Gemini, "/generationConfig/maxOutputTokens", json!(4000)),
+        (Wire::Gemini, "/generationConfig/thinkingConfig", json!({"includeThoughts": true, "thinkingBudget": 2000})),
+        (Wire::Ollama, "/options", json!({"num_ctx": 8192, "num_predict": 4000})),
+        (Wire::Ollama, "/think", json!(true)),
+    ] {
+        let server = ModelServer::start();
+        server.reply(Reply::text(["ok"]));
+        ask(&*named("scripted", wire, &server, &settings), hello()).await;
+        server.assert_no_violations();
+        assert_eq!(server.request(0).body.pointer(path), Some(&value), "{wire:?} {path}");
+    }
+}
+
+#[tokio::test]
+async fn t_l3_a_refusal_is_told_in_the_providers_words_and_without_the_key() {
+    for wire in Wire::ALL {
+        let server = ModelServer::start();
+        let body = r#"{"type":"error","error":{"type":"invalid_request_error","message":"too long, sk-very-secret"}}"#;
+        server.reply(Reply::status(413, &[], body));
+        let events = ask(&*model(wire, &server), hello()).await;
+        let refused = ModelError::Refused { status: 413, message: "too long, ***".into(), retry_after: None };
+        assert_eq!(events, [Err(refused)], "{wire:?}");
+        assert_eq!(server.requests().len(), 1, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn t_l1_retry_after_in_all_its_forms() {
+    for (headers, expected) in [
+        (vec![("retry-after", "0")], Some(Duration::ZERO)),
+        (vec![("retry-after", "7")], Some(Duration::from_secs(7))),
+        (vec![("retry-after", " 3600 ")], Some(Duration::from_secs(3600))),
+        (vec![("retry-after", "-1")], None),
+        (vec![("retry-after", "soon")], None),
+        (vec![("retry-after", "NaN")], None),
+        (vec![("retry-after-ms", "1500"), ("retry-after", "9")], Some(Duration::from_millis(1500))),
+        (
+            vec![("date", "Fri, 20 Nov 2026 10:00:00 GMT"), ("retry-after", "Fri, 20 Nov 2026 10:01:30 GMT")],
+            Some(Duration::from_secs(90)),
+        ),
+        (
+            vec![("date", "Fri, 20 Nov 2026 10:00:00 GMT"), ("retry-after", "Fri, 20 Nov 2026 09:00:00 GMT")],
+            Some(Duration::ZERO),
+        ),
+    ] {
+        let server = ModelServer::start();
+        server.reply(Reply::status(429, &headers, "{}"));
+        let events = ask(&*model(Wire::Anthropic, &server), hello()).await;
+        let Err(ModelError::Refused { status: 429, retry_after, .. }) = &events[0] else { panic!("{events:?}") };
+        assert_eq!(*retry_after, expected, "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn t_l2_an_error_in_the_middle_says_whether_it_passes() {
+    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy, sk-very-secret"}});
+    let broken = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}});
+    let events = play(Wire::Anthropic, Reply::stream().say("a").event(&overloaded.to_string()).end()).await;
+    assert_eq!(events, [text("a"), Err(ModelError::Unavailable { message: "busy, ***".into() })]);
+    let events = play(Wire::Anthropic, Reply::stream().say("a").event(&broken.to_string()).end()).await;
+    assert_eq!(events, [text("a"), Err(ModelError::Failed { message: "no".into() })]);
+
+    let gemini = json!({"error": {"code": 503, "status": "UNAVAILABLE", "message": "busy"}});
+    let events = play(Wire::Gemini, Reply::stream().say("a").event(&gemini.to_string()).end()).await;
+    assert!(matches!(&events[1], Err(ModelError::Refused { status: 503, .. })), "{events:?}");
+    let ollama = json!({"error": "the model ran out of memory"});
+    let events = play(Wire::Ollama, Reply::stream().say("a").event(&ollama.to_string()).end()).await;
+    assert_eq!(events[1], Err(ModelError::Failed { message: "the model ran out of memory".into() }));
+}
+
+#[tokio::test]
+async fn m_e6_an_endless_event_is_a_bounded_error() {
+    for wire in Wire::ALL {
+        // One event that never ends: at 100 MiB the server would have written it all.
+        let line = vec![b'x'; 1024 * 1024];
+        let begun = Reply::stream().bytes("data: ");
+        let endless = (0..100).fold(begun, |reply, _| reply.bytes(line.clone()));
+        let events = play(wire, endless.end()).await;
+        let Some(Err(ModelError::Malformed { message })) = events.last() else { panic!("{wire:?}: {events:?}") };
+        assert!(message.contains("over 4194304 bytes"), "{wire:?}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn m_e6_deviations_of_anthropic() {
+    let server = holdpoint_tests::model_server::anthropic::start().to_string();
+    let start = || Reply::stream().event(&server);
+    let delta =
+        |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta}).to_string();
+    let open = |index: u64, block: Value| {
+        json!({"type": "content_block_start", "index": index, "content_block": block}).to_string()
+    };
+    let stop = |index: u64| json!({"type": "content_block_stop", "index": index}).to_string();
+    let tool = || json!({"type": "tool_use", "id": "x", "name": "shell", "input": {}});
+
+    let skipped = start().event(&delta(0, json!({"type": "text_delta", "text": "a"}))).finish("stop");
+    assert_eq!(play(Wire::Anthropic, skipped).await, [text("a"), usage()], "no content_block_start");
+
+    let pings = Reply::stream().say("a").bytes(": keep-alive\n\n").event(r#"{"type":"ping"}"#).say("b").finish("stop");
+    assert_eq!(play(Wire::Anthropic, pings).await, [text("ab"), usage()], "pings");
+
+    let whole = json!({"type": "tool_use", "id": "x", "name": "shell", "input": {"command": "ls"}});
+    let whole = start().event(&open(0, whole)).event(&stop(0)).finish("tool_calls");
+    assert_eq!(
+        play(Wire::Anthropic, whole).await,
+        [call("shell", r#"{"command":"ls"}"#), usage()],
+        "input at the start"
+    );
+
+    let none = start().event(&open(0, tool())).event(&stop(0)).finish("tool_calls");
+    assert_eq!(play(Wire::Anthropic, none).await, [call("shell", "{}"), usage()], "no input");
+
+    let broken = start()
+        .event(&open(0, tool()))
+        .event(&delta(0, json!({"type": "input_json_delta", "partial_json": "{\"command\": ls"})))
+        .event(&stop(0))
+        .finish("tool_calls");
+    assert_eq!(play(Wire::Anthropic, broken).await, [call("shell", "{\"command\": ls"), usage()], "no JSON");
+
+    let redacted = json!({"type": "redacted_thinking", "data": "d4ta"});
+    let redacted = start()
+        .event(&open(0, redacted))
+        .event(&stop(0))
+        .event(&open(1, json!({"type": "text", "text": ""})))
+        .event(&delta(1, json!({"type": "text_delta", "text": "b"})))
+        .event(&stop(1))
+        .finish("stop");
+    let events = play(Wire::Anthropic, redacted).await;
+    assert_eq!(events, [signature("anthropic-redacted:d4ta"), text("b"), usage()], "withheld thoughts");
+
+    let events = play(Wire::Anthropic, Reply::stream().say("a").finish("refusal")).await;
+    assert!(matches!(&events[2], Err(ModelError::Failed { message }) if message.contains("filter")), "{events:?}");
+}
+
+#[tokio::test]
+async fn m_e6_deviations_of_gemini_and_ollama() {
+    let events = play(Wire::Gemini, Reply::stream().finish("MALFORMED_FUNCTION_CALL")).await;
+    assert!(
+        matches!(events.last(), Some(Err(ModelError::Failed { message })) if message.contains("MALFORMED_FUNCTION_CALL")),
+        "{events:?}"
+    );
+    let events = play(Wire::Gemini, Reply::stream().say("a").finish("SAFETY")).await;
+    assert!(matches!(events.last(), Some(Err(ModelError::Failed { message })) if message.contains("filter")));
+    let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}}).to_string();
+    let events = play(Wire::Gemini, Reply::stream().event(&blocked).end()).await;
+    assert!(matches!(events.last(), Some(Err(ModelError::Failed { .. }))), "{events:?}");
+
+    let inline = Reply::stream().say("<thi").say("nk>I ").say("see</thi").say("nk>\n\nWell").finish("stop");
+    assert_eq!(play(Wire::Ollama, inline).await, [thought("I see"), text("Well"), usage()], "thoughts between tags");
+    let unended =
+        Reply::stream().say("a").bytes(holdpoint_tests::model_server::ollama::finish("stop").to_string()).end();
+    assert_eq!(play(Wire::Ollama, unended).await, [text("a"), usage()], "a last line without an end");
+    let record =
+        json!({"role": "assistant", "tool_calls": [{"function": {"name": "shell", "arguments": "{\"n\":1}"}}]});
+    let textual =
+        Reply::stream().event(&holdpoint_tests::model_server::ollama::record(&record).to_string()).finish("stop");
+    assert_eq!(play(Wire::Ollama, textual).await, [call("shell", r#"{"n":1}"#), usage()], "arguments as text");
+}

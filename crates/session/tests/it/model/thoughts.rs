@@ -1,0 +1,110 @@
+//! Thoughts that a provider signed go back to it as they came, however many there are and however they are mixed.
+
+use holdpoint_common::Outcome;
+use holdpoint_tests::model_server::{Reply, Wire, anthropic, gemini};
+use holdpoint_tests::world::World;
+use serde_json::{Value, json};
+
+const CALL: &str = r#"{"command":"true"}"#;
+
+/// What goes back of an answer that ends with a call of the shell: its parts before the call.
+async fn sent_back(wire: Wire, answer: Reply) -> Vec<Value> {
+    let world = World::start(wire);
+    let mut talk = world.open().await;
+    world.server.reply(answer.call(0, "shell", CALL).finish("tool_calls")).reply(Reply::text(["done"]));
+    talk.session.prompt("go").await.unwrap();
+    let end = talk.events.turn_finished().await;
+    assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
+    world.server.assert_no_violations();
+    let body = world.server.request(1).body;
+    let parts = match wire {
+        Wire::Gemini => &body["contents"][1]["parts"],
+        _ => &body["messages"][1]["content"],
+    };
+    let (_call, before) = parts.as_array().unwrap().split_last().unwrap();
+    before.to_vec()
+}
+
+#[tokio::test]
+async fn m_e6_every_signature_goes_back_to_anthropic() {
+    let thinking = |text: &str, signature: &str| json!({"type": "thinking", "thinking": text, "signature": signature});
+    let redacted = json!({"type": "redacted_thinking", "data": "d4ta"});
+    let withheld = |reply: Reply, index: u64| {
+        let open = json!({"type": "content_block_start", "index": index, "content_block": redacted});
+        reply.event(&open.to_string()).event(&json!({"type": "content_block_stop", "index": index}).to_string())
+    };
+    let begin = || Reply::stream().event(&anthropic::start().to_string());
+    let block = |reply: Reply, index: u64, text: &str, signature: &str| {
+        let open = json!({"type": "content_block_start", "index": index, "content_block": thinking("", "")});
+        let delta = |delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta}).to_string();
+        let reply = reply.event(&open.to_string());
+        let reply = match text {
+            "" => reply,
+            text => reply.event(&delta(json!({"type": "thinking_delta", "thinking": text}))),
+        };
+        let reply = reply.event(&delta(json!({"type": "signature_delta", "signature": signature})));
+        reply.event(&json!({"type": "content_block_stop", "index": index}).to_string())
+    };
+    // The indices of the blocks by hand stay clear of those that the server gives to what follows.
+    let mixed = withheld(block(begin(), 100, "hm", "s1"), 101);
+    assert_eq!(sent_back(Wire::Anthropic, mixed).await, [thinking("hm", "s1"), redacted.clone()]);
+    let two = block(block(begin(), 100, "", "s1"), 101, "", "s2");
+    assert_eq!(sent_back(Wire::Anthropic, two).await, [thinking("", "s1"), thinking("", "s2")]);
+    let four = withheld(block(block(withheld(begin(), 100), 101, "a", "s1"), 102, "b", "s2"), 103);
+    let expected = [redacted.clone(), thinking("a", "s1"), thinking("b", "s2"), redacted.clone()];
+    assert_eq!(sent_back(Wire::Anthropic, four).await, expected);
+}
+
+#[tokio::test]
+async fn m_e6_every_signature_goes_back_to_gemini() {
+    let signed = |text: &str, signature: &str| json!({"text": text, "thought": true, "thoughtSignature": signature});
+    let signs =
+        |reply: Reply, text: &str, signature: &str| reply.event(&gemini::chunk(&signed(text, signature)).to_string());
+    let apart = signs(signs(Reply::stream().think("a"), "", "t1").think("b"), "", "t2");
+    assert_eq!(sent_back(Wire::Gemini, apart).await, [signed("a", "t1"), signed("b", "t2")]);
+    let whole = signs(signs(Reply::stream().think("a"), "b", "t1"), "c", "t2");
+    assert_eq!(sent_back(Wire::Gemini, whole).await, [signed("ab", "t1"), signed("c", "t2")]);
+}
+
+#[tokio::test]
+async fn m_e6_thoughts_between_calls_go_back_where_they_stood() {
+    for wire in [Wire::Anthropic, Wire::Gemini] {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        // Gemini signs its calls; the server's script signs thoughts, which is the same to us.
+        let answer = Reply::stream().think("one").sign("s1").call(0, "shell", CALL).think("two").sign("s2");
+        let answer = answer.call(1, "shell", r#"{"command":"false"}"#).say("So.");
+        world.server.reply(answer.finish("tool_calls")).reply(Reply::text(["done"]));
+        talk.session.prompt("go").await.unwrap();
+        let end = talk.events.turn_finished().await;
+        assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
+        world.server.assert_no_violations();
+        let body = world.server.request(1).body;
+        let call = |command: &str| json!({"command": command});
+        match wire {
+            Wire::Gemini => {
+                let parts = &body["contents"][1]["parts"];
+                let signatures: Vec<_> =
+                    parts.as_array().unwrap().iter().map(|part| &part["thoughtSignature"]).collect();
+                assert_eq!(
+                    (signatures[0], &parts[1]["functionCall"]["args"]),
+                    (&json!("s1"), &call("true")),
+                    "{parts}"
+                );
+                assert_eq!(
+                    (signatures[2], &parts[3]["functionCall"]["args"]),
+                    (&json!("s2"), &call("false")),
+                    "{parts}"
+                );
+                assert_eq!(parts[4], json!({"text": "So."}), "{parts}");
+            }
+            _ => {
+                let content = &body["messages"][1]["content"];
+                let kinds: Vec<_> = content.as_array().unwrap().iter().map(|block| &block["type"]).collect();
+                assert_eq!(kinds, ["thinking", "tool_use", "thinking", "tool_use", "text"], "{content}");
+                assert_eq!((&content[0]["signature"], &content[1]["input"]), (&json!("s1"), &call("true")));
+                assert_eq!((&content[2]["signature"], &content[3]["input"]), (&json!("s2"), &call("false")));
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Arguments that no model should write, for every built-in tool: each call has one answer and none is a panic, nothing
+//! outside the workspace is touched, and the next request is one that the strictest server takes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use holdpoint_common::{AsksMode, Fact, Outcome, PolicyMode, PolicyRules, ToolStatus};
+use holdpoint_session::OpenSession;
+use holdpoint_tests::json::{Described, slip};
+use holdpoint_tests::model_server::{Reply, Wire};
+use holdpoint_tests::world::{Talk, World};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
+use serde_json::Value;
+
+/// What arguments are made of: paths, patterns, commands that do nothing, and words that mean something to a tool.
+const WORDS: [&str; 20] = [
+    "a.txt",
+    "folder/b.txt",
+    "folder",
+    ".",
+    "../outside",
+    "../outside/file",
+    "link",
+    "link/file",
+    "*.txt",
+    "**/*",
+    "[a",
+    "(",
+    "^one$",
+    "one",
+    "echo hi",
+    "true",
+    "add",
+    "finish",
+    "list",
+    "1",
+];
+
+/// A call: which tool, and what it is called with.
+type Call = (String, String);
+
+/// A place with something to read, and something beside it that nobody has any business with.
+fn lay_out(root: &Path) {
+    let (work, outside) = (root.join("work"), root.join("outside"));
+    fs::create_dir_all(work.join("folder")).unwrap();
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(work.join("a.txt"), "one\ntwo\none\n").unwrap();
+    fs::write(work.join("folder/b.txt"), "\u{1f600}\r\nthree\0\n").unwrap();
+    fs::write(outside.join("file"), "one\n").unwrap();
+    std::os::unix::fs::symlink(&outside, work.join("link")).unwrap();
+}
+
+/// All that lies there, with what it says.
+fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.map(|path| (path.display().to_string(), fs::read(path).unwrap_or_default())).collect()
+}
+
+async fn open(world: &World) -> Talk {
+    let work = world.folder.path().join("work");
+    let rules = PolicyRules { allow: vec!["shell(echo *)".parse().unwrap()], ..PolicyRules::default() };
+    let session = OpenSession::in_folder(work).model("anthropic/scripted").policy(PolicyMode::Edits);
+    world.open_with(|_| session.asks(AsksMode::Deny).rules(rules)).await
+}
+
+/// The tools as a model is told of them, each with its schema.
+async fn tools(world: &World, talk: &mut Talk) -> Vec<(String, Value)> {
+    talk.session.prompt("hello").await.unwrap();
+    talk.events.turn_finished().await;
+    let told = world.server.request(0).body["tools"].as_array().unwrap().clone();
+    told.into_iter().map(|tool| (tool["name"].as_str().unwrap().to_owned(), tool["input_schema"].clone())).collect()
+}
+
+fn call(tools: &[(String, Value)]) -> impl Strategy<Value = Call> + use<> {
+    let slips = prop_oneof![1 => Just(Vec::new()), 1 => prop::collection::vec(slip(), 1..4)];
+    let between = prop::option::weighted(0.1, (any::<Index>(), select(vec!["\\ud800", "1e999", "{", "\"", ",", "\n"])));
+    (select(tools.to_vec()), slips, between).prop_flat_map(|((tool, schema), slips, between)| {
+        Described { root: &schema, words: &WORDS }.values(&schema).prop_map(move |mut value| {
+            slips.iter().for_each(|slip| slip.spoil(&mut value));
+            let mut text = value.to_string();
+            if let Some((at, what)) = between {
+                let ends: Vec<_> = text.char_indices().map(|(at, _)| at).collect();
+                text.insert_str(ends[at.index(ends.len())], what);
+            }
+            (tool.clone(), text)
+        })
+    })
+}
+
+/// Has the model make these calls in one answer; what came of them.
+async fn play(world: &World, talk: &mut Talk, calls: &[Call]) -> Result<Vec<ToolStatus>, TestCaseError> {
+    let (before, refusals) = (talk.events.facts().count(), world.server.violations().len());
+    let reply = calls.iter().zip(0..).fold(Reply::stream(), |reply, ((tool, text), n)| reply.call(n, tool, text));
+    world.server.reply(reply.finish("tool_calls"));
+    talk.session.prompt("go").await.unwrap();
+    let end = talk.events.turn_finished().await;
+    prop_assert_eq!(end.outcome, Outcome::Done, "{:?}", end.error);
+    let results = talk.events.facts().skip(before).filter_map(|fact| match fact {
+        Fact::ToolFinished(result) => Some(result.clone()),
+        _ => None,
+    });
+    let mut results: Vec<_> = results.collect();
+    results.sort_by_key(|result| result.call);
+    prop_assert_eq!(results.len(), calls.len(), "each has one result: {:#?}", results);
+    for result in &results {
+        let told = result.to_text();
+        prop_assert!(result.status != ToolStatus::Panicked, "{}", told);
+        prop_assert!(!told.is_empty(), "the model is told something: {:?}", result);
+    }
+    prop_assert_eq!(&world.server.violations()[refusals..], [] as [String; 0]);
+    Ok(results.iter().map(|result| result.status).collect())
+}
+
+#[test]
+fn t_l7_whatever_a_tool_is_called_with_is_answered() {
+    let engine = tokio::runtime::Runtime::new().unwrap();
+    let cases = if std::env::var_os("HOLDPOINT_FULL").is_some() { 20_000 } else { 150 };
+    let world = World::start(Wire::Anthropic);
+    world.server.answer(|_| Reply::text(["I see."]));
+    lay_out(world.folder.path());
+    let outside = world.folder.path().join("outside");
+    let untouched = contents(&outside);
+    let mut talk = engine.block_on(open(&world));
+    let tools = engine.block_on(tools(&world, &mut talk));
+    assert!(tools.len() >= 10, "{tools:?}");
+    let (talk, played) = (RefCell::new(talk), Cell::new(0_usize));
+    let fine = RefCell::new(BTreeMap::<String, usize>::new());
+    // What fell is kept, and played first from then on.
+    let kept = FileFailurePersistence::Direct("tests/it/model/tool_arguments.proptest-regressions");
+    let config = Config { cases, failure_persistence: Some(Box::new(kept)), ..Config::default() };
+    let result = TestRunner::new(config).run(&prop::collection::vec(call(&tools), 1..5), |calls| {
+        // A conversation of its own for some at a time, so that none becomes too long.
+        if played.get() % 50 == 49 {
+            let old = talk.replace(engine.block_on(open(&world)));
+            engine.block_on(old.session.close()).unwrap();
+        }
+        played.set(played.get() + 1);
+        let statuses = engine.block_on(play(&world, &mut talk.borrow_mut(), &calls))?;
+        prop_assert_eq!(contents(&outside), untouched.clone(), "something outside was touched");
+        for ((tool, _), status) in calls.into_iter().zip(statuses) {
+            *fine.borrow_mut().entry(tool).or_default() += usize::from(status == ToolStatus::Ok);
+        }
+        Ok(())
+    });
+    result.unwrap_or_else(|fault| panic!("{fault}"));
+    println!("calls that did what they were told: {:?}", fine.borrow());
+    // Not all of it is refused before a tool sees it.
+    for tool in ["glob", "grep", "list_dir", "write_file"] {
+        assert!(fine.borrow()[tool] > 0, "{tool} has never done anything");
+    }
+}

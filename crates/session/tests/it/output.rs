@@ -1,0 +1,58 @@
+//! Floods of output, through a whole session.
+#![cfg(target_os = "linux")]
+
+use holdpoint_common::{Fact, KEPT_HEAD, KEPT_TAIL, Limits, ToolStatus};
+use holdpoint_session::testing::{Harness, reply};
+use holdpoint_session::{AttachFrom, ClientEnd};
+use holdpoint_tools::testing::in_own_process;
+use serde_json::json;
+
+/// KiB that the process may grow by, whatever the output's size.
+const GROWTH: u64 = 64 * 1024;
+
+/// Without a newline, binary, on both outputs: the head and the tail are kept, the rest is counted, a client that
+/// never reads costs nothing, and the exit code is right.
+#[tokio::test]
+async fn t_p8_a_flood_of_output_is_bounded() {
+    if !in_own_process() {
+        return;
+    }
+    let mib: u64 = if std::env::var_os("HOLDPOINT_FULL").is_some() { 8 * 1024 } else { 128 };
+    let harness = Harness::limited(Limits::default());
+    let session = harness.open().await;
+    // Warm: threads and buffers are there.
+    harness.model.then(reply().call("shell", json!({ "command": "head -c 1000000 /dev/zero" })));
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    let before = crate::process::resident_kib();
+    for source in ["/dev/zero", "/dev/urandom"] {
+        let mut lazy = session.attach(AttachFrom::now()).await.unwrap();
+        let command = format!("head -c {mib}M {source} | tr '\\0' y; echo the end; exit 3");
+        harness.model.then(reply().call("shell", json!({ "command": command, "timeout_ms": 600_000 })));
+        session.prompt("go").await.unwrap();
+        tokio::time::timeout(std::time::Duration::from_secs(600), session.settled()).await.unwrap().unwrap();
+        let turn = session.snapshot().last_turn.as_ref().map(|last| last.turn);
+        let mut newest = session.attach(AttachFrom { limit: Some(20), ..AttachFrom::start() }).await.unwrap();
+        let result = loop {
+            let event = newest.next().await.unwrap();
+            if let Some(Fact::ToolFinished(result)) = event.fact()
+                && event.turn == turn
+            {
+                break result.clone();
+            }
+        };
+        assert_eq!(result.status, ToolStatus::Error);
+        assert!(result.result.starts_with("[exit code 3"), "{}", result.result);
+        // Both are full, but for a character that would not have fitted whole.
+        let (head, tail) = (result.output.head.len(), result.output.tail.len());
+        assert!((KEPT_HEAD - 3..=KEPT_HEAD).contains(&head), "{head} bytes of the head");
+        assert!((KEPT_TAIL - 3..=KEPT_TAIL).contains(&tail), "{tail} bytes of the tail");
+        assert!(result.output.tail.ends_with("the end\n"));
+        let kept = (result.output.head.len() + result.output.tail.len()) as u64;
+        assert!(kept + result.output.dropped >= mib << 20, "all of it is accounted for");
+        while lazy.next().await.is_some() {}
+        assert!(matches!(lazy.end(), ClientEnd::Lagged { .. }));
+        let grown = crate::process::resident_kib().saturating_sub(before);
+        assert!(grown < GROWTH, "{source}: grown by {grown} KiB");
+    }
+}

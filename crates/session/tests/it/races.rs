@@ -1,0 +1,285 @@
+//! Real-actor races, a thousand rounds each: both orders are right, nothing between them is.
+
+use std::sync::mpsc;
+
+use holdpoint_common::{Answer, AnswerError, Ask, AskId, Fact, Outcome, PauseKind, PauseResponse, SessionStatus, Who};
+use holdpoint_session::state::Refused;
+use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::{Answered, AttachFrom, Interruption, SessionError, SessionHandle};
+use holdpoint_tools::{ToolError, ToolOutcome};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+const ROUNDS: usize = 1_000;
+
+/// Calls of the probe ask a Confirm as often as their input says, and tell what they were told.
+fn asking(harness: &Harness) -> mpsc::Receiver<PauseResponse> {
+    let (told, tells) = mpsc::channel();
+    harness.probe.does(move |input, context| {
+        for _ in 0..input["times"].as_u64().unwrap_or(1) {
+            let response = context.pause(PauseKind::Confirm, "?", None);
+            // The test may be over.
+            let _ = told.send(response.clone());
+            if response == PauseResponse::Interrupted {
+                return Err(ToolError::Interrupted);
+            }
+        }
+        Ok(ToolOutcome::text("done"))
+    });
+    tells
+}
+
+fn approve() -> Answer {
+    Answer::Approve { always: false }
+}
+
+/// A little less or more of the time in which two things race.
+fn jitter() {
+    for _ in 0..fastrand::u32(..5_000) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Answers in a moment, beside what else is done.
+fn answers(session: &SessionHandle, ask: &AskId, answer: Answer) -> JoinHandle<Result<Answered, SessionError>> {
+    let (session, ask) = (session.clone(), ask.clone());
+    tokio::spawn(async move {
+        jitter();
+        session.answer(&ask, answer).await
+    })
+}
+
+/// A session that asks, and what it asked.
+async fn asked(harness: &Harness, session: &SessionHandle, events: &mut Recorder, times: u64) -> Ask {
+    harness.model.then(reply().call("probe", json!({ "times": times })));
+    session.prompt("go").await.unwrap();
+    events.asked().await
+}
+
+/// Waits until the session is idle and this client has been told all of it.
+async fn settled(session: &SessionHandle, events: &mut Recorder) {
+    let settled = session.settled().await.unwrap();
+    assert_eq!(settled.status, SessionStatus::Idle);
+    assert!(settled.asks.is_empty());
+    while events.events().last().is_none_or(|event| event.seq < settled.seq) {
+        events.next().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn race_answer_and_interrupt_at_once() {
+    let harness = Harness::start();
+    let tells = asking(&harness);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let (mut answered, mut cut) = (0, 0);
+    for _ in 0..ROUNDS {
+        let ask = asked(&harness, &session, &mut events, 1).await;
+        let answerer = answers(&session, &ask.id, approve());
+        jitter();
+        let interrupted = session.interrupt(None).await.unwrap();
+        let told = tells.recv().unwrap();
+        match answerer.await.unwrap() {
+            Ok(_) => {
+                answered += 1;
+                // The answer counted. If the cut overtook the tool's waking, it arrives as interrupted.
+                assert!(matches!(told, PauseResponse::Approved | PauseResponse::Interrupted));
+            }
+            Err(SessionError::Answer(AnswerError::Closed { .. })) => {
+                cut += 1;
+                assert_eq!(told, PauseResponse::Interrupted);
+            }
+            Err(other) => panic!("{other}"),
+        }
+        if let Interruption::Interrupting(turn) = interrupted {
+            turn.end().await.unwrap();
+        }
+        settled(&session, &mut events).await;
+    }
+    let closings = events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
+    assert_eq!(closings.count(), ROUNDS, "each ask closes exactly once");
+    assert!(answered > 0 && cut > 0, "the race was run: {answered} answered, {cut} cut");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t_c9_two_answers_at_once_have_one_effect() {
+    let harness = Harness::start();
+    let tells = asking(&harness);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let other = harness.engine.sessions(Who::named("other")).get(session.id().as_str()).await.unwrap();
+    let stranger = harness.open().await;
+    let mut previous: Option<Ask> = None;
+    let mut won = [0, 0];
+    for _ in 0..ROUNDS {
+        let ask = asked(&harness, &session, &mut events, 1).await;
+        let id = ask.id.clone();
+        let denier = answers(&other, &id, Answer::Deny { reason: None });
+        jitter();
+        let approved = session.answer(&id, approve()).await;
+        let denied = denier.await.unwrap();
+        let told = tells.recv().unwrap();
+        let loser = match (approved, denied) {
+            (Ok(_), Err(loser)) => {
+                won[0] += 1;
+                assert_eq!(told, PauseResponse::Approved);
+                assert!(loser.to_string().contains("by test"), "{loser}");
+                loser
+            }
+            (Err(loser), Ok(_)) => {
+                won[1] += 1;
+                assert_eq!(told, PauseResponse::Denied { reason: None });
+                assert!(loser.to_string().contains("by other"), "{loser}");
+                loser
+            }
+            both => panic!("{both:?}"),
+        };
+        assert!(matches!(loser, SessionError::Answer(AnswerError::AlreadyAnswered { .. })));
+        // Late, for an ask of another session, and for one that never was.
+        if let Some(previous) = previous.replace(ask) {
+            let late = session.answer(&previous.id, approve()).await.unwrap_err();
+            assert!(matches!(late, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{late:?}");
+        }
+        let astray = stranger.answer(&id, approve()).await.unwrap_err();
+        assert!(matches!(astray, SessionError::Answer(AnswerError::Unknown { .. })), "{astray:?}");
+        let mut never = id.clone();
+        never.seq += 1_000_000;
+        let unknown = session.answer(&never, approve()).await.unwrap_err();
+        assert!(matches!(unknown, SessionError::Answer(AnswerError::Unknown { .. })), "{unknown:?}");
+        settled(&session, &mut events).await;
+    }
+    assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(), ROUNDS);
+    assert!(won[0] > 0 && won[1] > 0, "the race was run: {won:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn race_answer_then_the_same_tool_asks_again() {
+    let harness = Harness::start();
+    let tells = asking(&harness);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let mut ask = asked(&harness, &session, &mut events, ROUNDS as u64).await;
+    for round in 1..=ROUNDS {
+        let stale = ask.id.clone();
+        session.answer(&stale, approve()).await.unwrap();
+        assert_eq!(tells.recv().unwrap(), PauseResponse::Approved);
+        if round < ROUNDS {
+            ask = events.asked().await;
+            assert_ne!(ask.id, stale, "an id is never used again");
+        }
+        // A second answer to the first never reaches the next.
+        let late = session.answer(&stale, approve()).await.unwrap_err();
+        assert!(matches!(late, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{late:?}");
+    }
+    settled(&session, &mut events).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn race_an_ask_raised_as_the_turn_is_cut() {
+    let harness = Harness::start();
+    let tells = asking(&harness);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let (mut shown, mut raised) = (0, 0);
+    for _ in 0..ROUNDS {
+        harness.model.then(reply().call("probe", json!({ "times": 1 })));
+        session.prompt("go").await.unwrap();
+        events.tool_started().await;
+        jitter();
+        session.interrupt_and_wait().await.unwrap().unwrap();
+        // The receipt waits for the tool, which has not even begun where the cut was faster than its thread.
+        if let Ok(told) = tells.try_recv() {
+            assert_eq!(told, PauseResponse::Interrupted);
+            raised += 1;
+        }
+        settled(&session, &mut events).await;
+    }
+    let mut cut = false;
+    for fact in events.facts() {
+        match fact {
+            Fact::TurnStarted { .. } => cut = false,
+            Fact::TurnCut { .. } => cut = true,
+            Fact::AskRaised { .. } => {
+                shown += 1;
+                assert!(!cut, "an ask raised after the cut is never shown");
+            }
+            _ => {}
+        }
+    }
+    assert!(shown > 0 && shown < raised, "the race was run: {shown} of {raised} were shown");
+    println!("{raised} of {ROUNDS} began, {shown} of their asks were shown");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn race_interrupt_between_accept_and_start() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let mut cut = 0;
+    for _ in 0..ROUNDS {
+        // The next turn must run whole: an interrupt never leaks into it.
+        session.prompt("first").await.unwrap();
+        let interrupted = session.interrupt(None).await.unwrap();
+        session.prompt("second").await.unwrap();
+        if let Interruption::Interrupting(turn) = interrupted {
+            cut += 1;
+            assert_eq!(turn.end().await.unwrap().outcome, Outcome::Interrupted);
+            assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
+        } else {
+            assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+        }
+        assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+        settled(&session, &mut events).await;
+    }
+    assert!(cut > 0, "the race was run");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn race_close_while_asking() {
+    let harness = Harness::start();
+    let tells = asking(&harness);
+    for _ in 0..ROUNDS {
+        let session = harness.open().await;
+        let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
+        let ask = asked(&harness, &session, &mut events, 1).await;
+        let answerer = answers(&session, &ask.id, approve());
+        jitter();
+        session.close().await.unwrap();
+        let told = tells.recv().unwrap();
+        match answerer.await.unwrap() {
+            Ok(_) => assert!(matches!(told, PauseResponse::Approved | PauseResponse::Interrupted)),
+            Err(_) => assert_eq!(told, PauseResponse::Interrupted),
+        }
+        while let Some(event) = events.next().await {
+            if let Some(Fact::TurnFinished { outcome, .. }) = event.fact() {
+                assert!(matches!(outcome, Outcome::Interrupted | Outcome::Done), "{outcome}");
+            }
+        }
+        let closings = events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
+        assert_eq!(closings.count(), 1);
+    }
+}
+
+/// Whoever comes while it closes, by a handle that it knows or one from before, is told that it is closed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn race_prompts_while_the_session_closes() {
+    let harness = Harness::start();
+    let before = harness.open().await;
+    before.close().await.unwrap();
+    for round in 0..ROUNDS / 4 {
+        let session = harness.sessions().get(before.id().as_str()).await.unwrap();
+        let known = if round % 2 == 0 { session.clone() } else { before.clone() };
+        let prompts = tokio::spawn(async move {
+            jitter();
+            loop {
+                match known.prompt("go").await {
+                    Ok(_) | Err(SessionError::Refused(Refused::QueueFull { .. })) => {}
+                    Err(error) => return error,
+                }
+            }
+        });
+        jitter();
+        session.close().await.unwrap();
+        assert_eq!(prompts.await.unwrap(), SessionError::Refused(Refused::Closed), "round {round}");
+    }
+}

@@ -1,0 +1,202 @@
+//! The files that a run has changed, by git where there is one: asked so that nothing of the repository's own runs.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use holdpoint_common::{PolicyMode, Supplies};
+use holdpoint_session::testing::{Harness, ScriptedModel, reply};
+use holdpoint_session::{OpenSession, RunRequest};
+use serde_json::json;
+
+fn git(folder: &Path, args: &[&str]) {
+    let mut command = Command::new("git");
+    command.current_dir(folder).env_clear().env("PATH", std::env::var("PATH").unwrap()).env("HOME", folder);
+    let who = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"];
+    let done = command.args(who).args(args).output().unwrap();
+    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The files that a run of one iteration, which runs this command, is said to have changed.
+async fn changed(harness: &Harness, command: &str) -> Vec<String> {
+    changed_in(harness, harness.folder.path(), command).await
+}
+
+/// The same in another folder.
+async fn changed_in(harness: &Harness, folder: &Path, command: &str) -> Vec<String> {
+    changed_with(harness, folder, command, "/bin").await
+}
+
+/// The same where programs are looked for there, too.
+async fn changed_with(harness: &Harness, folder: &Path, command: &str, also: &str) -> Vec<String> {
+    harness.model.then(reply().call("shell", json!({ "command": command }))).then(reply().text("done"));
+    let open = OpenSession::in_folder(folder).model(ScriptedModel::NAME).policy(PolicyMode::All);
+    // Where a program would be found in the folder before it is anywhere else.
+    let path = format!("{}/.git/bin:{also}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let supplies = Supplies::env(vec![("PATH".to_owned(), path)]);
+    let session = harness.sessions().with_supplies(supplies).open(open).await.unwrap();
+    session.start_run(RunRequest::towards("change something")).await.unwrap();
+    let files = session.settled().await.unwrap().files_modified.clone();
+    files.iter().cloned().collect()
+}
+
+#[tokio::test]
+async fn m_d6_what_a_command_changes_in_a_repository_is_seen() {
+    let harness = Harness::start();
+    let folder = harness.folder.path();
+    git(folder, &["init", "-q"]);
+    fs::write(folder.join(".gitignore"), "built\n").unwrap();
+    for file in ["kept", "changed", "removed", "mine", "moved", "undone"] {
+        fs::write(folder.join(file), "old").unwrap();
+    }
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "-qm", "first"]);
+    for file in ["mine", "undone"] {
+        fs::write(folder.join(file), "changed before").unwrap();
+    }
+    let command = "echo new > changed; rm removed; mkdir -p 'a b'; echo x > 'a b/new'; echo x > built; git mv moved to; \
+                   git checkout -q undone";
+    assert_eq!(changed(&harness, command).await, ["a b/new", "changed", "moved", "removed", "to", "undone"]);
+}
+
+#[tokio::test]
+async fn m_d6_what_is_changed_and_committed_at_once_is_seen() {
+    let harness = Harness::start();
+    let top = harness.folder.path();
+    // The folder that is worked in is one of the repository's.
+    let folder = top.join("part");
+    fs::create_dir_all(folder.join("deep")).unwrap();
+    git(top, &["init", "-q"]);
+    git(top, &["config", "user.name", "t"]);
+    git(top, &["config", "user.email", "t@t"]);
+    let run = async |command: &str| changed_in(&harness, &folder, command).await;
+    let commit = "git add -A . && git commit -qm one";
+    fs::write(folder.join("mine"), "written before").unwrap();
+    let first = run(&format!("echo a > made; echo b > 'deep/a b'; {commit}")).await;
+    assert_eq!(first, ["deep/a b", "made"], "the first commit; mine is in it, but as it was");
+    fs::write(folder.join("mine"), "changed before").unwrap();
+    let second =
+        run(&format!("rm made; echo c > other; echo d > ../beside; {commit}; {commit}; echo e >> other")).await;
+    assert_eq!(second, ["made", "other"], "what is beside the folder is not of it");
+    assert_eq!(run("git commit -q --allow-empty -m none").await, Vec::<String>::new());
+    assert_eq!(run("git checkout -qf HEAD~2").await, ["made", "mine", "other"], "and what another commit brings");
+}
+
+#[tokio::test]
+async fn m_d6_without_a_repository_there_is_only_what_tools_say() {
+    let harness = Harness::start();
+    assert_eq!(changed(&harness, "echo new > made").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn m_d6_files_are_seen_by_whatever_name_and_other_repositories_are_their_own() {
+    let harness = Harness::start();
+    let folder = harness.folder.path();
+    let sub = tempfile::tempdir().unwrap();
+    for top in [folder, sub.path()] {
+        git(top, &["init", "-q"]);
+        fs::write(top.join("file"), "old").unwrap();
+    }
+    for name in ["new\nline", "\"quoted\"", "-dash", "tab\tand  spaces", "ünï", "gone\nfor good"] {
+        fs::write(folder.join(name), "old").unwrap();
+    }
+    git(sub.path(), &["add", "."]);
+    git(sub.path(), &["commit", "-qm", "theirs"]);
+    let path = sub.path().to_str().unwrap();
+    git(folder, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", path, "sub"]);
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "-qm", "first"]);
+    // What the submodule has set up is as little to be trusted.
+    let sprung = sub.path().join("sprung");
+    let trap = sub.path().join("trap");
+    fs::write(&trap, format!("#!/bin/sh\ntouch {}\n", sprung.display())).unwrap();
+    fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
+    git(&folder.join("sub"), &["config", "core.fsmonitor", trap.to_str().unwrap()]);
+    let command = "for name in 'new\nline' '\"quoted\"' -dash 'tab\tand  spaces' ünï fresh; do \
+                   echo new > \"$(printf %b \"$name\")\"; done; rm gone*; echo new > sub/file";
+    let seen = changed(&harness, command).await;
+    assert_eq!(
+        seen,
+        ["\"quoted\"", "-dash", "fresh", "gone\nfor good", "new\nline", "tab\tand  spaces", "ünï"],
+        "and nothing of the submodule"
+    );
+    assert!(!sprung.exists());
+}
+
+/// A repository is not to be trusted: whatever it sets up to be run when it is looked at, is not.
+#[tokio::test]
+async fn m_d6_nothing_that_the_repository_configures_is_run() {
+    let harness = Harness::start();
+    let folder = harness.folder.path();
+    let traps = tempfile::tempdir().unwrap();
+    let sprung = traps.path().join("sprung");
+    let trap = traps.path().join("trap");
+    fs::write(&trap, format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", sprung.display())).unwrap();
+    fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
+    git(folder, &["init", "-q"]);
+    fs::write(folder.join("file"), "old").unwrap();
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "-qm", "first"]);
+    git(folder, &["checkout", "-qb", "other"]);
+    fs::write(folder.join("later"), "new").unwrap();
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "-qm", "second"]);
+    git(folder, &["checkout", "-q", "main"]);
+    fs::write(folder.join(".gitattributes"), "* filter=bad.one diff=bad\n").unwrap();
+    let trap = trap.to_str().unwrap();
+    let hooks = folder.join(".git/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    fs::copy(trap, hooks.join("post-index-change")).unwrap();
+    for key in
+        ["core.fsmonitor", "filter.bad.one.clean", "filter.bad.one.process", "diff.bad.textconv", "core.sshCommand"]
+    {
+        git(folder, &["config", key, trap]);
+    }
+    git(folder, &["config", "filter.bad.one.required", "true"]);
+    // A program called git in the folder, found first, and a way to it from outside; and one that is none.
+    fs::create_dir_all(folder.join(".git/bin")).unwrap();
+    fs::copy(trap, folder.join(".git/bin/git")).unwrap();
+    let (linked, none) = (traps.path().join("linked"), traps.path().join("none"));
+    symlink(folder.join(".git/bin"), &linked).unwrap();
+    fs::create_dir(&none).unwrap();
+    fs::write(none.join("git"), "").unwrap();
+    let also = format!("{}:{}", linked.display(), none.display());
+    // The same length, so that git has to look into it; and another commit, made without git, which would run them.
+    let command = "echo -n new > file; cp .git/refs/heads/other .git/refs/heads/main";
+    assert_eq!(changed_with(&harness, folder, command, &also).await, ["file", "later"]);
+    assert!(!sprung.exists(), "{}", fs::read_to_string(&sprung).unwrap());
+    // The traps are set: asked without care, git runs them.
+    let status = Command::new("git").args(["status"]).current_dir(folder).output().unwrap();
+    assert!(sprung.exists(), "{status:?}");
+}
+
+/// What is not here would have to be fetched, and how is for the repository to say.
+#[tokio::test]
+async fn m_d6_nothing_is_fetched() {
+    let harness = Harness::start();
+    let folder = harness.folder.path();
+    let outside = tempfile::tempdir().unwrap();
+    let fetched = outside.path().join("fetched");
+    git(folder, &["init", "-q"]);
+    fs::write(folder.join("file"), "old").unwrap();
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "-qm", "first"]);
+    let url = format!("ext::sh -c touch% {}", fetched.display());
+    for (key, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &url),
+        ("protocol.ext.allow", "always"),
+    ] {
+        git(folder, &["config", key, value]);
+    }
+    let tree = Command::new("git").args(["rev-parse", "HEAD^{tree}"]).current_dir(folder).output().unwrap();
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    fs::remove_file(folder.join(".git/objects").join(&tree[..2]).join(tree[2..].trim())).unwrap();
+    assert_eq!(changed(&harness, "echo new > file").await, Vec::<String>::new(), "git can't say");
+    assert!(!fetched.exists());
+    let status = Command::new("git").args(["status"]).current_dir(folder).output().unwrap();
+    assert!(fetched.exists(), "asked without care, git fetches: {status:?}");
+}

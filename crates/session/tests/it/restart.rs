@@ -1,0 +1,513 @@
+//! Sessions of an earlier process, found in their store: listed, opened again, mended where a crash has cut them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use holdpoint_common::{
+    Answer, Ask, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldShown, Limits, Outcome, PauseKind, PolicyMode,
+    RestoreCause, SessionId, SessionStatus, ToolStatus,
+};
+use holdpoint_session::model::Message;
+use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, Sqlite, StoreError};
+use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_session::transfer::export;
+use holdpoint_session::{AttachFrom, ClientEnd, RunRequest, SessionError};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+fn on(store: &Path) -> Harness {
+    let store = Sqlite::open(store).unwrap();
+    Harness::with(|engine| engine.store(store))
+}
+
+/// What a SIGKILL at this moment would leave: the files as they are.
+fn crashed(store: &Path) -> TempDir {
+    let copy = TempDir::new().unwrap();
+    for entry in fs::read_dir(store).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    copy
+}
+
+#[tokio::test]
+async fn m_b9_sessions_of_an_earlier_process_are_listed_and_open_by_id_name_and_prefix() {
+    let folder = TempDir::new().unwrap();
+    let (first, second) = {
+        let harness = on(folder.path());
+        harness.model.then(reply().text("Hello."));
+        let first = harness.sessions().open(harness.session().name("first")).await.unwrap();
+        first.prompt("say hello\nplease").await.unwrap();
+        first.settled().await.unwrap();
+        let second = harness.sessions().open(harness.session().name("second")).await.unwrap();
+        second.close().await.unwrap();
+        (first.id().clone(), second.id().clone())
+    };
+    let harness = on(folder.path());
+    let list = harness.sessions().list().await.unwrap();
+    assert_eq!(list.iter().map(|line| (&line.id, line.live)).collect::<Vec<_>>(), [(&second, false), (&first, false)]);
+    let line = &list[1];
+    assert_eq!((line.name.as_str(), line.title.as_str(), line.status), ("first", "say hello", SessionStatus::Idle));
+    assert_eq!(line.last_turn.as_ref().unwrap().outcome, Outcome::Done);
+
+    for what in [first.as_str(), "first", &first.as_str()[..9]] {
+        assert_eq!(*harness.sessions().get(what).await.unwrap().id(), first);
+    }
+    assert_eq!(harness.sessions().get("second").await.unwrap().id(), &second);
+    let unknown = harness.sessions().get("nobody").await.err().unwrap();
+    assert_eq!(unknown, SessionError::Unknown { what: "nobody".into() });
+    let ambiguous = harness.sessions().get("").await.err().unwrap();
+    assert!(matches!(&ambiguous, SessionError::Ambiguous { ids, .. } if ids.len() == 2), "{ambiguous}");
+
+    // It goes on where it was, with all that was said.
+    let session = harness.sessions().get("first").await.unwrap();
+    session.prompt("and now?").await.unwrap();
+    session.settled().await.unwrap();
+    let sent = harness.model.requests().pop().unwrap().messages;
+    assert!(matches!(&sent[..], [Message::User(_), Message::Assistant(said), Message::User(now)]
+        if said.text() == "Hello." && now == "and now?"));
+    let mut events = harness.watch(&session).await;
+    let restored = |event: &Event| match event.fact() {
+        Some(Fact::SessionRestored { cause }) => Some(*cause),
+        _ => None,
+    };
+    assert_eq!(events.until("the restore", restored).await, RestoreCause::Unloaded, "nothing was cut");
+}
+
+#[tokio::test]
+async fn m_b7_what_a_crash_cuts_is_ended_before_anyone_asks_and_the_queue_waits() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    harness.model.then(reply().text("I look.").call("probe", json!({})));
+    harness.probe.does(|_, context| {
+        context.output("begun");
+        context.pause(PauseKind::Continue, "Look?", None);
+        Ok(holdpoint_tools::ToolOutcome::default())
+    });
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.asked().await;
+    assert!(session.prompt("next").await.unwrap().saved);
+    let after_crash = crashed(folder.path());
+
+    let again = on(after_crash.path());
+    let list = again.sessions().list().await.unwrap();
+    let line = &list[0];
+    let last = line.last_turn.as_ref().unwrap();
+    assert_eq!((last.outcome, last.cause.clone()), (Outcome::Interrupted, Some(CutCause::Restart)));
+    assert!(line.waits_for.is_none(), "its tool is gone");
+    let restored = again.sessions().get(session.id().as_str()).await.unwrap();
+    let snapshot = restored.snapshot();
+    assert_eq!((snapshot.queue.len(), snapshot.hold.shown()), (1, HoldShown::Standing));
+    assert!(matches!(&snapshot.hold, holdpoint_common::Hold::Standing { cause: HoldCause::Restored, .. }));
+    let mut events = again.watch(&restored).await;
+    let result = events
+        .until("the call's result", |event| match event.fact() {
+            Some(Fact::ToolFinished(result)) => Some(result.clone()),
+            _ => None,
+        })
+        .await;
+    assert_eq!(result.status, ToolStatus::Interrupted);
+    assert!(again.model.requests().is_empty(), "nothing runs by itself");
+    restored.release().await.unwrap();
+    restored.settled().await.unwrap();
+    let sent = again.model.requests().pop().unwrap().messages;
+    assert!(matches!(sent.last(), Some(Message::User(text)) if text == "next"), "{sent:?}");
+    assert!(sent.iter().any(|message| matches!(message, Message::Tool(_))));
+}
+
+/// A store whose list takes long: nobody is told it before a session has been made, unless nobody makes one.
+struct SlowToList {
+    store: Memory,
+    made: Arc<Notify>,
+    /// A session was made before the list was told.
+    overtaken: Arc<AtomicBool>,
+}
+
+impl SessionStore for SlowToList {
+    fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.made.notify_one();
+        self.store.create(session)
+    }
+
+    fn open(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.store.open(session)
+    }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        let (made, overtaken, list) = (Arc::clone(&self.made), Arc::clone(&self.overtaken), self.store.list());
+        let wait = async move {
+            if tokio::time::timeout(Duration::from_millis(500), made.notified()).await.is_ok() {
+                overtaken.store(true, Ordering::SeqCst);
+            }
+            list.await
+        };
+        wait.boxed()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.store.delete(session)
+    }
+}
+
+/// What is opened while the store is still looked through would be taken for cut, and ended under its actor.
+#[tokio::test]
+async fn invariant_2_nothing_is_opened_before_it_is_known_what_a_crash_has_cut() {
+    let overtaken = Arc::new(AtomicBool::new(false));
+    let store = SlowToList { store: Memory::default(), made: Arc::default(), overtaken: Arc::clone(&overtaken) };
+    let harness = Harness::with(|engine| engine.store(store));
+    harness.open().await;
+    assert!(!overtaken.load(Ordering::SeqCst), "a session was made before the list was told");
+}
+
+#[tokio::test]
+async fn m_b7_a_run_killed_in_mid_iteration_is_held_and_released_goes_on_with_the_model_told() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    harness.model.then(reply().text("I begin.").call("probe", json!({})));
+    harness.probe.does(|_, context| {
+        context.output("begun");
+        context.pause(PauseKind::Continue, "Look?", None);
+        Ok(holdpoint_tools::ToolOutcome::default())
+    });
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let request = RunRequest { tasks: vec!["the task".to_owned()], ..RunRequest::towards("the goal") };
+    session.start_run(request).await.unwrap();
+    events.asked().await;
+    assert!(session.prompt("mind the port").await.unwrap().saved);
+    let after_crash = crashed(folder.path());
+
+    let again = on(after_crash.path());
+    let listed = again.sessions().list().await.unwrap();
+    assert_eq!(listed[0].run.unwrap().iteration, 1);
+    assert_eq!((listed[0].status, listed[0].hold.shown()), (SessionStatus::Paused, HoldShown::Standing));
+    let restored = again.sessions().get(session.id().as_str()).await.unwrap();
+    let snapshot = restored.snapshot();
+    let cause = |hold: &holdpoint_common::Hold| match hold {
+        holdpoint_common::Hold::Standing { cause, .. } => Some(cause.clone()),
+        _ => None,
+    };
+    assert_eq!((cause(&snapshot.hold), snapshot.queue.len()), (Some(HoldCause::Restored), 1));
+    assert!(again.model.requests().is_empty(), "nothing runs by itself");
+
+    let live = again.model.then_live();
+    live.text("I look.");
+    restored.release().await.unwrap();
+    let mut events = again.watch(&restored).await;
+    let answer = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if text == "I look.");
+    events.until("its answer", |event| answer(event).then_some(())).await;
+    let sent = again.model.requests().pop().unwrap().messages;
+    let [Message::User(_), Message::Assistant(said), Message::Tool(result), Message::User(told)] = &sent[..] else {
+        panic!("{sent:#?}");
+    };
+    assert_eq!((said.text().as_str(), result.status), ("I begin.", ToolStatus::Interrupted));
+    for part in ["restarted in the middle", "the goal", "[ ] 1. the task", "mind the port"] {
+        assert!(told.contains(part), "`{part}` is not in\n{told}");
+    }
+    assert_eq!(restored.snapshot().run.as_ref().unwrap().progress.iteration, 1, "in the iteration it was in");
+}
+
+#[tokio::test]
+async fn a_session_whose_model_is_gone_opens_and_says_why_it_does_not_go_on() {
+    let folder = TempDir::new().unwrap();
+    let id = {
+        let harness = on(folder.path());
+        harness.open().await.id().clone()
+    };
+    let store = Sqlite::open(folder.path()).unwrap();
+    let engine = holdpoint_session::Engine::builder(Default::default()).store(store).start().unwrap();
+    let session = engine.sessions(holdpoint_common::Who::named("t")).get(id.as_str()).await.unwrap();
+    session.prompt("go").await.unwrap();
+    let snapshot = session.settled().await.unwrap();
+    let last = snapshot.last_turn.as_ref().unwrap();
+    assert_eq!(last.outcome, Outcome::Failed);
+    assert!(last.error.as_ref().unwrap().contains("scripted"), "{:?}", last.error);
+}
+
+#[tokio::test]
+async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
+    let folder = TempDir::new().unwrap();
+    let id = {
+        let harness = on(folder.path());
+        harness.model.then(reply().text("one")).then(reply().text("two"));
+        let session = harness.open().await;
+        for prompt in ["first", "second"] {
+            session.prompt(prompt).await.unwrap();
+            session.settled().await.unwrap();
+        }
+        session.id().clone()
+    };
+    let db = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    let seq: u64 = db
+        .query_row("SELECT seq FROM facts WHERE event LIKE '%\"assistantMessage\"%' ORDER BY seq", [], |row| {
+            row.get::<_, i64>(0).map(i64::cast_unsigned)
+        })
+        .unwrap();
+    db.execute("UPDATE facts SET event = 'garbage' WHERE seq = ?1", [seq.cast_signed()]).unwrap();
+    let harness = on(folder.path());
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
+    let gap = events
+        .until("the gap", |event| match event.delta() {
+            Some(Delta::Gap { from, to }) => Some((*from, *to)),
+            _ => None,
+        })
+        .await;
+    assert_eq!(gap, (seq, seq));
+    session.prompt("third").await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+}
+
+/// A session in which a policy's Confirm for `input` stands, at the moment of a crash.
+async fn asked_and_crashed(harness: &Harness, store: &Path, tool: &str, input: serde_json::Value) -> (Ask, TempDir) {
+    harness.model.then(reply().call(tool, input));
+    let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    (ask, crashed(store))
+}
+
+/// A session that is at rest but for a job is not mended before it is opened: its job is gone all the same.
+#[tokio::test]
+async fn m_b7_a_job_that_went_with_the_crash_is_not_shown() {
+    let store = TempDir::new().unwrap();
+    let harness = on(store.path());
+    let session = harness.open().await;
+    harness.model.then(reply().call("shell", json!({"command": "sleep 1000", "background": true})));
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(session.snapshot().jobs.len(), 1);
+    let crash = crashed(store.path());
+    let after = on(crash.path());
+    let shown = after.sessions().look(session.id().as_str()).await.unwrap();
+    assert_eq!((shown.status, shown.jobs.len()), (SessionStatus::Idle, 0));
+    session.close().await.unwrap();
+}
+
+/// Of a session that nothing has happened to since, all of the past is in the log, and none in the buffer.
+#[tokio::test]
+async fn m_b6_who_lags_behind_the_log_alone_goes_on_after_it() {
+    let folder = TempDir::new().unwrap();
+    let begin = |limits| {
+        let store = Sqlite::open(folder.path()).unwrap();
+        Harness::with(|engine| engine.store(store).limits(limits))
+    };
+    let harness = begin(Limits::default());
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    session.prompt("go").await.unwrap();
+    drop(harness);
+    drop(live);
+    let harness = begin(Limits { buffered_events: 20, ..Limits::default() });
+    harness.probe.does(|_, context| {
+        (0..500).for_each(|n| context.output(&format!("line {n}\n")));
+        Ok(holdpoint_tools::ToolOutcome::default())
+    });
+    let id = session.id().clone();
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    let mut slow = session.attach(AttachFrom::start()).await.unwrap();
+    harness.model.then(reply().call("probe", json!({})));
+    session.prompt("go on").await.unwrap();
+    session.settled().await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = soon("an event or the end", slow.next()).await {
+        seen.push(event);
+    }
+    let ClientEnd::Lagged { after } = slow.end() else { panic!("{:?}", slow.end()) };
+    let mut rest = session.attach(AttachFrom::after(after)).await.unwrap();
+    while seen.last().unwrap().seq < session.snapshot().seq {
+        seen.push(soon("an event", rest.next()).await.unwrap());
+    }
+    let facts: Vec<_> = seen.into_iter().filter(|event| event.fact().is_some()).collect();
+    drop((session, harness));
+    let log = Sqlite::open(folder.path()).unwrap().open(&id).await.unwrap();
+    assert_eq!(facts, log.read(0..facts.last().unwrap().seq + 1).await.unwrap(), "every fact once, in order");
+}
+
+/// What ends what was cut tells of the restart; who opens the session then has nothing to add.
+#[tokio::test]
+async fn m_b7_a_restart_under_a_standing_confirm_is_one_fact_too() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    let (ask, copy) = asked_and_crashed(&harness, folder.path(), "probe", json!({"deploy": true})).await;
+    let id = ask.id.session.clone();
+    for _ in 0..2 {
+        let again = on(copy.path());
+        again.sessions().list().await.unwrap();
+        let session = again.sessions().get(id.as_str()).await.unwrap();
+        assert_eq!(session.snapshot().asks, std::slice::from_ref(&ask));
+        // All that it says is saved.
+        drop((session, again));
+        let facts = Sqlite::open(copy.path()).unwrap().open(&id).await.unwrap().read(0..u64::MAX).await.unwrap();
+        let restored = |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::SessionRestored { .. }));
+        assert_eq!(facts.iter().filter(restored).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn m_a11_a_policy_confirm_stands_again_after_a_crash_and_its_turn_goes_on() {
+    for answer in [Answer::Approve { always: false }, Answer::Deny { reason: Some("not on Fridays".to_owned()) }] {
+        let folder = TempDir::new().unwrap();
+        let harness = on(folder.path());
+        let (ask, copy) = asked_and_crashed(&harness, folder.path(), "probe", json!({"deploy": true})).await;
+        let id = ask.id.session.clone();
+
+        let again = on(copy.path());
+        let ran = Arc::new(AtomicUsize::new(0));
+        let runs = Arc::clone(&ran);
+        again.probe.does(move |_, _| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            Ok(holdpoint_tools::ToolOutcome::text("deployed"))
+        });
+        let list = again.sessions().list().await.unwrap();
+        assert_eq!((list[0].status, list[0].waits_for.as_ref()), (SessionStatus::Paused, Some(&ask)));
+        let session = again.sessions().get(id.as_str()).await.unwrap();
+        let mut events = again.watch(&session).await;
+        assert_eq!(session.snapshot().asks, std::slice::from_ref(&ask));
+        assert_eq!(ran.load(Ordering::SeqCst), 0, "never allowed by itself");
+        session.answer(&ask.id, answer.clone()).await.unwrap();
+        let end = events.turn_finished().await;
+        assert_eq!((end.outcome, end.cause), (Outcome::Done, None));
+        let finished = |event: &Arc<Event>| match event.fact() {
+            Some(Fact::StepFinished { usage, .. }) => Some(*usage),
+            _ => None,
+        };
+        let steps: Vec<_> = events.events().iter().filter_map(finished).collect();
+        assert!(steps.len() == 2 && steps[0].total() > 0 && steps[0].estimated, "what was counted is lost: {steps:?}");
+        let approved = matches!(answer, Answer::Approve { .. });
+        assert_eq!(ran.load(Ordering::SeqCst), usize::from(approved));
+        let sent = again.model.requests().pop().unwrap().messages;
+        let Some(Message::Tool(result)) = sent.last() else { panic!("{sent:?}") };
+        assert!(result.result.contains(if approved { "deployed" } else { "not on Fridays" }), "{result:?}");
+    }
+}
+
+/// The hold under which prompts come back is the same one from the answer to a Confirm to the turn's next boundary.
+#[tokio::test]
+async fn m_b7_a_confirm_that_stands_before_a_prompt_is_answered_under_the_hold_of_the_restart() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+    session.prompt("go").await.unwrap();
+    let ask = harness.watch(&session).await.asked().await;
+    session.prompt("and then").await.unwrap();
+    let copy = crashed(folder.path());
+
+    let again = on(copy.path());
+    let session = again.sessions().get(session.id().as_str()).await.unwrap();
+    let mut events = Recorder::of(session.attach(AttachFrom::now()).await.unwrap());
+    let restored = |hold: &Hold| match hold {
+        Hold::Requested { cause, .. } | Hold::Standing { cause, .. } => *cause == HoldCause::Restored,
+        Hold::Off => false,
+    };
+    assert!(restored(&session.snapshot().hold), "{:?}", session.snapshot().hold);
+    session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap();
+    for shown in [HoldShown::Requested, HoldShown::Standing] {
+        let hold = events.hold_changed().await;
+        assert!(hold.shown() == shown && restored(&hold), "{hold:?}");
+    }
+    session.release().await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done, "the prompt that waited");
+}
+
+#[tokio::test]
+async fn m_b7_a_diff_that_no_longer_applies_after_a_restart_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    let file = harness.folder.path().join("notes");
+    fs::write(&file, "old\n").unwrap();
+    let input = json!({"path": "notes", "content": "new\n"});
+    let (ask, copy) = asked_and_crashed(&harness, folder.path(), "write_file", input).await;
+    fs::write(&file, "somebody else's\n").unwrap();
+
+    let again = on(copy.path());
+    let session = again.sessions().get(ask.id.session.as_str()).await.unwrap();
+    let mut events = again.watch(&session).await;
+    // Refused as soon as it is judged anew, or when it is approved: whichever is first.
+    let _ = session.answer(&ask.id, Answer::Approve { always: false }).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "somebody else's\n");
+    let sent = again.model.requests().pop().unwrap().messages;
+    let Some(Message::Tool(result)) = sent.last() else { panic!("{sent:?}") };
+    assert!(result.result.contains("changed"), "{result:?}");
+}
+
+/// A bit flipped in a row's number costs that session a fact, and nobody else anything: not even time.
+#[tokio::test]
+async fn t_u5_a_row_with_a_garbled_number_holds_up_nobody() {
+    let folder = TempDir::new().unwrap();
+    let (hit, other) = {
+        let harness = on(folder.path());
+        let (hit, other) = (harness.open().await, harness.open().await);
+        hit.prompt("go").await.unwrap();
+        hit.settled().await.unwrap();
+        (hit.id().clone(), other.id().clone())
+    };
+    let db = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    let last = "(SELECT max(seq) FROM facts WHERE session = ?1)";
+    let garble = format!("UPDATE facts SET seq = seq | (1 << 45) WHERE session = ?1 AND seq = {last}");
+    assert_eq!(db.execute(&garble, [hit.as_str()]).unwrap(), 1);
+
+    let harness = on(folder.path());
+    let sessions = harness.sessions();
+    assert_eq!(soon("the list", sessions.list()).await.unwrap().len(), 2);
+    soon("the session that is hit", sessions.look(hit.as_str())).await.unwrap();
+    let session = soon("the session that is hit", sessions.get(hit.as_str())).await.unwrap();
+    let mut events = Recorder::of(soon("its events", session.attach(AttachFrom::start())).await.unwrap());
+    events.until("the gap", |event| matches!(event.delta(), Some(Delta::Gap { .. })).then_some(())).await;
+    assert!(session.prompt("again").await.unwrap().saved);
+    assert!(session.settled().await.unwrap().saved);
+    soon("another", sessions.get(other.as_str())).await.unwrap();
+    soon("a fresh one", sessions.open(harness.session())).await.unwrap();
+    let mut text = Vec::new();
+    soon("its text", export(&Sqlite::open(folder.path()).unwrap(), &hit, &mut text)).await.unwrap();
+}
+
+/// What an actor that panics has handed to the store is written before its log is read anew, however long that takes.
+#[tokio::test]
+async fn t_t1_a_session_rebuilt_while_its_save_is_under_way_saves_again() {
+    let folder = TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let (reads, harness) = (store.clone(), Harness::with(|engine| engine.store(store)));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    // Another process writes, and ours waits for it.
+    let slow = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
+    slow.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let prompt = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("first").await }
+    });
+    let told = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("the save is late", told).await;
+    session.panic_now().await;
+    while events.next().await.is_some() {}
+    // As long as it takes to read the log.
+    for _ in 0..20 {
+        reads.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
+    }
+    slow.execute_batch("COMMIT").unwrap();
+    let _ = prompt.await.unwrap();
+    assert!(session.prompt("second").await.unwrap().saved);
+    assert!(session.settled().await.unwrap().saved);
+    let facts = reads.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
+    let said = |wanted: &str| {
+        let is =
+            |event: &&Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { text, .. }) if &**text == wanted);
+        facts.iter().filter(is).count()
+    };
+    // The store gives the first up after a while, and it was told as not saved: then it is not there, and never twice.
+    assert_eq!(said("second"), 1);
+    assert!(said("first") <= 1);
+}

@@ -1,0 +1,104 @@
+//! A run that goes on as fast as it can, held and released at random: what is shown and what runs always agree.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use holdpoint_common::{Event, Fact, Hold, HoldShown, RunLimits, Who};
+use holdpoint_session::model::{Catalog, Model, ModelEvent, ModelRequest, ModelStream};
+use holdpoint_session::testing::soon;
+use holdpoint_session::{AttachFrom, Attachment, Engine, OpenSession, RunRequest};
+use holdpoint_tools::Supervisor;
+
+/// Answers at once, and counts.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl Model for Counting {
+    fn name(&self) -> &str {
+        "counting/test"
+    }
+
+    fn stream(&self, _: &ModelRequest) -> ModelStream {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        stream::iter([Ok(ModelEvent::Text("done".to_owned()))]).boxed()
+    }
+}
+
+/// What a client shows, and what it sees run, by the events alone.
+#[derive(Default)]
+struct Shown {
+    hold: HoldShown,
+    iterations: u64,
+    stood: u32,
+}
+
+impl Shown {
+    fn see(&mut self, event: &Event) {
+        match event.fact() {
+            Some(Fact::HoldChanged { hold }) => {
+                self.hold = hold.shown();
+                self.stood += u32::from(self.hold == HoldShown::Standing);
+            }
+            Some(Fact::IterationStarted { .. }) => {
+                self.iterations += 1;
+                assert_eq!(self.hold, HoldShown::Off, "an iteration began under a hold");
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads on until what is shown is `hold`.
+    async fn comes_to(&mut self, hold: HoldShown, events: &mut Attachment) {
+        while self.hold != hold {
+            let event = soon("the hold", events.next()).await.expect("the stream goes on");
+            self.see(&event);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_d1_m_d2_label_and_loop_agree_whenever_it_is_toggled() {
+    let full = std::env::var_os("HOLDPOINT_FULL").is_some_and(|full| full == "1");
+    let rounds = if full { 10_000 } else { 1_000 };
+    holdpoint_tools::testing::serve_as_supervisor();
+    let model = Arc::new(Counting::default());
+    let catalog = Catalog::default().with(Arc::clone(&model) as Arc<dyn Model>);
+    let engine = Engine::builder(catalog).supervisor(Supervisor::ThisProgram).start().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = engine.sessions(Who::named("test"));
+    let session = sessions.open(OpenSession::in_folder(folder.path()).model("counting/test")).await.unwrap();
+    let mut events = session.attach(AttachFrom::start()).await.unwrap();
+    let limits = RunLimits { iterations: None, ..RunLimits::default() };
+    let run = RunRequest { tasks: vec!["endless".to_owned()], limits, ..RunRequest::towards("never") };
+    session.start_run(run).await.unwrap();
+    let mut shown = Shown::default();
+    for _ in 0..rounds {
+        for _ in 0..fastrand::u32(..20_000) {
+            std::hint::spin_loop();
+        }
+        // What it shows may be old: then nothing changes, and the reply is what is so.
+        let hold = session.toggle_hold(shown.hold).await.unwrap();
+        shown.comes_to(hold.shown(), &mut events).await;
+        match hold {
+            Hold::Requested { .. } if fastrand::bool() => shown.comes_to(HoldShown::Standing, &mut events).await,
+            Hold::Standing { .. } => {
+                let requests = model.0.load(Ordering::SeqCst);
+                for _ in 0..10 {
+                    tokio::task::yield_now().await;
+                }
+                assert_eq!(model.0.load(Ordering::SeqCst), requests, "the model is asked under a hold");
+            }
+            Hold::Requested { .. } | Hold::Off => {}
+        }
+    }
+    if shown.hold == HoldShown::Off {
+        session.hold().await.unwrap();
+    }
+    shown.comes_to(HoldShown::Standing, &mut events).await;
+    assert!(shown.stood > rounds / 10, "the toggles did something: it stood {} times", shown.stood);
+    assert_eq!(model.0.load(Ordering::SeqCst), shown.iterations, "one request an iteration");
+    let end = tokio::time::timeout(Duration::from_secs(20), session.close()).await;
+    end.expect("it closes").unwrap();
+}

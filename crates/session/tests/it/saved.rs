@@ -1,0 +1,386 @@
+//! Sessions without an actor: renamed, closed and deleted as they are, opened again with what comes from who opens them.
+
+use std::sync::Arc;
+
+use holdpoint_common::{
+    Answer, AnswerError, AskCloseCause, AskId, CutCause, Delta, Event, Fact, Hold, Limits, Outcome, PolicyMode,
+    RestoreCause, Usage,
+};
+use holdpoint_session::state::Refused;
+use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
+use holdpoint_session::testing::{Harness, ScriptedModel, reply, soon};
+use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A place where only one session can be live.
+fn narrow(folder: &TempDir) -> Harness {
+    let store = Sqlite::open(folder.path()).unwrap();
+    let limits = Limits { max_sessions: 1, ..Limits::default() };
+    Harness::with(|engine| engine.store(store).limits(limits))
+}
+
+/// All facts of a session, as they are on the disk.
+async fn facts(folder: &TempDir, session: &SessionHandle) -> Vec<Arc<Event>> {
+    let log: Arc<dyn SessionLog> = Sqlite::open(folder.path()).unwrap().open(session.id()).await.unwrap();
+    log.read(0..u64::MAX).await.unwrap()
+}
+
+fn count(facts: &[Arc<Event>], wanted: impl Fn(&Fact) -> bool) -> usize {
+    facts.iter().filter_map(|event| event.fact()).filter(|fact| wanted(fact)).count()
+}
+
+/// A session that is saved, and another one that takes the only place there is.
+async fn saved_and_busy(harness: &Harness) -> (SessionHandle, SessionHandle) {
+    let saved = harness.open().await;
+    harness.model.then(reply().text("Hello."));
+    saved.prompt("go").await.unwrap();
+    saved.settled().await.unwrap();
+    let busy = harness.open().await;
+    busy.hold().await.unwrap();
+    (saved, busy)
+}
+
+#[tokio::test]
+async fn m_b9_a_saved_session_is_renamed_and_closed_without_a_place_for_it() {
+    let folder = TempDir::new().unwrap();
+    let harness = narrow(&folder);
+    let (saved, busy) = saved_and_busy(&harness).await;
+    let sessions = harness.sessions();
+    assert!(matches!(sessions.get(saved.id().as_str()).await.err().unwrap(), SessionError::TooManySessions { .. }));
+    sessions.rename(saved.id(), "another").await.unwrap();
+    assert_eq!(sessions.look("another").await.unwrap().settings.id, *saved.id());
+    assert_eq!(saved.snapshot().settings.name, "another", "who holds it sees it");
+    let taken = busy.snapshot().settings.name.clone();
+    assert_eq!(sessions.rename(saved.id(), &taken).await.unwrap_err(), SessionError::NameTaken { name: taken });
+    // A saved session keeps no name from others.
+    busy.rename("another").await.unwrap();
+    saved.close().await.unwrap();
+    assert_eq!(saved.close().await.unwrap_err(), SessionError::Refused(Refused::Closed));
+    sessions.rename(saved.id(), "third").await.unwrap();
+    assert_eq!(sessions.look("third").await.unwrap().settings.id, *saved.id(), "a closed one, too");
+    let all = facts(&folder, &saved).await;
+    assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionClosed { .. })), 1);
+    assert_eq!(count(&all, |fact| matches!(fact, Fact::SessionRestored { .. })), 0, "nothing was opened for it");
+    assert_eq!(sessions.list().await.unwrap().iter().filter(|session| session.live).count(), 1);
+    let nobody = "nobody".parse().unwrap();
+    assert!(matches!(sessions.close(&nobody).await.unwrap_err(), SessionError::Unknown { .. }));
+}
+
+#[tokio::test]
+async fn m_b8_closing_what_stands_in_a_log_answers_its_asks_and_hands_its_queue_back() {
+    let folder = TempDir::new().unwrap();
+    let session = {
+        let harness = narrow(&folder);
+        harness.model.then(reply().call("probe", json!({ "deploy": true })));
+        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        events.asked().await;
+        session.prompt("next").await.unwrap();
+        session
+    };
+    let harness = narrow(&folder);
+    assert_eq!(harness.sessions().inbox().await.unwrap().len(), 1, "it stands");
+    let busy = harness.open().await;
+    busy.hold().await.unwrap();
+    harness.sessions().close(session.id()).await.unwrap();
+    assert!(harness.sessions().inbox().await.unwrap().is_empty());
+    let all = facts(&folder, &session).await;
+    let closed = |fact: &Fact| matches!(fact, Fact::AskClosed { cause: AskCloseCause::SessionClosed, .. });
+    assert_eq!(count(&all, closed), 1);
+    assert_eq!(count(&all, |fact| matches!(fact, Fact::PromptReturned { text, .. } if &**text == "next")), 1);
+    let finished = |fact: &Fact| {
+        let Fact::TurnFinished { outcome, cause, receipt, usage, .. } = fact else { return false };
+        let counted = usage.estimated && usage.total() > 0;
+        let closed = *outcome == Outcome::Interrupted && matches!(cause, Some(CutCause::Close { .. }));
+        closed && receipt.is_some() && counted
+    };
+    assert_eq!(count(&all, finished), 1, "{all:?}");
+    assert!(matches!(all.last().unwrap().fact(), Some(Fact::SessionClosed { .. })));
+    assert_eq!(harness.sessions().look(session.id().as_str()).await.unwrap().hold, Hold::Off);
+}
+
+#[tokio::test]
+async fn m_a5_a_refused_answer_opens_nothing() {
+    let folder = TempDir::new().unwrap();
+    let (session, answered, open) = {
+        let harness = narrow(&folder);
+        harness.model.then(reply().call("probe", json!({ "deploy": true })));
+        harness.model.then(reply().call("probe", json!({ "deploy": true })));
+        let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        let answered = events.asked().await;
+        events.answer(Answer::Approve { always: false }).await.unwrap();
+        (session, answered, events.asked().await)
+    };
+    let harness = narrow(&folder);
+    let sessions = harness.sessions();
+    let is_live = async || sessions.list().await.unwrap().iter().any(|session| session.live);
+    let approve = || Answer::Approve { always: false };
+    for refused in [sessions.answer(&answered.id, approve()).await, sessions.answer_live(&answered.id, approve()).await]
+    {
+        assert!(matches!(refused, Err(SessionError::Answer(AnswerError::AlreadyAnswered { .. }))), "{refused:?}");
+    }
+    let refused = sessions.answer(&open.id, Answer::Resume).await.unwrap_err();
+    assert!(matches!(refused, SessionError::Answer(AnswerError::KindMismatch { .. })), "{refused:?}");
+    let refused = sessions.answer(&AskId { seq: 999_999, ..open.id.clone() }, approve()).await.unwrap_err();
+    assert!(matches!(refused, SessionError::Answer(AnswerError::Unknown { .. })), "{refused:?}");
+    let not_live = SessionError::NotLive { session: session.id().clone() };
+    assert_eq!(sessions.answer_live(&open.id, approve()).await.unwrap_err(), not_live);
+    assert!(!is_live().await);
+    // One that counts opens it, and its turn goes on.
+    harness.model.then(reply().text("Done."));
+    sessions.answer(&open.id, approve()).await.unwrap();
+    assert!(is_live().await);
+    let reopened = sessions.get(session.id().as_str()).await.unwrap();
+    reopened.settled().await.unwrap();
+    // Nor does one through a handle that it was unloaded from, or that it was closed behind.
+    let other = harness.open().await;
+    for _ in 0..2 {
+        let refused = reopened.answer(&open.id, approve()).await.unwrap_err();
+        assert!(matches!(refused, SessionError::Answer(AnswerError::AlreadyAnswered { .. })), "{refused:?}");
+        assert_eq!(sessions.list().await.unwrap().iter().find(|line| line.live).unwrap().id, *other.id());
+        // There is nothing more to be closed the second time.
+        let _ = reopened.close().await;
+    }
+}
+
+/// What a session works with may be large, and is given up with its actor.
+#[tokio::test]
+async fn m_e2_a_session_that_was_unloaded_has_what_comes_from_who_opens_it_again() {
+    let folder = TempDir::new().unwrap();
+    let harness = narrow(&folder);
+    let supplied = |prompt: &str| {
+        let supplies = holdpoint_common::Supplies { system_prompt: Some(prompt.to_owned()), ..Default::default() };
+        harness.sessions().with_supplies(supplies)
+    };
+    let mine = supplied("mine").open(harness.session()).await.unwrap();
+    let unload = || async {
+        let other = harness.open().await;
+        assert!(!harness.sessions().list().await.unwrap().iter().any(|line| line.live && line.id == *mine.id()));
+        other.close().await.unwrap();
+    };
+    let system = async |session: &SessionHandle| {
+        session.prompt("go").await.unwrap();
+        session.settled().await.unwrap();
+        harness.model.requests().pop().unwrap().system.to_string()
+    };
+    unload().await;
+    // One that says not what with has it as it is, which is not at all.
+    let reached = harness.sessions().reach(mine.id()).await.err().unwrap();
+    assert_eq!(reached, SessionError::NotLive { session: mine.id().clone() });
+    let theirs = supplied("theirs").get(mine.id().as_str()).await.unwrap();
+    assert!(system(&theirs).await.contains("theirs"));
+    let reached = harness.sessions().reach(mine.id()).await.unwrap();
+    unload().await;
+    let refused = reached.change_model(ScriptedModel::NAME.to_owned()).await.unwrap_err();
+    assert_eq!(refused, SessionError::NotLive { session: mine.id().clone() });
+    assert!(system(&mine).await.contains("mine"));
+    // Its snapshot is of the session, whoever has opened it again.
+    assert_eq!(theirs.snapshot(), mine.snapshot());
+}
+
+/// A name that several sessions have names none of them where that can't be undone.
+#[tokio::test]
+async fn m_b9_what_is_deleted_is_named_without_doubt() {
+    let harness = Harness::start();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let session = harness.sessions().open(harness.session().name("same")).await.unwrap();
+        session.close().await.unwrap();
+        ids.push(session.id().clone());
+    }
+    ids.sort();
+    let refused = harness.sessions().delete("same").await.unwrap_err();
+    assert_eq!(refused, SessionError::Ambiguous { what: "same".into(), ids: ids.clone() });
+    harness.sessions().delete(ids[0].as_str()).await.unwrap();
+    harness.sessions().delete("same").await.unwrap();
+    assert!(harness.sessions().list().await.unwrap().is_empty());
+}
+
+/// A restart is told of once, by whichever comes first: what ends what was cut, or who opens the session.
+#[tokio::test]
+async fn m_b7_a_restart_is_one_fact() {
+    let folder = TempDir::new().unwrap();
+    // The answer goes on until the program has ended: what waits behind it never starts.
+    let (session, _live) = {
+        let harness = narrow(&folder);
+        let live = harness.model.then_live();
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        live.text("I begin.");
+        events.until("the text", |event| event.delta().map(|_| ())).await;
+        session.prompt("next").await.unwrap();
+        (session, live)
+    };
+    let restarts = |facts: &[Arc<Event>]| {
+        count(facts, |fact| matches!(fact, Fact::SessionRestored { cause: RestoreCause::Restart }))
+    };
+    for _ in 0..2 {
+        let harness = narrow(&folder);
+        harness.sessions().list().await.unwrap();
+        harness.sessions().get(session.id().as_str()).await.unwrap();
+        drop(harness);
+        assert_eq!(restarts(&facts(&folder, &session).await), 1);
+    }
+    // It went on and came to rest: the next one has cut nothing.
+    let harness = narrow(&folder);
+    let again = harness.sessions().get(session.id().as_str()).await.unwrap();
+    harness.model.then(reply().text("Done."));
+    again.release().await.unwrap();
+    again.settled().await.unwrap();
+    drop(harness);
+    let harness = narrow(&folder);
+    let again = harness.sessions().get(session.id().as_str()).await.unwrap();
+    let mut told = 0;
+    let restarted = |event: &Event| {
+        told += usize::from(matches!(event.fact(), Some(Fact::SessionRestored { .. })));
+        (told == 2).then_some(())
+    };
+    // What is told is saved.
+    harness.watch(&again).await.until("that it was opened again", restarted).await;
+    drop(harness);
+    assert_eq!(restarts(&facts(&folder, &session).await), 1);
+}
+
+/// What the step had used that a crash has cut went with the process; what was sent and said is known.
+#[tokio::test]
+async fn m_c4_a_turn_that_a_crash_has_cut_has_used_something() {
+    let folder = TempDir::new().unwrap();
+    let harness = narrow(&folder);
+    let live = harness.model.then_live();
+    harness.probe.does(|_, context| {
+        context.pause(holdpoint_common::PauseKind::Continue, "Look?", None);
+        Ok(holdpoint_tools::ToolOutcome::default())
+    });
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("x".repeat(1000)).await.unwrap();
+    live.text("y".repeat(500));
+    live.call("probe", json!({}));
+    drop(live);
+    events.asked().await;
+    // As a SIGKILL leaves it.
+    let copy = TempDir::new().unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    let again = narrow(&copy);
+    let snapshot = again.sessions().look(session.id().as_str()).await.unwrap();
+    let Usage { input, output, estimated, .. } = snapshot.usage;
+    assert!(input >= 400 && (200..400).contains(&output) && estimated, "{:?}", snapshot.usage);
+    let opened = again.sessions().get(session.id().as_str()).await.unwrap();
+    let mut told = again.watch(&opened).await;
+    let of_turn = |event: &Event| match event.fact() {
+        Some(Fact::TurnFinished { usage, .. }) => Some(*usage),
+        _ => None,
+    };
+    assert_eq!(told.until("the turn's end", of_turn).await, snapshot.usage);
+    drop(opened.attach(AttachFrom::now()).await);
+}
+
+/// A folder that lies behind a link by now is the workspace all the same: what is read in it is read unasked.
+#[tokio::test]
+async fn m_d4_a_session_is_opened_again_where_its_folder_is() {
+    let (folder, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let work = place.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    std::fs::write(work.join("file"), "inside").unwrap();
+    let id = {
+        let harness = narrow(&folder);
+        let open = OpenSession::in_folder(&work).model(ScriptedModel::NAME);
+        harness.sessions().open(open).await.unwrap().id().clone()
+    };
+    let moved = place.path().join("moved");
+    std::fs::rename(&work, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &work).unwrap();
+    let harness = narrow(&folder);
+    harness.model.then(reply().call("read_file", json!({ "path": "file" })));
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let asked_or_read = |event: &Event| match event.fact() {
+        Some(Fact::AskRaised { ask }) => Some(Err(ask.clone())),
+        Some(Fact::ToolFinished(result)) => Some(Ok(result.to_text())),
+        _ => None,
+    };
+    let read = events.until("the file", asked_or_read).await.unwrap();
+    assert!(read.contains("inside"), "{read}");
+    // One that is gone keeps nobody from reading what was said.
+    session.close().await.unwrap();
+    std::fs::remove_file(&work).unwrap();
+    harness.sessions().get(id.as_str()).await.unwrap();
+}
+
+/// The limits are the engine's, whether an actor ends what a crash has cut, or whoever finds it in the log.
+#[tokio::test]
+async fn m_c4_what_a_cut_turn_has_used_is_bounded_as_its_engine_says() {
+    let folder = TempDir::new().unwrap();
+    let narrow = |folder: &TempDir| {
+        let store = Sqlite::open(folder.path()).unwrap();
+        let limits = Limits { max_history_tokens: 4_000, ..Limits::default() };
+        Harness::with(|engine| engine.store(store).limits(limits))
+    };
+    let harness = narrow(&folder);
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    for _ in 0..4 {
+        session.prompt("x".repeat(6_000)).await.unwrap();
+        events.turn_finished().await;
+    }
+    let live = harness.model.then_live();
+    session.prompt("and now?").await.unwrap();
+    live.text("I begin.");
+    let text = |event: &Event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(());
+    events.until_new("the text", text).await;
+    // As a SIGKILL leaves it.
+    let copy = TempDir::new().unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    let again = narrow(&copy);
+    // What was cut is ended before anything is shown.
+    again.sessions().list().await.unwrap();
+    let last = facts(&copy, &session).await.pop().unwrap();
+    let Some(Fact::TurnFinished { usage, .. }) = last.fact() else { panic!("{last:?}") };
+    assert_eq!(usage.input, 4_000, "{usage:?}");
+}
+
+/// As of a daemon's session, by whatever handle.
+#[tokio::test]
+async fn a_session_has_settled_that_is_closed_and_not_one_that_is_deleted() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    session.close().await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    harness.sessions().delete(session.id().as_str()).await.unwrap();
+    let unknown = SessionError::Unknown { what: session.id().to_string() };
+    assert_eq!(session.settled().await.err(), Some(unknown));
+    drop(harness);
+    assert_eq!(session.settled().await.err(), Some(SessionError::Stopped));
+}
+
+/// Whoever waits has a handle of what the session was before it was closed.
+#[tokio::test]
+async fn a_session_that_was_closed_and_opened_again_has_settled_when_it_has_now() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.close().await.unwrap();
+    let live = harness.model.then_live();
+    let again = harness.sessions().get(session.id().as_str()).await.unwrap();
+    let mut events = harness.watch(&again).await;
+    again.prompt("go").await.unwrap();
+    events.step_started().await;
+    let settled = tokio::spawn(async move { session.settled().await });
+    live.text("Done.");
+    drop(live);
+    let snapshot = soon("the turn's end", settled).await.unwrap().unwrap();
+    assert_eq!(snapshot.last_turn.as_ref().map(|turn| turn.outcome), Some(Outcome::Done));
+}

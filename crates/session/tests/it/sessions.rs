@@ -1,0 +1,709 @@
+//! Many sessions: the loop, the limit, the list, closing, faults.
+
+use std::time::{Duration, Instant};
+
+use holdpoint_common::{
+    Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, ToolStatus,
+    TurnId,
+};
+use holdpoint_session::state::Refused;
+use holdpoint_session::store::{SessionStore, Sqlite};
+use holdpoint_session::testing::{Harness, LiveReply, Recorder, reply, soon};
+use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
+use holdpoint_tools::testing::Census;
+use holdpoint_tools::{ToolError, ToolOutcome};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// Waits until the model was asked, and this is its answer: what is scripted from then on is for others.
+async fn asked(events: &mut Recorder, answer: &LiveReply) {
+    assert!(answer.text("I look."));
+    events.until("a word", |event| matches!(event.delta(), Some(Delta::Text { .. })).then_some(())).await;
+}
+
+/// A session whose tool has begun and comes back when what is given with it is dropped.
+async fn stuck(harness: &Harness) -> (SessionHandle, Recorder, impl Drop + use<>) {
+    let release = harness.probe.hears_nothing("begun");
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("begun").await;
+    (session, events, release)
+}
+
+#[tokio::test]
+async fn m_b2_prompts_run_in_order_and_each_ends_once() {
+    let harness = Harness::start();
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    assert_eq!(session.prompt("0").await.unwrap().position, 0);
+    for n in 1..=32 {
+        assert_eq!(session.prompt(n.to_string()).await.unwrap().position, n);
+    }
+    let full = session.prompt("33").await.unwrap_err();
+    assert_eq!(full, SessionError::Refused(Refused::QueueFull { waiting: 32 }));
+    drop(live);
+    for _ in 0..=32 {
+        assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    }
+    let order: Vec<_> = events
+        .facts()
+        .filter_map(|fact| match fact {
+            Fact::TurnStarted { prompt, .. } => Some(prompt.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, (1..=33).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn m_b2_after_a_failed_turn_the_next_prompt_runs() {
+    let harness = Harness::start();
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("one").await.unwrap();
+    session.prompt("two").await.unwrap();
+    harness.model.then(reply().text("part").fail("overloaded")).then(reply().text("fine"));
+    live.call("no_such_tool", json!({}));
+    drop(live);
+    let failed = events.turn_finished().await;
+    assert_eq!(failed.outcome, Outcome::Failed);
+    assert!(failed.error.unwrap().contains("overloaded"));
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+}
+
+#[tokio::test]
+async fn m_b2_bad_prompts_are_refused_and_change_nothing() {
+    let harness = Harness::limited(Limits { max_prompt_bytes: 10, ..Limits::default() });
+    let session = harness.open().await;
+    assert_eq!(session.prompt(" \n").await.unwrap_err(), SessionError::Refused(Refused::EmptyPrompt));
+    let long = session.prompt("12345678901").await.unwrap_err();
+    assert_eq!(long, SessionError::Refused(Refused::PromptTooLong { bytes: 11, most: 10 }));
+    assert_eq!(session.snapshot().status, SessionStatus::Idle);
+}
+
+#[tokio::test]
+async fn m_b2_a_turn_ends_at_its_limit_of_steps() {
+    let harness = Harness::start();
+    for _ in 0..9 {
+        harness.model.then(reply().call("probe", json!({})));
+    }
+    let session = harness.sessions().open(harness.session().max_steps(3)).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Limit);
+    assert_eq!(harness.model.requests().len(), 3, "no request starts once the limit is reached");
+}
+
+#[tokio::test]
+async fn m_b1_twenty_opened_at_once_with_room_for_ten() {
+    let harness = Harness::start();
+    let sessions = harness.sessions();
+    let opened = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
+    let opened: Vec<_> = opened.into_iter().map(Result::unwrap).collect();
+    let listed = sessions.list().await.unwrap();
+    assert_eq!(listed.iter().filter(|session| session.live).count(), 10);
+    assert_eq!(listed.len(), 20);
+    // One that was unloaded opens again when it is touched.
+    let saved = listed.iter().find(|session| !session.live).unwrap();
+    let handle = opened.iter().find(|handle| *handle.id() == saved.id).unwrap();
+    handle.prompt("still here?").await.unwrap();
+    let listed = sessions.list().await.unwrap();
+    assert!(listed.iter().find(|session| session.id == *handle.id()).unwrap().live);
+    assert_eq!(listed.iter().filter(|session| session.live).count(), 10);
+}
+
+#[tokio::test]
+async fn m_b1_refused_only_if_all_are_busy_held_or_attached() {
+    let harness = Harness::limited(Limits { max_sessions: 3, ..Limits::default() });
+    let sessions = harness.sessions();
+    let _silent = harness.model.then_live();
+    let busy = harness.open().await;
+    busy.prompt("go").await.unwrap();
+    let held = harness.open().await;
+    held.hold().await.unwrap();
+    let attached = harness.open().await;
+    let client = attached.attach(AttachFrom::now()).await.unwrap();
+    let refused = sessions.open(harness.session()).await.err().unwrap();
+    assert_eq!(refused, SessionError::TooManySessions { most: 3 });
+    assert!(refused.to_string().contains('3'));
+    // Twenty at once: all refused, nothing unloaded.
+    let refused = futures_util::future::join_all((0..20).map(|_| sessions.open(harness.session()))).await;
+    assert!(refused.iter().all(Result::is_err));
+    client.detach().await;
+    sessions.open(harness.session()).await.unwrap();
+}
+
+#[tokio::test]
+async fn m_b9_the_list_says_what_each_is_doing() {
+    let harness = Harness::start();
+    harness.probe.does(|_, context| match context.pause(PauseKind::Confirm, "ok?", None) {
+        PauseResponse::Approved => Ok(ToolOutcome::default()),
+        _ => Err(ToolError::Interrupted),
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let sessions = harness.sessions();
+    let waits = sessions.open(harness.session().name("waits")).await.unwrap();
+    let mut events = harness.watch(&waits).await;
+    waits.prompt("do the first thing\nand more").await.unwrap();
+    events.asked().await;
+    let other = harness.open().await;
+    let list = sessions.list().await.unwrap();
+    assert_eq!(list.len(), 2);
+    let line = list.iter().find(|session| session.id == *waits.id()).unwrap();
+    assert_eq!((line.name.as_str(), line.title.as_str()), ("waits", "do the first thing"));
+    assert_eq!(line.status, SessionStatus::Paused);
+    assert_eq!(line.waits_for.as_ref().unwrap().request.tool_name(), "probe");
+    let taken = sessions.open(harness.session().name("waits")).await.err().unwrap();
+    assert_eq!(taken, SessionError::NameTaken { name: "waits".into() });
+    assert_eq!(sessions.get("waits").await.unwrap().id(), waits.id());
+    assert_eq!(sessions.get(&waits.id().as_str()[..8]).await.unwrap().id(), waits.id());
+    waits.close().await.unwrap();
+    // Its name is free, and it is still listed, behind the live ones.
+    other.close().await.unwrap();
+    let again = sessions.open(harness.session().name("waits")).await.unwrap();
+    let list = sessions.list().await.unwrap();
+    assert_eq!(list[0].id, *again.id());
+    let closed = list.iter().find(|session| session.id == *waits.id()).unwrap();
+    assert!(!closed.live);
+    assert_eq!(closed.last_turn.as_ref().unwrap().outcome, Outcome::Interrupted);
+}
+
+#[tokio::test]
+async fn m_b8_closing_answers_asks_ends_processes_and_stops_the_actor() {
+    let harness = Harness::start();
+    let census = Census::new();
+    let mark = census.mark();
+    let (told, tells) = std::sync::mpsc::channel();
+    harness.probe.does(move |_, context| {
+        told.send(context.pause(PauseKind::Continue, "?", None)).unwrap();
+        Err(ToolError::Interrupted)
+    });
+    let command = format!("echo up; exec -a {mark} sleep 1000");
+    harness.model.then(reply().call("shell", json!({ "command": command })).call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    events.output("up").await;
+    session.close().await.unwrap();
+    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted);
+    assert!(census.living().is_empty());
+    while soon("the stream's end", events.next()).await.is_some() {}
+    assert_eq!(events.end(), ClientEnd::Ended);
+    assert!(matches!(events.facts().last(), Some(Fact::SessionClosed { .. })));
+    let closed = events.facts().any(|fact| matches!(fact, Fact::AskClosed { ask: id, .. } if *id == ask.id));
+    assert!(closed);
+}
+
+#[tokio::test]
+async fn t_t1_m_b8_a_tool_panic_is_told_and_the_next_prompt_works() {
+    let harness = Harness::start();
+    harness.probe.does(|_, _| panic!("the probe fell over"));
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let end = events.turn_finished().await;
+    assert_eq!(end.outcome, Outcome::Panicked);
+    assert!(end.error.unwrap().contains("the probe fell over"));
+    takes_the_next(&session, "again", &mut events, Instant::now()).await;
+}
+
+/// A session that has failed takes a prompt; at length soon, too.
+async fn takes_the_next(session: &SessionHandle, prompt: &str, events: &mut Recorder, since: Instant) {
+    session.prompt(prompt).await.unwrap();
+    while events.turn_finished().await.outcome != Outcome::Done {}
+    let took = since.elapsed();
+    println!("the next prompt's turn has ended {took:?} after the fault");
+    assert!(std::env::var_os("HOLDPOINT_FULL").is_none() || took < Duration::from_secs(1), "{took:?}");
+}
+
+/// What it had said by then stays, and what the next one says is not taken for more of it.
+#[tokio::test]
+async fn m_b8_a_model_that_panics_ends_its_turn_alone() {
+    let harness = Harness::start();
+    harness.model.then(reply().text("So far ").panic("the model fell over"));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let end = events.turn_finished().await;
+    assert_eq!(end.outcome, Outcome::Failed);
+    assert!(end.error.unwrap().contains("the model panicked: the model fell over"));
+    session.prompt("again").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let said = events.facts().filter_map(|fact| match fact {
+        Fact::AssistantMessage(message) => Some((message.text(), message.partial, message.blocks[0].item)),
+        _ => None,
+    });
+    let said: Vec<_> = said.collect();
+    assert!(said[0].0 == "So far " && said[0].1, "{said:?}");
+    assert!(said[1].0 == "done" && said[1].2 > said[0].2, "{said:?}");
+}
+
+/// An item that was told of and never saved keeps its name: who comes back with what it has seen adds to no other.
+#[tokio::test]
+async fn invariant_3_no_item_is_called_as_one_that_went_with_its_actor() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let answer = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    answer.text("half an ");
+    let told = events
+        .until("the text", |event| match event.delta() {
+            Some(Delta::Text { item, .. }) => Some(*item),
+            _ => None,
+        })
+        .await;
+    session.panic_now().await;
+    session.settled().await.unwrap();
+    harness.model.then(reply().text("another"));
+    session.prompt("again").await.unwrap();
+    let mut events = harness.watch(&session).await;
+    let said = |event: &Event| match event.fact() {
+        Some(Fact::AssistantMessage(message)) if !message.partial => Some(message.blocks[0].item),
+        _ => None,
+    };
+    let next = events.until("the answer", said).await;
+    assert!(next > told, "{next} after {told}");
+}
+
+#[tokio::test]
+async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
+    let folder = TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let harness = Harness::with(|engine| engine.store(store.clone()));
+    let census = Census::new();
+    let mark = census.mark();
+    let other = harness.open().await;
+    let mut others = harness.watch(&other).await;
+    let other_live = harness.model.then_live();
+    other.prompt("go").await.unwrap();
+    asked(&mut others, &other_live).await;
+
+    let (told, tells) = std::sync::mpsc::channel();
+    harness.probe.does(move |_, context| {
+        told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+        Err(ToolError::Interrupted)
+    });
+    let command = format!("echo up; exec -a {mark} sleep 1000");
+    harness.model.then(reply().call("shell", json!({ "command": command })).call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    events.output("up").await;
+    let since = Instant::now();
+    session.panic_now().await;
+    while soon("the stream's end", events.next()).await.is_some() {}
+    assert_eq!(events.end(), ClientEnd::Ended);
+    assert_eq!(tells.recv().unwrap(), PauseResponse::Interrupted, "no tool waits on a dead session");
+
+    // By its handle, as if nothing had happened.
+    let mut events = harness.watch(&session).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Panicked);
+    takes_the_next(&session, "next", &mut events, since).await;
+    assert!(census.living().is_empty(), "nothing of the old turn lives");
+    let late = session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap_err();
+    assert!(matches!(late, SessionError::Answer(AnswerError::Closed { .. })), "{late:?}");
+
+    other_live.text("unharmed");
+    drop(other_live);
+    assert_eq!(others.turn_finished().await.outcome, Outcome::Done);
+    let told: Vec<_> = others.events().iter().filter(|event| event.fact().is_some()).cloned().collect();
+    let logged = store.open(other.id()).await.unwrap().read(0..u64::MAX).await.unwrap();
+    assert_eq!(told, logged, "every event of the other, once, in order");
+    let said = |event: &Event| matches!(event.delta(), Some(Delta::Text { text, .. }) if text == "unharmed");
+    assert!(others.events().iter().any(|event| said(event)));
+}
+
+/// An actor that fails is for a while neither there nor gone: what it failed over is not for the next one.
+#[tokio::test]
+async fn m_b8_what_an_actor_fails_over_is_not_sent_again() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let rounds = 32;
+    for _ in 0..rounds {
+        // They are told of its end, one by one, before it is gone.
+        let mut clients = Vec::new();
+        for _ in 0..128 {
+            clients.push(session.attach(AttachFrom::now()).await.unwrap());
+        }
+        session.panic_now().await;
+    }
+    let mut events = harness.watch(&session).await;
+    let last = events.attachment().snapshot().seq;
+    events.until("all there is", |event| (event.seq >= last).then_some(())).await;
+    let restored = events.facts().filter(|fact| matches!(fact, Fact::SessionRestored { .. })).count();
+    assert_eq!(restored, rounds, "each was sent to one actor");
+}
+
+/// As far as it goes without a disk: what was acknowledged as saved is in the log the moment it is
+/// acknowledged, so that an actor that dies right then loses nothing.
+#[tokio::test]
+async fn invariant_7_what_is_acknowledged_is_in_the_log() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.hold().await.unwrap();
+    for round in 0..32 {
+        assert!(session.prompt(format!("prompt {round}")).await.unwrap().saved);
+        if round % 4 == 0 {
+            session.panic_now().await;
+        }
+        let snapshot = session.attach(AttachFrom::now()).await.unwrap().snapshot().clone();
+        assert_eq!(snapshot.queue.len(), round + 1, "none lost, none doubled");
+        assert_eq!(snapshot.queue.last().unwrap().text, format!("prompt {round}").into());
+    }
+}
+
+#[tokio::test]
+async fn m_e7_files_and_shell_do_real_work() {
+    let harness = Harness::start();
+    harness
+        .model
+        .then(reply().call("write_file", json!({"path": "a/b.txt", "content": "hello\n"})))
+        .then(reply().call("shell", json!({"command": "cat a/b.txt; echo 2 >&2; exit 3"})))
+        .then(reply().call("read_file", json!({"path": "a/b.txt"})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let results: Vec<_> = events
+        .facts()
+        .filter_map(|fact| match fact {
+            Fact::ToolFinished(result) => Some((result.status, result.to_text())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results[0].0, ToolStatus::Ok, "{results:#?}");
+    assert!(results[1].1.contains("hello\n2\n") && results[1].1.contains('3'), "{results:#?}");
+    assert_eq!(results[1].0, ToolStatus::Error);
+    assert!(results[2].1.contains("hello"));
+    assert_eq!(*session.snapshot().files_modified, ["a/b.txt".to_owned()].into());
+}
+
+/// A prompt that meets its session's unloading is not lost, and not refused either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_b1_a_prompt_races_the_unloading() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    let session = harness.open().await;
+    for round in 1..=300 {
+        let opener = tokio::spawn({
+            let (sessions, open) = (harness.sessions(), harness.session());
+            async move { sessions.open(open).await }
+        });
+        for _ in 0..fastrand::u32(..20_000) {
+            std::hint::spin_loop();
+        }
+        let prompted = session.prompt("go").await;
+        let opened = opener.await.unwrap();
+        // One place: whoever comes second waits for the other to be idle, or is told that there is no room.
+        assert!(prompted.is_ok() || opened.is_ok(), "round {round}: {prompted:?}");
+        if let Err(error) = &prompted {
+            assert_eq!(*error, SessionError::TooManySessions { most: 1 });
+        }
+        soon("the session", async { while session.prompt("again").await.is_err() {} }).await;
+        session.settled().await.unwrap();
+    }
+}
+
+/// A close that meets its session's unloading closes what is saved.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_b8_a_close_races_the_unloading() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    for round in 1..=300 {
+        let session = harness.open().await;
+        let opener = tokio::spawn({
+            let (sessions, open) = (harness.sessions(), harness.session());
+            async move { sessions.open(open).await }
+        });
+        for _ in 0..fastrand::u32(..20_000) {
+            std::hint::spin_loop();
+        }
+        let closed = soon("the close", session.close()).await;
+        assert_eq!(closed, Ok(()), "round {round}");
+        opener.await.unwrap().unwrap();
+        assert_eq!(session.prompt("go").await.unwrap_err(), SessionError::Refused(Refused::Closed), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn m_b9_a_closed_session_opens_only_by_being_asked_for() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    session.close().await.unwrap();
+    let refused = session.prompt("go").await.unwrap_err();
+    assert_eq!(refused, SessionError::Refused(Refused::Closed));
+    assert_eq!(session.close().await.unwrap_err(), SessionError::Refused(Refused::Closed));
+    let again = harness.sessions().get(session.id().as_str()).await.unwrap();
+    again.prompt("go").await.unwrap();
+    assert_eq!(again.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    // The old handle reaches it again, too, and shows what it is at.
+    let before = again.snapshot().seq;
+    session.prompt("go").await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    assert!(session.snapshot().seq > before, "{:?}", session.snapshot());
+}
+
+/// The one place is held by a session that fails: it is rebuilt, and who wants the place is served or refused.
+#[tokio::test]
+async fn m_b1_an_idle_session_that_fails_does_not_hold_up_the_next() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    for _ in 0..50 {
+        let session = soon("a place", harness.open()).await;
+        session.panic_now().await;
+        let sessions = harness.sessions();
+        let opened = soon("an answer", sessions.open(harness.session())).await;
+        assert!(matches!(opened, Ok(_) | Err(SessionError::TooManySessions { .. })));
+    }
+}
+
+/// Nothing that a model streams is without a bound.
+#[tokio::test]
+async fn an_endless_answer_is_a_failed_turn() {
+    let harness = Harness::limited(Limits { max_answer_bytes: 64 * 1024, ..Limits::default() });
+    let mut calls = reply();
+    for n in 0..5_000 {
+        calls = calls.call("probe", json!({ "n": n }));
+    }
+    let mut texts = reply();
+    for _ in 0..100 {
+        texts = texts.text("x".repeat(1_000));
+    }
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    for answer in [calls, texts] {
+        harness.model.then(answer);
+        session.prompt("go").await.unwrap();
+        let end = events.turn_finished().await;
+        assert_eq!(end.outcome, Outcome::Failed);
+        assert!(end.error.unwrap().contains("65536 bytes"));
+    }
+    assert!(!events.facts().any(|fact| matches!(fact, Fact::ToolStarted { .. })), "no call of it runs");
+}
+
+#[tokio::test]
+async fn m_b8_closing_what_is_only_saved_closes_it() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    let session = harness.open().await;
+    harness.open().await;
+    session.close().await.unwrap();
+    assert_eq!(session.prompt("go").await.unwrap_err(), SessionError::Refused(Refused::Closed));
+}
+
+#[tokio::test]
+async fn m_b2_what_is_given_to_a_session_meanwhile_keeps_it_open() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let in_use = Err(SessionError::Refused(Refused::InUse));
+    harness.model.then(reply().text("Done."));
+    session.prompt("first").await.unwrap();
+    let ended = session.settled().await.unwrap().seq;
+
+    let answer = harness.model.then_live();
+    session.prompt("second").await.unwrap();
+    assert_eq!(session.close_unused(ended).await, in_use);
+    assert!(session.snapshot().turn.is_some(), "it is not cut");
+    answer.text("Done, too.");
+    drop(answer);
+    let ended_too = session.settled().await.unwrap();
+    assert_eq!(ended_too.last_turn.as_ref().unwrap().outcome, Outcome::Done);
+    assert_eq!(session.close_unused(ended).await, in_use, "it was given something since");
+
+    // What was given before, and begun since, is others' as well.
+    let answer = harness.model.then_live();
+    session.prompt("third").await.unwrap();
+    harness.model.then(reply().text("Done."));
+    session.prompt("fourth").await.unwrap();
+    let mut events = harness.watch(&session).await;
+    drop(answer);
+    let ends = |event: &Event| event.turn == Some(TurnId(3)) && matches!(event.fact(), Some(Fact::TurnFinished { .. }));
+    let third = events.until("the third's end", |event| ends(event).then_some(event.seq)).await;
+    session.settled().await.unwrap();
+    assert_eq!(session.close_unused(third).await, in_use);
+
+    // What waits is something to do, whenever it was given.
+    session.hold().await.unwrap();
+    session.prompt("fifth").await.unwrap();
+    assert_eq!(session.close_unused(session.snapshot().seq).await, in_use);
+    session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn m_b2_a_session_that_nobody_has_used_since_is_closed() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    harness.model.then(reply().text("Done."));
+    session.prompt("first").await.unwrap();
+    let ended = session.settled().await.unwrap().seq;
+    session.rename("looked at").await.unwrap();
+    session.close_unused(ended).await.unwrap();
+    assert_eq!(session.close_unused(ended).await, Err(SessionError::Refused(Refused::Closed)));
+}
+
+/// After close, or the actor's death, no tool thread of the session waits on an ask.
+#[tokio::test]
+async fn invariant_6_no_tool_waits_on_a_session_that_is_gone() {
+    for panics in [false, true] {
+        let harness = Harness::start();
+        let (told, tells) = std::sync::mpsc::channel();
+        harness.probe.does(move |_, context| {
+            // More than one ask, the second of them too late in any case.
+            for _ in 0..2 {
+                told.send(context.pause(PauseKind::Confirm, "?", None)).unwrap();
+            }
+            Err(ToolError::Interrupted)
+        });
+        let mut calls = reply();
+        for n in 0..16 {
+            calls = calls.call("probe", json!({ "n": n }));
+        }
+        harness.model.then(calls);
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        session.prompt("go").await.unwrap();
+        for _ in 0..16 {
+            events.asked().await;
+        }
+        if panics {
+            session.panic_now().await;
+        } else {
+            session.close().await.unwrap();
+        }
+        for _ in 0..32 {
+            let response = tells.recv_timeout(holdpoint_session::testing::PATIENCE);
+            assert_eq!(response, Ok(PauseResponse::Interrupted));
+        }
+    }
+}
+
+/// One session's fault never ends another's turn: a panicking tool, a panicking actor, a failing model, a close.
+#[tokio::test]
+async fn invariant_8_one_sessions_fault_never_ends_anothers_turn() {
+    let harness = Harness::start();
+    harness.probe.does(|_, _| panic!("the probe fell over"));
+    let bystander = harness.open().await;
+    let mut events = harness.watch(&bystander).await;
+    let live = harness.model.then_live();
+    bystander.prompt("go").await.unwrap();
+    asked(&mut events, &live).await;
+    for fault in 0..4 {
+        let session = harness.open().await;
+        match fault {
+            0 => harness.model.then(reply().call("probe", json!({}))),
+            1 => harness.model.then(reply().fail("overloaded")),
+            _ => harness.model.then(reply().call("shell", json!({ "command": "sleep 1000" }))),
+        };
+        session.prompt("go").await.unwrap();
+        match fault {
+            0 | 1 => drop(session.settled().await.unwrap()),
+            2 => session.panic_now().await,
+            _ => session.close().await.unwrap(),
+        }
+        let word = format!("word {fault}");
+        assert!(live.text(word.clone()), "the bystander's request goes on");
+        events
+            .until_new(&word, |event| match event.delta() {
+                Some(holdpoint_common::Delta::Text { text, .. }) if text.contains(&word) => Some(()),
+                _ => None,
+            })
+            .await;
+    }
+    drop(live);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+}
+
+/// An accepted close outlives the actor: rebuilt, it ends at once, and its place is free.
+#[tokio::test]
+async fn m_b8_a_session_that_fails_while_it_closes_is_closed() {
+    let harness = Harness::limited(Limits { max_sessions: 1, grace_ms: 10, ..Limits::default() });
+    let release = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stuck = std::sync::Arc::clone(&release);
+    harness.probe.does(move |_, context| {
+        context.output("stuck");
+        while !stuck.load(std::sync::atomic::Ordering::Relaxed) {
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+        Ok(ToolOutcome::default())
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("stuck").await;
+    let closing = tokio::spawn({
+        let session = session.clone();
+        async move { session.close().await }
+    });
+    events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+    drop(events);
+    session.panic_now().await;
+    assert!(matches!(soon("the close", closing).await.unwrap(), Err(SessionError::Gone { .. })));
+    release.store(true, std::sync::atomic::Ordering::Relaxed);
+    // It is rebuilt only to be closed; then there is room.
+    let next = soon("a place", async {
+        loop {
+            if let Ok(next) = harness.sessions().open(harness.session()).await {
+                break next;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let list = harness.sessions().list().await.unwrap();
+    let closed = list.iter().find(|line| line.id == *session.id()).unwrap();
+    assert!(!closed.live);
+    assert_eq!(closed.last_turn.as_ref().unwrap().outcome, Outcome::Interrupted);
+    assert!(list.iter().find(|line| line.id == *next.id()).unwrap().live);
+    // Who had it opens it by nothing but asking for it.
+    next.close().await.unwrap();
+    assert_eq!(session.hold().await, Err(SessionError::Refused(Refused::Closed)));
+}
+
+/// What two close is closed for both.
+#[tokio::test]
+async fn m_b8_two_who_close_a_session_both_see_its_end() {
+    let harness = Harness::start();
+    let (session, mut events, release) = stuck(&harness).await;
+    let close = || {
+        let session = session.clone();
+        tokio::spawn(async move { session.close().await })
+    };
+    let first = close();
+    events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
+    let second = close();
+    assert!(!first.is_finished());
+    drop(release);
+    assert_eq!(soon("the first", first).await.unwrap(), Ok(()));
+    // It may have come when all was over.
+    let second = soon("the second", second).await.unwrap();
+    assert!(matches!(second, Ok(()) | Err(SessionError::Refused(Refused::Closed))), "{second:?}");
+    assert!(!harness.sessions().list().await.unwrap()[0].live);
+}
+
+/// What the tools of an actor that failed have left is waited for by its session alone, which has its place meanwhile.
+#[tokio::test]
+async fn invariant_8_a_session_that_waits_to_be_rebuilt_holds_up_no_other() {
+    let harness = Harness::limited(Limits { max_sessions: 2, grace_ms: 60_000, ..Limits::default() });
+    let (session, _events, release) = stuck(&harness).await;
+    let mut turnover = harness.engine.load_meter().turnover().await.unwrap();
+    let failing = session.clone();
+    let failed = tokio::spawn(async move { failing.panic_now().await });
+    assert!(soon("the manager to know", turnover.next()).await);
+
+    let sessions = harness.sessions();
+    let other = soon("another session", sessions.open(harness.session())).await.unwrap();
+    other.hold().await.unwrap();
+    let full = soon("the limit", sessions.open(harness.session())).await.err().unwrap();
+    assert_eq!(full, SessionError::TooManySessions { most: 2 });
+    assert!(!failed.is_finished(), "it waits");
+    drop(release);
+    soon("the next actor", failed).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Panicked);
+    assert_eq!(sessions.list().await.unwrap().iter().filter(|session| session.live).count(), 2);
+}

@@ -1,0 +1,227 @@
+//! An engine that stops: a tidy crash. What is open is cut and saved, and a restart finds where to go on.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::limits::STOP_WITHIN;
+use holdpoint_common::{
+    Answer, AskCloseCause, AskOrigin, CutCause, Event, Fact, HoldShown, JobEnd, Limits, Outcome, PauseKind,
+    PauseResponse, PolicyMode, SessionStatus, ToolStatus,
+};
+use holdpoint_session::store::Sqlite;
+use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
+use holdpoint_tools::{ToolError, ToolOutcome};
+use serde_json::json;
+use tempfile::TempDir;
+
+fn on(store: &Path) -> Harness {
+    let store = Sqlite::open(store).unwrap();
+    Harness::with(|engine| engine.store(store))
+}
+
+/// Stops the engine, and looks at how long that takes.
+fn stop(harness: Harness) {
+    let begun = Instant::now();
+    drop(harness);
+    assert!(begun.elapsed() < STOP_WITHIN, "it took {:?}", begun.elapsed());
+}
+
+/// The facts of a session, as they are before anybody opens it.
+async fn facts(store: &Path, session: &SessionHandle) -> Vec<Arc<Event>> {
+    use holdpoint_session::store::SessionStore;
+    let store = Sqlite::open(store).unwrap();
+    store.open(session.id()).await.unwrap().read(0..u64::MAX).await.unwrap()
+}
+
+#[tokio::test]
+async fn m_b8_stopping_cuts_turns_saves_what_was_said_and_keeps_the_queue() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    let answer = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("one").await.unwrap();
+    session.prompt("two").await.unwrap();
+    answer.text("half an");
+    let said = |event: &Event| matches!(event.delta(), Some(holdpoint_common::Delta::Text { .. })).then_some(());
+    events.until("a word", said).await;
+    stop(harness);
+    // Whoever was attached was told all of it.
+    let end = events.turn_finished().await;
+    assert_eq!((end.outcome, end.cause), (Outcome::Interrupted, Some(CutCause::Shutdown)));
+    assert!(end.receipt.unwrap().prompts.is_empty(), "what waits is not handed back");
+    let saved = facts(folder.path(), &session).await;
+    let partial = |event: &Arc<Event>| match event.fact() {
+        Some(Fact::AssistantMessage(message)) => message.partial.then(|| message.text()),
+        _ => None,
+    };
+    assert_eq!(saved.iter().find_map(partial).as_deref(), Some("half an"));
+    assert!(!saved.iter().any(|event| matches!(event.fact(), Some(Fact::SessionClosed { .. }))));
+
+    let again = on(folder.path());
+    let line = again.sessions().list().await.unwrap().remove(0);
+    assert_eq!(line.last_turn.unwrap().cause, Some(CutCause::Shutdown));
+    assert_eq!((line.status, line.hold.shown()), (SessionStatus::Paused, HoldShown::Standing));
+    let session = again.sessions().get(session.id().as_str()).await.unwrap();
+    assert_eq!(session.snapshot().queue.len(), 1);
+    assert!(again.model.requests().is_empty(), "nothing runs by itself");
+    session.release().await.unwrap();
+    assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
+}
+
+#[tokio::test]
+async fn m_b8_a_confirm_stands_through_a_stop_and_what_ran_beside_it_ends() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    // One call runs and asks, the other waits for its Confirm.
+    let calls = reply().call("shell", json!({"command": "echo begun; sleep 1000"})).call("probe", json!({"deploy": 1}));
+    harness.model.then(calls);
+    let open = harness.session().policy(PolicyMode::Ask);
+    let session = harness.sessions().open(open).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let first = events.asked().await;
+    let second = events.asked().await;
+    let (shell, probe) = if first.call < second.call { (first, second) } else { (second, first) };
+    session.answer(&shell.id, Answer::Approve { always: false }).await.unwrap();
+    events.output("begun").await;
+    stop(harness);
+    let saved = facts(folder.path(), &session).await;
+    let ended = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::TurnFinished { .. } | Fact::TurnCut { .. }));
+    assert!(!saved.iter().any(ended), "the turn is open");
+
+    let again = on(folder.path());
+    let ran = Arc::new(AtomicBool::new(false));
+    let runs = Arc::clone(&ran);
+    again.probe.does(move |_, _| {
+        runs.store(true, Ordering::SeqCst);
+        Ok(ToolOutcome::text("deployed"))
+    });
+    let line = again.sessions().list().await.unwrap().remove(0);
+    assert_eq!((line.status, line.waits_for.as_ref()), (SessionStatus::Paused, Some(&probe)));
+    let session = again.sessions().get(session.id().as_str()).await.unwrap();
+    let mut events = again.watch(&session).await;
+    assert!(!ran.load(Ordering::SeqCst), "never allowed by itself");
+    session.answer(&probe.id, Answer::Approve { always: false }).await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert!(ran.load(Ordering::SeqCst));
+    let results: Vec<_> = events
+        .facts()
+        .filter_map(|fact| match fact {
+            Fact::ToolFinished(result) => Some((result.call, result.status)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results, [(shell.call, ToolStatus::Interrupted), (probe.call, ToolStatus::Ok)]);
+}
+
+#[tokio::test]
+async fn m_b8_stopping_closes_the_asks_of_tools_and_ends_jobs() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    let (tell, told) = std::sync::mpsc::channel();
+    harness.probe.does(move |_, context| {
+        tell.send(context.pause(PauseKind::Confirm, "Go?", None)).unwrap();
+        Err(ToolError::Interrupted)
+    });
+    let calls = reply().call("shell", json!({"command": "sleep 1000", "background": true}));
+    harness.model.then(calls).then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    assert_eq!(ask.origin, AskOrigin::Tool);
+    assert_eq!(session.snapshot().jobs.len(), 1);
+    stop(harness);
+    assert_eq!(told.recv().unwrap(), PauseResponse::Interrupted);
+    let saved = facts(folder.path(), &session).await;
+    let closed = |event: &Arc<Event>| match event.fact() {
+        Some(Fact::AskClosed { ask, cause }) => Some((ask.clone(), *cause)),
+        _ => None,
+    };
+    assert_eq!(saved.iter().find_map(closed), Some((ask.id, AskCloseCause::Shutdown)));
+    let ended = |event: &Arc<Event>| match event.fact() {
+        Some(Fact::JobEnded { end, .. }) => Some(*end),
+        _ => None,
+    };
+    assert!(matches!(saved.iter().find_map(ended), Some(JobEnd::Shutdown | JobEnd::Interrupted)));
+    assert!(matches!(saved.last().unwrap().fact(), Some(Fact::TurnFinished { .. })));
+}
+
+#[tokio::test]
+async fn m_b8_a_tool_that_does_not_come_back_does_not_hold_up_the_stop() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    harness.probe.does(|_, context| {
+        context.output("begun");
+        std::thread::sleep(Duration::from_secs(60));
+        Ok(ToolOutcome::default())
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
+    session.prompt("go").await.unwrap();
+    events.output("begun").await;
+    stop(harness);
+    let saved = facts(folder.path(), &session).await;
+    let Some(Fact::TurnFinished { cause, receipt, .. }) = saved.last().unwrap().fact() else { panic!("{saved:?}") };
+    assert_eq!(*cause, Some(CutCause::Shutdown));
+    assert_eq!(receipt.as_ref().unwrap().tools.len(), 1, "it is named in the receipt");
+}
+
+/// Until the engine has stopped, a session's actor writes its log: nobody else does, and nobody takes it away.
+#[tokio::test]
+async fn invariant_2_what_is_being_stopped_is_neither_written_nor_deleted_by_others() {
+    let folder = TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let limits = Limits { grace_ms: 60_000, ..Limits::default() };
+    let harness = Harness::with(|engine| engine.store(store).limits(limits));
+    let release = harness.probe.hears_nothing("begun");
+    harness.model.then(reply().call("probe", json!({})));
+    let (session, sessions) = (harness.open().await, harness.sessions());
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.output("begun").await;
+    let stopping = std::thread::spawn(move || stop(harness));
+    let cut = |event: &Event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(());
+    events.until("the cut", cut).await;
+    let refused = [
+        sessions.rename(session.id(), "another").await,
+        sessions.close(session.id()).await,
+        sessions.delete(session.id().as_str()).await,
+    ];
+    assert_eq!(refused, [const { Err(SessionError::Stopped) }; 3]);
+    drop(release);
+    stopping.join().unwrap();
+    let saved = facts(folder.path(), &session).await;
+    assert!(matches!(saved.last().unwrap().fact(), Some(Fact::TurnFinished { .. })), "{saved:?}");
+}
+
+/// Sessions that have ended before it, as one that is idle does at once, end nothing of what is told of the others.
+#[tokio::test]
+async fn m_b9_who_watches_an_engine_that_stops_sees_each_session_to_its_end() {
+    let harness = Harness::limited(Limits { grace_ms: 10, ..Limits::default() });
+    let release = harness.probe.hears_nothing("begun");
+    harness.model.then(reply().call("probe", json!({})));
+    let busy = harness.open().await;
+    let mut events = harness.watch(&busy).await;
+    busy.prompt("go").await.unwrap();
+    events.output("begun").await;
+    harness.open().await;
+    let mut watch = harness.sessions().watch().await.unwrap();
+    let stopped = tokio::task::spawn_blocking(move || stop(harness));
+    let mut last = None;
+    while let Some(news) = watch.next().await {
+        match news {
+            SessionNews::Session(session) if session.id == *busy.id() => last = session.last_turn,
+            _ => {}
+        }
+    }
+    stopped.await.unwrap();
+    drop(release);
+    assert_eq!(last.expect("its end").cause, Some(CutCause::Shutdown));
+}

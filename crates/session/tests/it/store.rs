@@ -1,0 +1,62 @@
+//! The stores, each by the same rules; and what is SQLite's own: damage, versions, several processes, a full disk.
+
+mod damage;
+mod many;
+mod rules;
+mod versions;
+
+use std::sync::Arc;
+
+use holdpoint_common::{
+    AsksMode, Body, Event, Fact, Hold, PolicyMode, PolicyRules, SessionId, SessionSettings, SessionStatus,
+    SessionSummary, Timestamp, Who,
+};
+
+fn id(text: &str) -> SessionId {
+    text.parse().unwrap()
+}
+
+fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
+    let settings = SessionSettings {
+        id: session.clone(),
+        name: "demo".into(),
+        workspace: "/w".into(),
+        model: "rehearsal".into(),
+        asks: AsksMode::Wait,
+        policy: PolicyMode::Ask,
+        rules: PolicyRules::default(),
+        max_steps: 0,
+        max_turn_tokens: 0,
+    };
+    event(seq, Fact::SessionOpened { settings })
+}
+
+fn prompt(seq: u64, text: &str) -> Arc<Event> {
+    let fact = Fact::PromptAccepted { prompt: holdpoint_common::PromptId(1), text: text.into(), by: Who::named("t") };
+    event(seq, fact)
+}
+
+fn event(seq: u64, fact: Fact) -> Arc<Event> {
+    Arc::new(Event { seq, at: Timestamp(1_790_000_000_000 + seq), turn: None, step: None, body: Body::Fact(fact) })
+}
+
+fn summary(session: &SessionId, title: &str) -> SessionSummary {
+    SessionSummary {
+        id: session.clone(),
+        name: "demo".into(),
+        title: title.to_owned(),
+        last_line: None,
+        live: false,
+        status: SessionStatus::Idle,
+        since: Timestamp(1),
+        last_turn: None,
+        last_run: None,
+        waits_for: None,
+        asks: 0,
+        hold: Hold::Off,
+        run: None,
+        tasks: Default::default(),
+        model: "rehearsal".into(),
+        workspace: "/w".into(),
+    }
+}

@@ -1,0 +1,188 @@
+//! Tasks and notes of a session: the model's tool for them, the facts they are, and who sees them.
+
+use holdpoint_common::{Fact, Outcome, PolicyMode, TaskRequest, TaskState, ToolStatus};
+use holdpoint_session::store::Sqlite;
+use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_tools::{TasksResponse, ToolOutcome};
+use serde_json::{Value, json};
+
+/// The result of the next call.
+async fn result(events: &mut Recorder) -> (ToolStatus, String) {
+    events
+        .until_new("a call's result", |event| match event.fact() {
+            Some(Fact::ToolFinished(result)) => Some((result.status, result.result.clone())),
+            _ => None,
+        })
+        .await
+}
+
+#[tokio::test]
+async fn m_e7_the_model_keeps_tasks_and_notes_in_any_session() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let told: [(Value, &str); 12] = [
+        (json!({"action": "next"}), "[no task is left]"),
+        (json!({"action": "list"}), "[no tasks]"),
+        (
+            json!({"action": "add", "titles": ["write it", " test\n it "]}),
+            "[0 done, 0 doing, 2 to do; next: task 1 [todo] write it]",
+        ),
+        (json!({"action": "start"}), "[0 done, 1 doing, 1 to do; next: task 1 [doing] write it]"),
+        (json!({"action": "finish"}), "[1 done, 0 doing, 1 to do; next: task 2 [todo] test it]"),
+        (json!({"action": "finish"}), "no task is started: name the one that is done"),
+        (json!({"action": "note", "text": "port 80 is taken", "task": 2}), "[noted]"),
+        (json!({"action": "note", "text": " "}), "the note is empty"),
+        (json!({"action": "drop", "task": 9}), "there is no task 9"),
+        (
+            json!({"action": "add"}),
+            "not run: `titles` is missing: one line each, of at most 500 bytes, for what is to be done",
+        ),
+        (json!({"action": "drop", "task": 2}), "[1 done, 0 doing, 0 to do]"),
+        (
+            json!({"action": "list"}),
+            "task 1 [done] write it\ntask 2 [dropped] test it\nnote on task 2: port 80 is taken",
+        ),
+    ];
+    for (call, _) in &told {
+        harness.model.then(reply().call("tasks", call.clone()));
+    }
+    session.prompt("go").await.unwrap();
+    for (call, text) in told {
+        assert_eq!(result(&mut events).await.1, text, "{call}");
+    }
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let snapshot = session.snapshot();
+    let tasks: Vec<_> = snapshot.tasks.iter().map(|task| (task.title.as_str(), task.state)).collect();
+    assert_eq!(tasks, [("write it", TaskState::Done), ("test it", TaskState::Dropped)]);
+    assert_eq!(snapshot.notes[0].text, "port 80 is taken");
+    let listed = harness.sessions().list().await.unwrap();
+    assert_eq!(listed[0].tasks.to_string(), "✓1 ●0 ○0");
+}
+
+#[tokio::test]
+async fn m_e7_what_is_too_much_is_refused_whole() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let add = |count: usize| json!({"action": "add", "titles": vec!["one"; count]});
+    let mut told: Vec<(Value, &str)> = vec![
+        (add(51), "51 tasks at once; 50 are the most"),
+        (
+            json!({"action": "add", "titles": ["fine", "x".repeat(501)]}),
+            "the title has 501 bytes; at most 500 are taken",
+        ),
+        (json!({"action": "note", "text": "x".repeat(2001)}), "the note has 2001 bytes; at most 2000 are taken"),
+        (json!({"action": "list", "all": true}), "`all`"),
+    ];
+    told.extend((0..9).map(|_| (add(50), "0 done")));
+    told.push((add(49), "499 to do"));
+    told.push((add(2), "there can be 500 tasks, and there are 499 already"));
+    told.push((add(1), "500 to do"));
+    for (call, _) in &told {
+        harness.model.then(reply().call("tasks", call.clone()));
+    }
+    session.prompt("go").await.unwrap();
+    for (_, text) in told {
+        let (_, result) = result(&mut events).await;
+        assert!(result.contains(text), "no {text:?} in {result}");
+    }
+    assert_eq!((session.snapshot().tasks.len(), session.snapshot().notes.len()), (500, 0));
+}
+
+/// They are the session's own: nobody is asked, and nothing denies them.
+#[tokio::test]
+async fn m_e7_tasks_need_nobodys_leave() {
+    let harness = Harness::start();
+    for policy in [PolicyMode::Ask, PolicyMode::Readonly] {
+        let session = harness.sessions().open(harness.session().policy(policy)).await.unwrap();
+        harness.model.then(reply().call("tasks", json!({"action": "add", "titles": ["one"]})));
+        session.prompt("go").await.unwrap();
+        let settled = soon("the end of the turn", session.settled()).await.unwrap();
+        assert_eq!(settled.tasks.len(), 1, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn m_b7_tasks_and_notes_outlive_the_actor() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    harness.model.then(reply().call("tasks", json!({"action": "add", "titles": ["one"]})));
+    harness.model.then(reply().call("tasks", json!({"action": "note", "text": "known"})));
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    session.panic_now().await;
+    harness.model.then(reply().call("tasks", json!({"action": "start"})));
+    session.prompt("go on").await.unwrap();
+    let snapshot = session.settled().await.unwrap();
+    assert_eq!((snapshot.tasks[0].state, snapshot.notes.len()), (TaskState::Doing, 1));
+}
+
+/// Many calls of one answer, side by side: each change is whole, and none is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_e7_calls_side_by_side_lose_no_task() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let calls = (0..40).fold(reply(), |reply, n| {
+        reply.call("tasks", json!({"action": "add", "titles": [format!("a{n}"), format!("b{n}")]}))
+    });
+    harness.model.then(calls);
+    session.prompt("go").await.unwrap();
+    let snapshot = session.settled().await.unwrap();
+    let ids: Vec<_> = snapshot.tasks.iter().map(|task| task.id.0).collect();
+    assert_eq!(ids, (1..=80).collect::<Vec<_>>());
+    for pair in snapshot.tasks.chunks(2) {
+        assert_eq!(pair[0].title[1..], pair[1].title[1..], "added together");
+    }
+}
+
+/// A model may ask for all of it in one answer: each call sees what the one before has done.
+#[tokio::test]
+async fn m_e7_calls_of_one_answer_keep_the_list_in_their_order() {
+    let harness = Harness::start();
+    for round in 0..20 {
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        harness.model.then(
+            reply()
+                .call("tasks", json!({"action": "add", "titles": ["one", "two"]}))
+                .call("probe", json!({}))
+                .call("tasks", json!({"action": "start"}))
+                .call("tasks", json!({"action": "finish"}))
+                .call("tasks", json!({"action": "note", "text": "done", "task": 1})),
+        );
+        session.prompt("go").await.unwrap();
+        assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+        let failed: Vec<_> = events
+            .facts()
+            .filter(|fact| matches!(fact, Fact::ToolFinished(result) if result.status != ToolStatus::Ok))
+            .collect();
+        assert!(failed.is_empty(), "round {round}: {failed:#?}");
+        session.close().await.unwrap();
+    }
+}
+
+/// Each of a tool's threads hears of its own: none is taken for another, or left without an answer.
+#[tokio::test]
+async fn m_e7_the_threads_of_one_call_each_change_the_tasks() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = Sqlite::open(folder.path()).unwrap();
+    let harness = Harness::with(|engine| engine.store(store));
+    harness.probe.does(|_, context| {
+        let add = |titles: &str| context.tasks(TaskRequest::Add { titles: vec![titles.to_owned()] });
+        let told = std::thread::scope(|threads| {
+            let added = threads.spawn(|| (0..20).map(|_| add("write it")).collect::<Vec<_>>());
+            let refused = threads.spawn(|| (0..20).map(|_| add(" ")).collect::<Vec<_>>());
+            (added.join().unwrap(), refused.join().unwrap())
+        });
+        assert!(told.0.iter().all(|told| matches!(told, TasksResponse::Are(_))), "{:?}", told.0);
+        assert!(told.1.iter().all(|told| matches!(told, TasksResponse::Refused(_))), "{:?}", told.1);
+        Ok(ToolOutcome::text("done"))
+    });
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    assert_eq!(result(&mut events).await, (ToolStatus::Ok, "done".to_owned()));
+    assert_eq!(session.snapshot().tasks.len(), 20);
+}

@@ -1,0 +1,16 @@
+//! Tools from outside: real processes, files and browsers, and the policy over them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
+
+mod ask_user;
+mod background;
+mod ending;
+mod file_memory;
+mod files;
+mod flood;
+mod guard;
+mod many;
+mod policy;
+mod secrets;
+mod shell;
+mod shown;
+mod web;

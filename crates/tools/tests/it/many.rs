@@ -1,0 +1,56 @@
+//! t-P5: thousands of short commands leave no zombie and no descriptor.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::time::Duration;
+
+use holdpoint_tools::testing::{Bench, in_own_process};
+use holdpoint_tools::{Exit, ProcessSpec, Processes, Supervisor};
+
+#[test]
+fn t_p5_short_commands_leave_nothing() {
+    if !in_own_process() {
+        return;
+    }
+    let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 10_000 } else { 1_000 };
+    let bench = Bench::new();
+    let run = |supervisor: &Supervisor| {
+        let processes = Processes::new(supervisor.clone(), Duration::from_millis(500));
+        let spec = ProcessSpec {
+            program: "bash".into(),
+            args: vec!["-c".into(), "true".into()],
+            cwd: bench.root().to_owned(),
+            env: bench.workspace().env().to_vec(),
+        };
+        assert_eq!(processes.spawn(spec).unwrap().wait_by(None), Some(Exit::Code(0)));
+        assert!(processes.finish().left.is_empty());
+    };
+    for supervisor in [Supervisor::ThisProgram, Supervisor::None] {
+        run(&supervisor);
+        let before = settled();
+        for _ in 0..rounds {
+            run(&supervisor);
+        }
+        assert_eq!(settled(), before, "{supervisor:?}");
+    }
+}
+
+/// Our descriptors, children and threads once the last of the latter are gone: they end just after they told.
+fn settled() -> (usize, usize, usize) {
+    let mut least = now();
+    for _ in 0..200 {
+        let (descriptors, children, threads) = now();
+        least = (least.0.min(descriptors), least.1.min(children), least.2.min(threads));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    least
+}
+
+fn now() -> (usize, usize, usize) {
+    let threads = || fs::read_dir("/proc/self/task").unwrap().flatten();
+    let children = threads()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
+        .map(|list| list.split_whitespace().count())
+        .sum();
+    (fs::read_dir("/proc/self/fd").unwrap().count(), children, threads().count())
+}

@@ -1,0 +1,10 @@
+//! The policy, from outside: rules and commands in, verdicts out.
+
+mod bytes;
+mod hostile;
+mod parsing;
+mod rules;
+mod running;
+mod support;
+mod traps;
+mod tries;

@@ -1,0 +1,121 @@
+//! What bash itself does not take for a command is never allowed: whoever finds sense in it reads something else.
+
+use std::cell::Cell;
+use std::process::Command;
+
+use holdpoint_common::Verdict;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest::test_runner::TestRunner;
+
+use super::hostile;
+use super::tries::tries;
+
+/// What fell is kept here, and played first from then on.
+const KEPT: &str = "tests/it/policy/parsing.proptest-regressions";
+
+/// Scripts in which every kind of word, list and compound is there once.
+const WHOLE: [&str; 12] = [
+    "good a \"b c\" 'd e' f\\ g $x ${x:-a} \"$(echo a)\" `echo a`",
+    "good && echo a || cat b; good | cat & good",
+    "if good; then echo a; elif cat b; then :; else good; fi",
+    "for x in a b \"$y\"; do echo \"$x\"; done",
+    "while good; do break; done; until good; do continue; done",
+    "case a in (a|b) echo a;; *) good ;; esac",
+    "( good; ( echo a ) ); { good; echo b; }",
+    "[[ -n a && ! -f b || a == b ]] && good",
+    "cat <<EOF\na $x\nEOF\ngood <<'END'\nb\nEND\n",
+    "good > out 2>&1 < /dev/null >> more &> all",
+    "echo {a,b} ~ * ? '#' a#b # c",
+    "! good; good !; echo $((1 + 2)) <(good) >(cat)",
+];
+
+/// What bash says of a command, as the shell tool would start it. Nothing of it is run.
+fn bash_says(command: &str) -> String {
+    let bash = Command::new("/bin/bash").args(["-n", "-c", command]).env_clear().env("LC_ALL", "C.UTF-8").output();
+    let bash = bash.unwrap();
+    let said = String::from_utf8_lossy(&bash.stderr).into_owned();
+    if bash.status.success() { said } else { format!("{}: {said}", bash.status) }
+}
+
+/// A script with a few characters missing, or twice.
+fn broken() -> impl Strategy<Value = String> {
+    let slips = prop::collection::vec((any::<Index>(), any::<bool>()), 1..4);
+    (prop_oneof![select(WHOLE.to_vec()).prop_map(str::to_owned), hostile::command()], slips).prop_map(
+        |(script, slips)| {
+            let mut characters: Vec<_> = script.chars().collect();
+            for (at, twice) in slips {
+                let at = at.index(characters.len().max(1));
+                match characters.get(at).copied() {
+                    Some(character) if twice => characters.insert(at, character),
+                    Some(_) => drop(characters.remove(at)),
+                    None => {}
+                }
+            }
+            characters.into_iter().collect()
+        },
+    )
+}
+
+#[test]
+fn a_condition_is_read_as_bash_reads_it() {
+    let world = hostile::world(&["write(**)"]);
+    for read in [
+        "[[ a ]]",
+        "[[ a == b ]]",
+        "[[ a < b ]]",
+        "[[ ! ( -n a ) ]]",
+        "[[ -f a && ( b != c || ! -d d ) ]]",
+        "[[\n-n a\n&&\n-n b\n]]",
+        "[[ -n == ]]",
+        "[[ -f a ]] && good",
+    ] {
+        assert_eq!((world.verdict(read), bash_says(read).as_str()), (Verdict::Allow, ""), "{read}");
+    }
+    for not in [
+        "[[ a b ]]",
+        "[[ a === b ]]",
+        "[[ a == ]]",
+        "[[ -n ]]",
+        "[[ && a ]]",
+        "[[ a && ]]",
+        "[[ a ) ]]",
+        "[[ ( a ]]",
+        "[[ -n a b ]]",
+        "[[ a\n== b ]]",
+        "[[ a\n]]",
+        "[[ a",
+        "[[ -f #b ]]",
+        "[[ a == #b ]]",
+        "[[ a #b ]]",
+        "[[ #a ]]",
+        "[[ 2> a ]]",
+        "[[ a && 2<b ]]",
+        "[[ {a}> b ]]",
+    ] {
+        assert_eq!(world.verdict(not), Verdict::Ask, "{not}");
+    }
+}
+
+#[test]
+fn what_is_allowed_is_what_bash_can_read() {
+    let world = hostile::world(&["write(**)"]);
+    for script in WHOLE {
+        assert_eq!(bash_says(script), "", "{script}");
+    }
+    let (judged, allowed) = (Cell::new(0_u32), Cell::new(0_u32));
+    let mut runner = TestRunner::new(tries(4_000, 500_000, KEPT));
+    let result = runner.run(&prop_oneof![hostile::command(), broken()], |command| {
+        judged.set(judged.get() + 1);
+        // What bash says of the others does not matter: they ask, or are denied.
+        if world.verdict(&command) == Verdict::Allow && !command.contains('\0') {
+            allowed.set(allowed.get() + 1);
+            let said = bash_says(&command);
+            prop_assert!(said.is_empty(), "{command:?} is allowed, and bash says: {said}");
+        }
+        Ok(())
+    });
+    println!("{} of {} were allowed", allowed.get(), judged.get());
+    result.unwrap();
+    assert!(allowed.get() * 20 > judged.get(), "enough of it is allowed: {} of {}", allowed.get(), judged.get());
+}

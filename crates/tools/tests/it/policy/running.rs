@@ -1,0 +1,213 @@
+//! Commands that the policy allows, really run: nothing may run that no rule allows or that one denies, nothing be written
+//! elsewhere.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use holdpoint_common::Verdict;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
+
+use super::hostile;
+use super::support::World;
+use super::tries::tries;
+
+/// What the rules allow to be executed: their programs, and wrappers that are harmless themselves.
+const ALLOWED: [&str; 16] = [
+    "bash", "good", "echo", "cat", "printf", "test", "[", "env", "timeout", "nice", "nohup", "setsid", "stdbuf",
+    "xargs", "time", "strace",
+];
+
+/// Words of the grammar that would be programs if bash took them for such.
+const OTHERS: [&str; 22] = [
+    "bad", "a", "b", "x", "y", "EOF", "-n", "-v", "-o", "1", "2", "in", "-", "a#b", "a;b", "a b", "%d", "]", "b c",
+    "out", "true", "false",
+];
+
+/// Where commands run: a folder that has `out` and nothing else, and programs of which `bad` leaves a mark.
+struct Place {
+    world: World,
+    programs: PathBuf,
+    /// The program that leaves a mark, and what is in its file.
+    bad: (PathBuf, String),
+    mark: PathBuf,
+    _folder: TempDir,
+}
+
+impl Place {
+    /// Where only what rules allow is allowed; all other programs leave a mark.
+    fn allowing() -> Self {
+        // What `>&-bad` would write if it did not run `bad`.
+        Self::new(hostile::world(&["write(out/**)", "write(-*)"]), |bad| bad.to_owned())
+    }
+
+    /// Where all is allowed but `bad`, which alone leaves a mark.
+    fn denying() -> Self {
+        Self::new(hostile::denying(), |_| "/bin/true".into())
+    }
+
+    fn new(world: World, other: impl Fn(&Path) -> PathBuf) -> Self {
+        fs::create_dir(world.root.join("out")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (programs, mark) = (folder.path().join("bin"), folder.path().join("mark"));
+        fs::create_dir(&programs).unwrap();
+        let bad = programs.join("bad");
+        let script = format!("#!/bin/sh\n: > {}\n", mark.display());
+        fs::write(&bad, &script).unwrap();
+        fs::set_permissions(&bad, fs::Permissions::from_mode(0o755)).unwrap();
+        for name in OTHERS.iter().filter(|name| **name != "bad") {
+            symlink(other(&bad), programs.join(name)).unwrap();
+        }
+        symlink("/bin/true", programs.join("good")).unwrap();
+        // `time` is not everywhere, and without options does as `env` does.
+        symlink("/usr/bin/env", programs.join("time")).unwrap();
+        for name in
+            ["cat", "env", "timeout", "nice", "nohup", "setsid", "stdbuf", "xargs", "bash", "printf", "test", "["]
+        {
+            let real = ["/bin", "/usr/bin"].map(|folder| Path::new(folder).join(name));
+            symlink(real.iter().find(|path| path.exists()).unwrap(), programs.join(name)).unwrap();
+        }
+        symlink(&bad, world.root.join("bad")).unwrap();
+        symlink(&bad, world.home.join("bad")).unwrap();
+        Self { world, programs, bad: (bad, script), mark, _folder: folder }
+    }
+
+    /// Runs `command` with bash, through `before`, until all that it started is over; returns its standard error.
+    fn run(&self, before: &[&str], command: &str) -> String {
+        // Another command may have written to it.
+        fs::write(&self.bad.0, &self.bad.1).unwrap();
+        let words: Vec<_> = before.iter().copied().chain(["/bin/bash", "-c", command]).collect();
+        let mut child = Command::new(words[0])
+            .args(&words[1..])
+            .current_dir(&self.world.root)
+            .env_clear()
+            .env("PATH", &self.programs)
+            .env("HOME", &self.world.home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut errors = child.stderr.take().unwrap();
+        let (send, read) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            errors.read_to_end(&mut text).unwrap();
+            let _ = send.send(String::from_utf8_lossy(&text).into_owned());
+        });
+        // A loop without end is ended: what it does, it has done by then.
+        let text = read.recv_timeout(Duration::from_secs(3));
+        let group = Pid::from_child(&child);
+        let _ = kill_process_group(group, Signal::KILL);
+        child.wait().unwrap();
+        text.unwrap_or_default()
+    }
+
+    /// What is in the folder now that was not before.
+    fn left(&self) -> BTreeSet<String> {
+        let names = fs::read_dir(&self.world.root).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = names.map(|name| name.to_string_lossy().into_owned());
+        let mut left: BTreeSet<_> = names.filter(|name| !name.starts_with('-')).collect();
+        left.remove("out");
+        left.remove("bad");
+        if fs::remove_file(&self.mark).is_ok() {
+            left.insert("the mark of another program".to_owned());
+        }
+        left
+    }
+}
+
+/// What fell is kept here, and played first from then on.
+const KEPT: &str = "tests/it/policy/running.proptest-regressions";
+
+#[test]
+fn what_is_allowed_leaves_nothing_that_no_rule_allows() {
+    let place = Place::allowing();
+    let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
+    let mut runner = TestRunner::new(tries(1_500, 100_000, KEPT));
+    let result = runner.run(&hostile::command(), |command| {
+        judged.set(judged.get() + 1);
+        if place.world.verdict(&command) != Verdict::Allow {
+            return Ok(());
+        }
+        ran.set(ran.get() + 1);
+        let errors = place.run(&[], &command);
+        let left = place.left();
+        prop_assert!(left.is_empty(), "{left:?} was left by {command:?}\n{errors}");
+        prop_assert!(!errors.contains("command not found"), "{command:?}\n{errors}");
+        Ok(())
+    });
+    result.unwrap();
+    enough(&ran, &judged);
+}
+
+#[test]
+fn what_is_allowed_executes_only_what_a_rule_allows() {
+    let place = Place::allowing();
+    let trace = place.programs.with_file_name("trace");
+    let strace =
+        ["/usr/bin/strace", "-f", "-q", "-e", "trace=execve,execveat", "-s", "300", "-o", trace.to_str().unwrap()];
+    let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
+    let mut runner = TestRunner::new(tries(300, 20_000, KEPT));
+    let result = runner.run(&hostile::command(), |command| {
+        judged.set(judged.get() + 1);
+        if place.world.verdict(&command) != Verdict::Allow {
+            return Ok(());
+        }
+        ran.set(ran.get() + 1);
+        place.run(&strace, &command);
+        let traced = fs::read_to_string(&trace).unwrap();
+        let mut names = BTreeSet::new();
+        for line in traced.lines().filter(|line| line.contains("execve(") || line.contains("execveat(")) {
+            let program = line.split('"').nth(1).unwrap_or(line);
+            let name = program.rsplit('/').next().unwrap();
+            prop_assert!(ALLOWED.contains(&name), "{command:?}\n{line}");
+            names.insert(name);
+        }
+        // Else nothing was traced.
+        prop_assert!(names.contains("bash"), "{command:?}\n{traced}");
+        Ok(())
+    });
+    result.unwrap();
+    enough(&ran, &judged);
+}
+
+#[test]
+fn what_is_allowed_runs_nothing_that_a_rule_denies() {
+    let place = Place::denying();
+    let (judged, ran) = (Cell::new(0u32), Cell::new(0u32));
+    let mut runner = TestRunner::new(tries(1_500, 100_000, KEPT));
+    let result = runner.run(&prop_oneof![2 => hostile::command(), 1 => hostile::changes()], |command| {
+        judged.set(judged.get() + 1);
+        if place.world.verdict(&command) != Verdict::Allow {
+            return Ok(());
+        }
+        ran.set(ran.get() + 1);
+        let errors = place.run(&[], &command);
+        prop_assert!(fs::remove_file(&place.mark).is_err(), "{command:?} has run what is denied\n{errors}");
+        Ok(())
+    });
+    result.unwrap();
+    enough(&ran, &judged);
+    // It leaves a mark when it is run.
+    place.run(&[], "bad");
+    assert!(place.mark.exists());
+}
+
+/// Of what was judged, enough was run to tell something.
+fn enough(ran: &Cell<u32>, judged: &Cell<u32>) {
+    let (ran, judged) = (ran.get(), judged.get());
+    println!("{ran} of {judged} commands were run");
+    assert!(ran * 20 > judged, "{ran} of {judged} commands were run");
+}

@@ -1,0 +1,427 @@
+//! The shell tool: its output, its end, its environment, and what it refuses.
+#![cfg(unix)]
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use holdpoint_common::limits::OUTPUT_DELTA;
+use holdpoint_tools::testing::{Bench, Called, again, part};
+use holdpoint_tools::{Act, Exit, ProcessSpec, Processes, Read, Shell, Supervisor, Tool, ToolError, environment};
+use serde_json::json;
+
+const SUPERVISORS: [Supervisor; 2] = [Supervisor::ThisProgram, Supervisor::None];
+
+fn run(bench: &Bench, command: &str) -> Called {
+    bench.call(Shell::new(), json!({ "command": command }))
+}
+
+fn said(called: &Called) -> &str {
+    &called.result.as_ref().unwrap().output
+}
+
+#[test]
+fn both_outputs_are_one_in_order() {
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new().supervisor(supervisor);
+        let called = run(&bench, "for i in 1 2 3; do echo out$i; echo err$i >&2; done; pwd");
+        assert_eq!(called.output, format!("out1\nerr1\nout2\nerr2\nout3\nerr3\n{}\n", bench.root().display()));
+        assert_eq!(said(&called), "[exit code 0]");
+    }
+}
+
+/// Whoever approves it has been shown where: whatever has come into that place since.
+#[test]
+fn m_e7_a_command_runs_in_the_folder_that_was_shown_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let (root, other) = (folder.join("root"), folder.join("other"));
+    for folder in [&root, &other] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let bench = Bench::within(&root);
+    let command = json!({ "command": "touch made" });
+    let shown = |tool: &Shell| tool.intent(&command, bench.workspace()).unwrap().details.unwrap();
+
+    let tool = Shell::new();
+    assert!(shown(&tool).ends_with(&format!("in {}", root.display())));
+    std::fs::rename(&root, folder.join("moved")).unwrap();
+    std::os::unix::fs::symlink(&other, &root).unwrap();
+    let error = bench.call(tool, command.clone()).result.unwrap_err().to_string();
+    assert!(error.contains(&other.display().to_string()) && error.contains("nothing was done"), "{error}");
+    assert!(!other.join("made").exists());
+
+    // Asked anew, it is shown where that is.
+    let tool = Shell::new();
+    assert!(shown(&tool).ends_with(&format!("in {}", other.display())));
+    assert_eq!(said(&bench.call(tool, command)), "[exit code 0]");
+    assert!(other.join("made").exists());
+}
+
+/// Another folder of that name is another folder.
+#[test]
+fn m_e7_a_command_does_not_run_in_what_has_come_into_the_place_of_the_shown_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let root = folder.join("root");
+    std::fs::create_dir(&root).unwrap();
+    let bench = Bench::within(&root);
+    for removed in [false, true] {
+        for background in [false, true] {
+            let command = json!({ "command": "touch made", "background": background });
+            let tool = Shell::new();
+            tool.intent(&command, bench.workspace()).unwrap();
+            match removed {
+                false => std::fs::rename(&root, folder.join(format!("moved{background}"))).unwrap(),
+                // What comes next may get its number.
+                true => std::fs::remove_dir_all(&root).unwrap(),
+            }
+            std::fs::create_dir(&root).unwrap();
+            let error = bench.call(tool, command.clone()).result.unwrap_err().to_string();
+            assert!(error.contains(&root.display().to_string()) && error.contains("nothing was done"), "{error}");
+            assert!(!root.join("made").exists());
+        }
+    }
+    // What is done in the folder meanwhile does not make it another.
+    let (tool, command) = (Shell::new(), json!({ "command": "touch made" }));
+    tool.intent(&command, bench.workspace()).unwrap();
+    std::fs::write(root.join("x"), "").unwrap();
+    assert_eq!(said(&bench.call(tool, command)), "[exit code 0]");
+    assert!(root.join("made").exists());
+}
+
+#[test]
+fn the_end_is_told() {
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new().supervisor(supervisor);
+        for (command, told) in [
+            ("exit 3", "[exit code 3]"),
+            ("kill -SEGV $$", "[ended by signal 11 (SIGSEGV)]"),
+            ("no-such-program", "[exit code 127]"),
+            ("exec >&- 2>&-; sleep 0.05; exit 4", "[exit code 4]"),
+        ] {
+            let called = run(&bench, command);
+            assert_eq!(said(&called), told, "{command}");
+            assert!(called.result.unwrap().failed);
+        }
+    }
+}
+
+#[test]
+fn a_time_out_is_told_and_output_before_it_kept() {
+    let bench = Bench::new();
+    let called = bench.call(Shell::new(), json!({"command": "echo early; exec sleep 1000", "timeout_ms": 50}));
+    assert_eq!(called.output, "early\n");
+    assert_eq!(said(&called), "[timed out after 50 ms; 1 process was still running and was ended]");
+    let called = bench.call(Shell::new(), json!({"command": "exec >&- 2>&-; sleep 1000", "timeout_ms": 50}));
+    assert!(said(&called).starts_with("[timed out"), "{}", said(&called));
+}
+
+#[test]
+fn text_is_whole_across_pieces() {
+    let bench = Bench::new();
+    let called = run(&bench, r"printf '\xe6'; sleep 0.02; printf '\xbc\xa2\xff\xc3'");
+    assert_eq!(called.output, "漢\u{fffd}\u{fffd}");
+    let called = run(&bench, "for ((i = 0; i < 20000; i++)); do echo 漢漢漢漢; done");
+    assert_eq!(called.output, "漢漢漢漢\n".repeat(20_000));
+    assert!(called.largest_piece <= OUTPUT_DELTA);
+}
+
+/// Also t-P4 in its worst form: without a supervisor, by something that has left the group.
+#[test]
+fn t_p4_who_holds_the_output_open_does_not_hold_the_call() {
+    for (supervisor, command) in [
+        (Supervisor::ThisProgram, "setsid sleep 1000 & echo $!"),
+        (Supervisor::ThisProgram, "(trap '' TERM; exec setsid sleep 1000) & echo $!"),
+        (Supervisor::None, "setsid sleep 20 & echo $!; sleep 0.1"),
+        (
+            Supervisor::None,
+            "setsid bash -c 'trap \"\" PIPE; while sleep 0.01; do echo more; done' & echo $!; sleep 0.1",
+        ),
+    ] {
+        let bench = Bench::new().supervisor(supervisor);
+        let since = Instant::now();
+        let called = run(&bench, command);
+        assert!(since.elapsed() < Duration::from_secs(2), "{command}: {:?}", since.elapsed());
+        assert!(said(&called).starts_with("[exit code 0"), "{command}: {}", said(&called));
+        let pid = called.output.lines().next().unwrap().parse().unwrap();
+        // What is documented that it can't end.
+        if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// The pipe is never empty: it is read slowly and filled fast.
+#[test]
+fn t_p4_a_flood_does_not_hold_the_call() {
+    let bench = Bench::new();
+    let processes = Processes::new(Supervisor::None, Duration::from_millis(100));
+    let mut process = processes
+        .spawn(ProcessSpec {
+            program: "bash".into(),
+            // Ended by SIGPIPE once nobody reads.
+            args: vec!["-c".into(), "setsid yes & sleep 0.1".into()],
+            cwd: bench.root().to_owned(),
+            env: bench.workspace().env().to_vec(),
+        })
+        .unwrap();
+    assert_eq!(process.wait_by(None), Some(Exit::Code(0)));
+    let since = Instant::now();
+    while process.read_by(&mut [0], None).unwrap() != Read::Ended {
+        assert!(since.elapsed() < Duration::from_secs(2));
+    }
+}
+
+/// What a program has written before its end is read, however late somebody gets round to it.
+#[test]
+fn t_p4_what_is_in_the_pipe_is_read_late_as_well() {
+    const WRITTEN: usize = 60_000;
+    let bench = Bench::new();
+    for supervisor in SUPERVISORS {
+        let processes = Processes::new(supervisor, Duration::from_millis(100));
+        let mut process = processes
+            .spawn(ProcessSpec {
+                program: "bash".into(),
+                args: vec!["-c".into(), format!("head -c {WRITTEN} /dev/zero").into()],
+                cwd: bench.root().to_owned(),
+                env: bench.workspace().env().to_vec(),
+            })
+            .unwrap();
+        let mut buffer = [0; 1000];
+        let mut read = 0;
+        assert_eq!(process.wait_by(None), Some(Exit::Code(0)));
+        while let Read::Bytes(bytes) = process.read_by(&mut buffer, None).unwrap() {
+            if read == 0 {
+                // Longer than anything is waited for once it is seen that the program has ended.
+                std::thread::sleep(Duration::from_secs(2));
+            }
+            read += bytes;
+        }
+        assert_eq!(read, WRITTEN);
+    }
+}
+
+#[test]
+fn t_p9_nothing_comes_from_the_users_keyboard() {
+    let bench = Bench::new();
+    let called = run(&bench, "read line; echo \"$? [$line]\"; (echo x > /dev/tty) 2>&1; ps -o tty= -p $$");
+    let lines: Vec<_> = called.output.lines().collect();
+    assert_eq!(lines[0], "1 []");
+    assert!(lines[1].contains("/dev/tty: No such device or address"), "{lines:?}");
+    assert_eq!(lines[2], "?");
+}
+
+/// The same where there is a keyboard: the owner runs in a terminal of its own, made by `script`.
+#[test]
+#[cfg(target_os = "linux")]
+fn t_p9_the_owners_terminal_can_not_be_opened() {
+    if part().is_some() {
+        return in_a_terminal();
+    }
+    let owner = again("owner");
+    let words = std::iter::once(owner.get_program()).chain(owner.get_args()).map(|word| word.to_str().unwrap());
+    let mut script = std::process::Command::new("script")
+        .args(["-qec", &words.collect::<Vec<_>>().join(" "), "/dev/null"])
+        .envs(owner.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Typed ahead: nobody below may eat it.
+    std::io::Write::write_all(script.stdin.as_mut().unwrap(), b"typed\n").unwrap();
+    let said = script.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("owner: Ok"), "{said}");
+    assert!(said.contains("command: [] [/dev/tty: No such device or address]"), "{said}");
+}
+
+/// The owner, there.
+fn in_a_terminal() {
+    println!("owner: {:?}", std::fs::File::open("/dev/tty").map(drop));
+    let command = "read -t 1 line; read -t 1 more < /dev/tty; echo \"[$line$more]\"";
+    let called = run(&Bench::new(), command);
+    let told = called.output.replace("bash: line 1: ", "");
+    let (errors, read) = told.trim_end().rsplit_once('\n').unwrap_or_default();
+    println!("command: {read} [{errors}]");
+}
+
+#[test]
+fn t_h2_the_environment_is_the_allowed_one() {
+    let vars = [
+        ("PATH", "/usr/bin:/bin"),
+        ("LC_ALL", "C"),
+        ("XDG_DATA_HOME", "/d"),
+        ("TZ", "UTC"),
+        ("OPENAI_API_KEY", "1"),
+        ("GITHUB_TOKEN", "2"),
+        ("XDG_SECRET", "3"),
+        ("LC_password", "4"),
+        ("LD_PRELOAD", "/x.so"),
+        ("BASH_ENV", "/x"),
+        ("HOLDPOINT_LOG", "debug"),
+    ];
+    let allowed = environment::allowed(vars.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let names: Vec<_> = allowed.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["PATH", "LC_ALL", "XDG_DATA_HOME", "TZ"]);
+
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new().supervisor(supervisor).env("MINE", "yes");
+        let called = run(&bench, "env -0 | tr '\\0\\n' '\\n '");
+        for line in called.output.lines() {
+            let (name, value) = line.split_once('=').unwrap();
+            let ours = bench.workspace().env().iter().any(|(known, given)| known == name && given == value);
+            // What bash itself sets.
+            assert!(ours || ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name), "{line}");
+        }
+        assert!(called.output.contains("MINE=yes"));
+    }
+}
+
+/// With such an entry, a name that a rule allows is a file of the workspace.
+#[test]
+fn t_h2_programs_are_looked_for_in_absolute_folders_only() {
+    for (given, left) in [
+        ("/usr/bin:/bin", "/usr/bin:/bin"),
+        (".:/usr/bin:bin:/bin:", "/usr/bin:/bin"),
+        (":/a b/c::~/bin:./x:/bin", "/a b/c:/bin"),
+        (".", "/usr/bin:/bin"),
+        ("", "/usr/bin:/bin"),
+    ] {
+        let allowed = environment::allowed([("PATH".to_owned(), given.to_owned())]);
+        assert_eq!(allowed, [("PATH".to_owned(), left.to_owned())], "{given:?}");
+    }
+    assert_eq!(environment::allowed([]), []);
+}
+
+/// A folder of the workspace may well be on the PATH. What reads every command is not taken from there.
+#[test]
+fn t_h2_bash_is_never_one_of_the_workspace() {
+    let outside = tempfile::tempdir().unwrap();
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new();
+        let (bin, linked) = (bench.root().join("node_modules/.bin"), outside.path().join("linked"));
+        std::fs::create_dir_all(&bin).unwrap();
+        let _ = std::fs::remove_file(&linked);
+        std::os::unix::fs::symlink(&bin, &linked).unwrap();
+        for (program, made) in [("bash", "sprung"), ("date", "dated")] {
+            std::fs::write(bin.join(program), format!("#!/bin/sh\n: > '{}/{made}'\n", bench.root().display())).unwrap();
+            std::fs::set_permissions(bin.join(program), std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for entry in [&bin, &linked].map(|folder| folder.display()) {
+            let path = format!("{entry}:{}", std::env::var("PATH").unwrap());
+            let bench = Bench::within(bench.root()).supervisor(supervisor.clone()).env("PATH", path);
+            assert_eq!(run(&bench, "echo here; date").output, "here\n", "{entry}");
+            assert!(!bench.root().join("sprung").exists(), "{entry}");
+            // The command's own PATH is as it was.
+            std::fs::remove_file(bench.root().join("dated")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn bash_calls_itself_bash() {
+    for supervisor in SUPERVISORS {
+        let called = run(&Bench::new().supervisor(supervisor), "echo $0 $#; ${x?}");
+        assert_eq!(called.output, "bash 0\nbash: line 1: x: parameter not set\n");
+    }
+}
+
+#[test]
+fn no_descriptor_of_ours_is_inherited() {
+    let bench = Bench::new();
+    let called = run(&bench, "ls -l /proc/self/fd | grep -vE '^total|/dev/null|pipe:|/proc/[0-9]+/fd'");
+    assert_eq!(called.output, "");
+}
+
+#[test]
+fn signals_are_as_a_program_expects_them() {
+    let bench = Bench::new();
+    let called = run(&bench, "grep -E 'Sig(Ign|Blk)' /proc/self/status; yes | head -1; echo ${PIPESTATUS[0]}");
+    let lines: Vec<_> = called.output.lines().collect();
+    for line in &lines[..2] {
+        let set = u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
+        assert_eq!(set & 0x7fff_ffff, 0, "{line}");
+    }
+    assert_eq!(lines[2..], ["y", "141"]);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let bench = Bench::new();
+    for (input, told) in [
+        (json!({"command": "a\u{0}b"}), "zero byte"),
+        (json!({"command": "  "}), "empty"),
+        (json!({"cmd": "ls"}), "unknown field `cmd`"),
+        (json!({}), "missing field `command`"),
+        (json!({"command": "ls", "timeout_ms": 0}), "timeout_ms"),
+        (json!({"command": "ls", "timeout_ms": 3_600_001}), "timeout_ms"),
+        (json!("ls"), "invalid type"),
+    ] {
+        for error in [
+            Shell::new().intent(&input, bench.workspace()).unwrap_err(),
+            bench.call(Shell::new(), input.clone()).result.unwrap_err(),
+        ] {
+            assert!(matches!(&error, ToolError::Input { message } if message.contains(told)), "{input}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_intent_shows_exactly_what_runs() {
+    let bench = Bench::new();
+    let intent = |command: &str| Shell::new().intent(&json!({ "command": command }), bench.workspace()).unwrap();
+    let shown = intent(" rm -r  build\n");
+    assert!(matches!(&shown.acts[..], [Act::Command(_)]));
+    assert_eq!(shown.details.unwrap(), format!(" rm -r  build\n\n\nin {}", bench.root().display()));
+    assert_ne!(shown.always, intent("rm -r build").always);
+}
+
+#[test]
+fn a_program_that_can_not_start_is_an_error() {
+    for supervisor in SUPERVISORS {
+        let bench = Bench::new();
+        let processes = Processes::new(supervisor, Duration::from_millis(100));
+        let spec = |program: &str, cwd: &std::path::Path| ProcessSpec {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: cwd.to_owned(),
+            env: bench.workspace().env().to_vec(),
+        };
+        let error = processes.spawn(spec("no-such-program", bench.root())).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+        let missing = bench.root().join("missing");
+        let error = processes.spawn(spec("bash", &missing)).unwrap_err();
+        assert!(error.to_string().contains(missing.to_str().unwrap()), "{error}");
+        assert_eq!(processes.finish().total(), 0);
+        let error = processes.spawn(spec("bash", bench.root())).unwrap_err();
+        assert!(error.to_string().contains("the call is over"), "{error}");
+    }
+}
+
+#[test]
+fn a_supervisor_that_is_none_is_an_error() {
+    let bench = Bench::new().supervisor(Supervisor::Program("/bin/true".into()));
+    let error = run(&bench, "echo").result.unwrap_err().to_string();
+    assert!(error.contains("supervise_if_asked"), "{error}");
+    let bench = Bench::new().supervisor(Supervisor::Program("/no/such/file".into()));
+    assert!(run(&bench, "echo").result.is_err());
+}
+
+#[test]
+fn a_long_command_arrives_whole() {
+    let bench = Bench::new();
+    let long = "x".repeat(100_000);
+    assert_eq!(run(&bench, &format!("echo {long}")).output, format!("{long}\n"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_command_that_can_not_be_given_to_a_program_is_refused_before_it_is_asked_about() {
+    let bench = Bench::new();
+    let command = |length: usize| json!({"command": format!("true {}", "x".repeat(length - 5))});
+    let error = Shell::new().intent(&command(128 * 1024), bench.workspace()).unwrap_err().to_string();
+    assert!(error.contains("131072 bytes") && error.contains("at most 131071"), "{error}");
+    let longest = command(128 * 1024 - 1);
+    assert!(Shell::new().intent(&longest, bench.workspace()).is_ok());
+    bench.call(Shell::new(), longest).result.unwrap();
+}

@@ -1,0 +1,235 @@
+//! What pages do unasked, and servers that do not do what they should.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use chromiumoxide::cdp::browser_protocol::page::{EventJavascriptDialogOpening, HandleJavaScriptDialogParams};
+use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
+use futures_util::StreamExt;
+use holdpoint_common::WebSettings;
+use serde_json::json;
+
+use super::server::{Answer, Server, html, status, typed};
+use super::support::{Session, as_second_client, local, pages, pause, resumed, said, wait_until};
+
+#[test]
+fn m_e7_web_downloads_are_refused_and_told() {
+    let server = Server::start(|path| match path {
+        "/file" => status(
+            "200 OK",
+            "content-type: application/zip\r\ncontent-disposition: attachment; filename=\"a.zip\"\r\n",
+            "PK",
+        ),
+        // Which ends when nobody takes it any more, wherever it would be kept.
+        "/endless" => Answer::Endless(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/zip\r\ncontent-disposition: attachment\r\n\r\n".to_owned(),
+        ),
+        "/auto" => html("<p>text</p><a id=a href='/file'>get</a><script>document.getElementById('a').click()</script>"),
+        _ => html("<p>text</p>"),
+    });
+    let mut session = Session::new();
+    let why = session.open_fails(&server.url("/file"));
+    assert!(why.contains("is a download (`a.zip`)"), "{why}");
+    let why = session.call(json!({"action": "open_page", "url": server.url("/auto")}));
+    let why = format!("{:?}", why.result);
+    assert!(why.contains("a.zip"), "{why}");
+    assert!(session.open_fails(&server.url("/endless")).contains("is a download"));
+    server.wait_left();
+    let left: Vec<_> = walk(&session.place()).filter(|path| path.contains("a.zip")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    session.close();
+}
+
+/// What a page makes itself needs no server, and so nothing that looks at what comes from one.
+#[test]
+fn t_g5_what_a_page_makes_itself_is_not_downloaded_either() {
+    let name = format!("holdpoint-made-{}.txt", std::process::id());
+    let link = |script: &str| html(&format!("<a id=a download='{name}'>get</a><script>{script}; a.click()</script>"));
+    let (data, blob) =
+        (link("a.href = 'data:text/plain,made'"), link("a.href = URL.createObjectURL(new Blob(['made']))"));
+    let server = Server::start(move |path| match path {
+        "/data" => data.clone(),
+        "/blob" => blob.clone(),
+        _ => html("<p>text</p>"),
+    });
+    let mut session = Session::new();
+    for path in ["/data", "/blob"] {
+        // Told of instead of the page, or with it: as it comes.
+        let told = session.call(json!({"action": "open_page", "url": server.url(path)}));
+        let told = format!("{:?}", told.result);
+        assert!(told.contains(&name) && told.contains("refused"), "{path}: {told}");
+    }
+    let home = std::env::home_dir().unwrap();
+    let places = [session.place(), session.bench.root().to_owned(), home.join("Downloads")];
+    let left: Vec<_> = places.iter().flat_map(|place| walk(place)).filter(|path| path.contains("-made-")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    // Where the user is, or what is temporary: not all that is below is looked at.
+    for folder in [home, std::env::current_dir().unwrap(), std::env::temp_dir()] {
+        assert!(!folder.join(&name).exists(), "{}", folder.display());
+    }
+    session.close();
+}
+
+fn walk(folder: &std::path::Path) -> Box<dyn Iterator<Item = String>> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    Box::new(entries.flat_map(|entry| {
+        let below: Box<dyn Iterator<Item = String>> = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            true => walk(&entry.path()),
+            false => Box::new(std::iter::empty()),
+        };
+        std::iter::once(entry.path().display().to_string()).chain(below)
+    }))
+}
+
+#[test]
+fn m_e7_web_dialogs_are_dismissed_and_told() {
+    let server = Server::start(|path| match path {
+        "/dialogs" => html(
+            "<p id=p></p><script>alert('look here'); p.textContent = 'sure: ' + confirm('sure?') + ', ' + prompt('name?')</script>",
+        ),
+        _ => html("<p>text</p>"),
+    });
+    let mut session = Session::new();
+    let text = session.open(&server.url("/dialogs"));
+    assert!(text.contains("sure: false, null"), "none was agreed to: {text}");
+    for what in ["(alert), which was dismissed: \"look here\"", "(confirm)", "(prompt)"] {
+        assert!(text.contains(what), "{what} is missing: {text}");
+    }
+    session.close();
+}
+
+/// Asks the person something, and tells the server what they said.
+const ASK: &str = "setTimeout(() => { p.textContent = 'said ' + confirm('yours?'); fetch('/said') }, 0)";
+
+/// A dialog that comes while a person has the page is theirs; one that they leave open keeps nothing up.
+#[test]
+fn m_e7_web_a_dialog_in_a_pause_is_the_persons() {
+    let server = Server::start(|_| html("<p id=p>text</p>"));
+    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+    for answers in [true, false] {
+        let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+        let details = pause(calling.wait_asked()).details.unwrap();
+        as_second_client(&details, async |page| {
+            let mut dialogs = page.event_listener::<EventJavascriptDialogOpening>().await.unwrap();
+            page.evaluate(ASK).await.unwrap();
+            assert_eq!(dialogs.next().await.unwrap().message, "yours?");
+            if answers {
+                page.execute(HandleJavaScriptDialogParams::new(true)).await.unwrap();
+            }
+        });
+        if answers {
+            server.wait_asked("/said");
+        }
+        calling.answer(resumed());
+        let text = said(calling.wait());
+        assert!(text.contains(&format!("said {answers}")), "{text}");
+    }
+    session.close();
+}
+
+#[test]
+fn m_e7_web_further_windows_are_closed_and_told() {
+    let (click, clicked) = std::sync::mpsc::channel();
+    let clicked = std::sync::Mutex::new(clicked);
+    let server = Server::start(move |path| match path {
+        "/windows" => html("<p>text</p><script src='/late'></script>"),
+        // What loads until the windows are there.
+        "/late" => {
+            clicked.lock().unwrap().recv().unwrap();
+            typed("text/javascript", "document.body.append('the end')")
+        }
+        _ => html("<p>other</p>"),
+    });
+    let mut session = Session::new();
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/windows")}));
+    server.wait_asked("/late");
+    let address = session.browsers.running()[0].debugging.clone();
+    as_second_client(&tab(&address), async |page| {
+        // As if by a click each: without one, Chromium lets a page open none.
+        let open = EvaluateParams::builder().expression("open('/other') !== null").user_gesture(true).build().unwrap();
+        for _ in 0..7 {
+            assert!(page.evaluate_expression(open.clone()).await.unwrap().into_value::<bool>().unwrap());
+        }
+    });
+    wait_until("all but the first are closed", || pages(&address).matches("\"type\": \"page\"").count() == 1);
+    click.send(()).unwrap();
+    let text = said(calling.wait());
+    assert!(text.contains("the end"), "{text}");
+    assert_eq!(text.matches("it opened another window, which was closed").count(), 5, "{text}");
+    assert!(text.contains("it did 2 more things of this kind"), "{text}");
+    wait_until("all are closed", || !pages(&address).contains("\"type\": \"page\""));
+    session.close();
+}
+
+/// The one tab of this browser, as the details of a pause name it.
+fn tab(address: &str) -> String {
+    let listed: serde_json::Value = serde_json::from_str(&pages(address)).unwrap();
+    let id = listed.as_array().unwrap().iter().find(|tab| tab["type"] == "page").unwrap()["id"].as_str().unwrap();
+    format!("http://{address}/devtools/inspector.html?ws={address}/devtools/page/{id}")
+}
+
+#[test]
+fn m_e7_web_a_page_that_would_not_be_left_is() {
+    let server = Server::start(|_| {
+        html("<p>stay</p><script>onbeforeunload = event => { event.preventDefault(); return 'stay' }</script>")
+    });
+    let mut session = Session::new();
+    assert!(session.open(&server.url("/")).contains("stay"));
+    let address = session.browsers.running()[0].debugging.clone();
+    wait_until("it is closed", || !pages(&address).contains("\"type\": \"page\""));
+    session.close();
+}
+
+#[test]
+fn m_e7_web_a_page_without_end_is_read_as_far_as_it_came() {
+    let server = Server::start(|path| match path {
+        "/silent" => Answer::Silence,
+        _ => Answer::Endless(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>T</title><p>the beginning</p>".to_owned(),
+        ),
+    });
+    let mut session = Session::with(WebSettings { load_s: 1, ..local() });
+    let text = session.open(&server.url("/endless"));
+    assert!(text.contains("the beginning") && text.contains("still loading after 1 s"), "{text}");
+    let why = session.open_fails(&server.url("/silent"));
+    assert!(why.contains("took more than 1 s"), "{why}");
+    session.close();
+}
+
+/// In full runs it takes longer than chromiumoxide waits for anything.
+#[test]
+fn m_e7_web_a_slow_page_is_waited_for_as_long_as_the_settings_say() {
+    let late = Duration::from_secs(if std::env::var_os("HOLDPOINT_FULL").is_some() { 35 } else { 1 });
+    let server = Server::start(move |path| match path {
+        "/late" => {
+            std::thread::sleep(late);
+            typed("text/javascript", "document.body.append('the end')")
+        }
+        _ => html("<p>the beginning</p><script src='/late'></script>"),
+    });
+    let mut session = Session::with(WebSettings { load_s: 60, ..local() });
+    let text = session.open(&server.url("/"));
+    assert!(text.contains("the end") && !text.contains("still loading"), "{text}");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_a_dead_server_is_told() {
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut session = Session::new();
+    let why = session.open_fails(&format!("http://{dead}/"));
+    assert!(why.contains(&dead.to_string()), "{why}");
+    let closing = Server::start(|_| Answer::Whole(String::new()));
+    let why = session.open_fails(&closing.url("/"));
+    assert!(why.contains(&closing.url("/")), "{why}");
+    session.close();
+}
+
+#[test]
+fn m_e7_web_a_page_that_never_rests_is_given_up() {
+    let server = Server::start(|_| html("<p>text</p><script>for (;;);</script>"));
+    let mut session = Session::with(WebSettings { load_s: 1, ..local() });
+    let why = session.open_fails(&server.url("/"));
+    assert!(why.contains("its scripts never rest"), "{why}");
+    session.close();
+}

@@ -1,0 +1,50 @@
+//! What many pages leave: nothing.
+#![cfg(target_os = "linux")]
+
+use holdpoint_tools::testing::in_own_process;
+
+use super::server::{Server, html};
+use super::support::{Session, pages, wait_until};
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Threads but for those of the test's own server.
+fn threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.trim() != "server").count()
+}
+
+#[test]
+fn m_e7_web_many_pages_leave_nothing() {
+    if !in_own_process() {
+        return;
+    }
+    let opens = if std::env::var_os("HOLDPOINT_FULL").is_some() { 200 } else { 20 };
+    let server = Server::start(|_| html("<p>text</p>"));
+    // What libraries keep once for the whole process is there then.
+    let mut first = Session::new();
+    first.open(&server.url("/"));
+    first.close();
+    let before = (descriptors(), threads());
+    let mut session = Session::new();
+    session.open(&server.url("/first"));
+    let address = session.browsers.running()[0].debugging.clone();
+    let quiet = || !pages(&address).contains("\"type\": \"page\"");
+    wait_until("the first tab is closed", quiet);
+    let one = (descriptors(), threads());
+    for n in 0..opens {
+        let text = session.open(&server.url(&format!("/{n}")));
+        assert!(text.contains("text") && !text.contains("not let through"), "the browser asks nobody itself: {text}");
+    }
+    wait_until("tabs are closed", quiet);
+    assert_eq!(session.folders().len(), 1, "one browser serves the session");
+    // The browser keeps a few connections to the proxy.
+    wait_until("descriptors are closed", || descriptors() <= one.0 + 8);
+    wait_until("threads have ended", || threads() <= one.1 + 1);
+    session.close();
+    wait_until("no descriptor is left", || descriptors() <= before.0);
+    wait_until("no thread is left", || threads() <= before.1);
+}

@@ -1,0 +1,185 @@
+//! The pause: a page that stays open until the user goes on, and is read after that.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use chromiumoxide::cdp::browser_protocol::page::{CloseParams, CrashParams};
+use chromiumoxide::types::Command;
+use holdpoint_common::{PauseKind, PauseResponse, WebSettings};
+use holdpoint_tools::AskReply;
+use serde_json::json;
+
+use super::display::Display;
+use super::server::{Server, html};
+use super::support::{Session, as_second_client, failure, local, pause, resumed, said};
+
+fn server() -> Server {
+    Server::start(|path| html(&format!("<h1>Report</h1><p id=text>as it was served at {path}</p>")))
+}
+
+/// A person's hand: the text becomes another one.
+const EDIT: &str = "document.getElementById('text').textContent = 'as a person left it'";
+
+/// The story that started it all.
+#[test]
+fn m_a9_what_a_person_does_with_a_visible_page_is_what_is_read() {
+    let (display, server) = (Display::start(), server());
+    let mut session = Session::new().seen(&display);
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/report"), "pause": true}));
+    let ask = pause(calling.wait_asked());
+    assert_eq!((ask.kind, ask.tool_name.as_str()), (PauseKind::Continue, "web"));
+    assert_eq!(ask.message, format!("Page loaded: {}", server.url("/report")));
+    let running = session.browsers.running();
+    assert_eq!(running.len(), 1);
+    assert!(running[0].visible, "a pause implies a window");
+    let details = ask.details.unwrap();
+    assert!(details.contains(&running[0].debugging), "{details}");
+    let hidden = as_second_client(&details, async |page| {
+        page.evaluate(EDIT).await.unwrap();
+        page.evaluate("document.visibilityState").await.unwrap().into_value::<String>().unwrap()
+    });
+    assert_eq!(hidden, "visible", "it is there to be seen");
+    calling.answer(resumed());
+    let text = said(calling.wait());
+    assert!(text.contains("as a person left it") && !text.contains("as it was served"), "{text}");
+    session.close();
+}
+
+/// What the page at `origin` is answered that wants to speak to the developer tools of these details.
+fn knock(details: &str, origin: &str) -> String {
+    let (_, socket) = details.split_once("?ws=").unwrap();
+    let (host, path) = socket.trim().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let fields = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13";
+    let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\n{fields}\r\n{key}\r\n\r\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line.trim().to_owned()
+}
+
+#[test]
+fn m_a9_the_developer_tools_are_of_use_in_any_browser_and_to_their_own_pages_only() {
+    let server = server();
+    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+    let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+    let details = pause(calling.wait_asked()).details.unwrap();
+    let address = &details[details.find("http://").unwrap()..];
+    let own = &address[..address.find("/devtools").unwrap()];
+    assert!(knock(address, own).contains(" 101 "), "{address}");
+    assert!(knock(address, &server.url("")).contains(" 403 "), "a page of somebody else's has no business there");
+    calling.answer(resumed());
+    said(calling.wait());
+    session.close();
+}
+
+#[test]
+fn m_a9_matches_and_pictures_are_taken_after_the_answer_too() {
+    let server = server();
+    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+    let find = json!({"action": "find_in_page", "url": server.url("/"), "text": "a person left", "pause": true});
+    let calling = session.start(find);
+    let ask = pause(calling.wait_asked());
+    assert_eq!(ask.message, format!("Page loaded, to look for \"a person left\": {}", server.url("/")));
+    assert!(!session.browsers.running()[0].visible, "`web.pause_headless` lifts the window");
+    as_second_client(&ask.details.unwrap(), async |page| drop(page.evaluate(EDIT).await.unwrap()));
+    calling.answer(resumed());
+    let text = said(calling.wait());
+    assert!(text.contains("is there once"), "{text}");
+
+    let shot = json!({"action": "screenshot", "url": server.url("/"), "pause": true});
+    let calling = session.start(shot);
+    let ask = pause(calling.wait_asked());
+    assert_eq!(ask.message, format!("Page loaded, to take its picture: {}", server.url("/")));
+    let red = "document.body.style = 'background: rgb(200, 0, 0)'; document.body.textContent = ''";
+    as_second_client(&ask.details.unwrap(), async |page| drop(page.evaluate(red).await.unwrap()));
+    calling.answer(resumed());
+    let text = said(calling.wait());
+    let path = text.split("The picture is in ").nth(1).unwrap().split(" (").next().unwrap();
+    let png = std::fs::read(path).unwrap();
+    assert!(png.starts_with(b"\x89PNG") && png.len() < 20_000, "one colour takes little: {} bytes", png.len());
+    session.close();
+}
+
+#[test]
+fn m_a9_two_sessions_pause_on_two_pages() {
+    let server = server();
+    let settings = || WebSettings { pause_headless: true, ..local() };
+    let mut sessions = [Session::with(settings()), Session::with(settings())];
+    let calling: Vec<_> = sessions
+        .iter_mut()
+        .zip(["/one", "/two"])
+        .map(|(session, path)| session.start(json!({"action": "open_page", "url": server.url(path), "pause": true})))
+        .collect();
+    let asks: Vec<_> = calling.iter().map(|calling| pause(calling.wait_asked())).collect();
+    assert_ne!(asks[0].details, asks[1].details);
+    as_second_client(asks[1].details.as_ref().unwrap(), async |page| drop(page.evaluate(EDIT).await.unwrap()));
+    let [one, two] = <[_; 2]>::try_from(calling).ok().unwrap();
+    two.answer(resumed());
+    let text = said(two.wait());
+    assert!(text.contains("as a person left it"), "{text}");
+    one.answer(resumed());
+    let text = said(one.wait());
+    assert!(text.contains("as it was served at /one"), "{text}");
+    sessions.into_iter().for_each(Session::close);
+}
+
+#[test]
+fn m_a9_without_a_display_the_setting_is_named() {
+    let server = server();
+    let mut session = Session::new();
+    for input in [
+        json!({"action": "open_page", "url": server.url("/"), "pause": true}),
+        json!({"action": "open_page", "url": server.url("/"), "headless": false}),
+    ] {
+        let why = failure(session.call(input));
+        assert!(why.contains("no display") && why.contains("web.pause_headless"), "{why}");
+    }
+    // A display that is none.
+    let mut session = Session::new();
+    session.bench = session.bench.display(vec![("DISPLAY".to_owned(), ":7654".to_owned())]);
+    let why = failure(session.call(json!({"action": "open_page", "url": server.url("/"), "pause": true})));
+    assert!(why.contains("no display") && why.contains("web.pause_headless"), "{why}");
+    assert!(server.asked().is_empty());
+    session.close();
+}
+
+/// It is not waited for what nobody can do any more.
+#[test]
+fn m_a9_a_page_that_is_gone_in_its_pause_ends_it() {
+    let server = server();
+    let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
+    for (goes, told) in
+        [(ending(CloseParams::default()), "the page was closed"), (ending(CrashParams::default()), "the page crashed")]
+    {
+        let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
+        goes(&pause(calling.wait_asked()).details.unwrap());
+        let why = failure(calling.wait());
+        assert!(why.contains(told), "{why}");
+        assert!(session.open(&server.url("/next")).contains("as it was served"), "the browser goes on");
+    }
+    session.close();
+}
+
+/// A person who ends a page by this.
+fn ending<C: Command + Clone + 'static>(command: C) -> Box<dyn Fn(&str)> {
+    Box::new(move |details| {
+        let command = command.clone();
+        // Nobody may be left to say that it was done.
+        as_second_client(details, async |page| {
+            drop(tokio::time::timeout(Duration::from_secs(1), page.execute(command)).await)
+        });
+    })
+}
+
+#[test]
+fn m_a9_a_page_that_is_never_paused_asks_nothing() {
+    let server = server();
+    let mut session = Session::new();
+    let called = session.call(json!({"action": "open_page", "url": server.url("/")}));
+    assert!(called.asked.is_empty());
+    assert!(!session.browsers.running()[0].visible, "`headless` is the default");
+    session.bench = session.bench.answer(AskReply::Pause(PauseResponse::Denied { reason: None }));
+    session.close();
+}
