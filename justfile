@@ -4,19 +4,22 @@ _default:
     @just --list --unsorted
 
 # Everything that has to pass before a change goes in.
-check: format lint test doc test-node
+check: format lint test doc
 
 # The main job on the built-in defaults: no key, a rehearsed model, real tools, a pause.
 demo:
     cargo run --release -p holdpoint -- run --asks approve --cwd "$(mktemp -d)" - < examples/first.rehearsal
 
-# All tests; `just test-full` runs the long versions.
+# All tests, by nextest where it is installed; `just test-full` runs the long versions.
 test *ARGS:
-    cargo test --workspace {{ARGS}}
+    ./scripts/test {{ARGS}}
 
 test-full *ARGS:
-    HOLDPOINT_FULL=1 cargo test --workspace {{ARGS}}
-    HOLDPOINT_FULL=1 ./scripts/test-node
+    ./scripts/test --full {{ARGS}}
+
+# The suite on a busy machine, on a slow disk, as another user, or all at once: `just test-stressed [a] [b] [c] [d]`.
+test-stressed *ARGS:
+    ./scripts/test-stressed {{ARGS}}
 
 # The Node.js package, built and tested.
 test-node:
@@ -28,7 +31,7 @@ testplan *ARGS:
 
 # People who do everything at once to a daemon that is stopped and killed under them.
 soak SECONDS="600" SEED="1":
-    HOLDPOINT_SOAK_SECONDS={{SECONDS}} HOLDPOINT_SOAK_SEED={{SEED}} cargo test -p holdpoint --test soak -- --nocapture
+    HOLDPOINT_SOAK_SECONDS={{SECONDS}} HOLDPOINT_SOAK_SEED={{SEED}} cargo test -p holdpoint --test it soak:: -- --nocapture
 
 format:
     cargo fmt --all --check

@@ -86,7 +86,7 @@ async fn t_t8_sessions_that_are_closed_leave_nothing() {
     if !in_own_process() {
         return;
     }
-    let rounds = if full() { (2_000, 10_000) } else { (500, 1_000) };
+    let rounds = if full() { (2_000, 10_000) } else { (200, 500) };
     leave_nothing(Forgetful, rounds).await;
     // With SQLite's descriptors and threads: fewer, for each of their facts is on disk before the next.
     if full() {

@@ -10,7 +10,10 @@ use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-const ROUNDS: usize = 1_000;
+/// How often each race is run.
+fn rounds() -> usize {
+    if std::env::var_os("HOLDPOINT_FULL").is_some() { 1_000 } else { 100 }
+}
 
 /// Calls of the probe ask a Confirm as often as their input says, and tell what they were told.
 fn asking(harness: &Harness) -> mpsc::Receiver<PauseResponse> {
@@ -73,7 +76,7 @@ async fn race_answer_and_interrupt_at_once() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let (mut answered, mut cut) = (0, 0);
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         let ask = asked(&harness, &session, &mut events, 1).await;
         let answerer = answers(&session, &ask.id, approve());
         jitter();
@@ -97,7 +100,7 @@ async fn race_answer_and_interrupt_at_once() {
         settled(&session, &mut events).await;
     }
     let closings = events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. } | Fact::AskClosed { .. }));
-    assert_eq!(closings.count(), ROUNDS, "each ask closes exactly once");
+    assert_eq!(closings.count(), rounds(), "each ask closes exactly once");
     assert!(answered > 0 && cut > 0, "the race was run: {answered} answered, {cut} cut");
 }
 
@@ -111,7 +114,7 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
     let stranger = harness.open().await;
     let mut previous: Option<Ask> = None;
     let mut won = [0, 0];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         let ask = asked(&harness, &session, &mut events, 1).await;
         let id = ask.id.clone();
         let denier = answers(&other, &id, Answer::Deny { reason: None });
@@ -148,7 +151,7 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
         assert!(matches!(unknown, SessionError::Answer(AnswerError::Unknown { .. })), "{unknown:?}");
         settled(&session, &mut events).await;
     }
-    assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(), ROUNDS);
+    assert_eq!(events.facts().filter(|fact| matches!(fact, Fact::AskAnswered { .. })).count(), rounds());
     assert!(won[0] > 0 && won[1] > 0, "the race was run: {won:?}");
 }
 
@@ -158,12 +161,12 @@ async fn race_answer_then_the_same_tool_asks_again() {
     let tells = asking(&harness);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    let mut ask = asked(&harness, &session, &mut events, ROUNDS as u64).await;
-    for round in 1..=ROUNDS {
+    let mut ask = asked(&harness, &session, &mut events, rounds() as u64).await;
+    for round in 1..=rounds() {
         let stale = ask.id.clone();
         session.answer(&stale, approve()).await.unwrap();
         assert_eq!(tells.recv().unwrap(), PauseResponse::Approved);
-        if round < ROUNDS {
+        if round < rounds() {
             ask = events.asked().await;
             assert_ne!(ask.id, stale, "an id is never used again");
         }
@@ -181,7 +184,7 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let (mut shown, mut raised) = (0, 0);
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         harness.model.then(reply().call("probe", json!({ "times": 1 })));
         session.prompt("go").await.unwrap();
         events.tool_started().await;
@@ -207,7 +210,7 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
         }
     }
     assert!(shown > 0 && shown < raised, "the race was run: {shown} of {raised} were shown");
-    println!("{raised} of {ROUNDS} began, {shown} of their asks were shown");
+    println!("{raised} of {rounds()} began, {shown} of their asks were shown");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -216,7 +219,7 @@ async fn race_interrupt_between_accept_and_start() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let mut cut = 0;
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         // The next turn must run whole: an interrupt never leaks into it.
         session.prompt("first").await.unwrap();
         let interrupted = session.interrupt(None).await.unwrap();
@@ -238,7 +241,7 @@ async fn race_interrupt_between_accept_and_start() {
 async fn race_close_while_asking() {
     let harness = Harness::start();
     let tells = asking(&harness);
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         let session = harness.open().await;
         let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
         let ask = asked(&harness, &session, &mut events, 1).await;
@@ -266,7 +269,7 @@ async fn race_prompts_while_the_session_closes() {
     let harness = Harness::start();
     let before = harness.open().await;
     before.close().await.unwrap();
-    for round in 0..ROUNDS / 4 {
+    for round in 0..rounds() / 4 {
         let session = harness.sessions().get(before.id().as_str()).await.unwrap();
         let known = if round % 2 == 0 { session.clone() } else { before.clone() };
         let prompts = tokio::spawn(async move {

@@ -12,7 +12,7 @@ fn t_p5_short_commands_leave_nothing() {
     if !in_own_process() {
         return;
     }
-    let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 10_000 } else { 1_000 };
+    let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 10_000 } else { 300 };
     let bench = Bench::new();
     let run = |supervisor: &Supervisor| {
         let processes = Processes::new(supervisor.clone(), Duration::from_millis(500));

@@ -75,7 +75,9 @@ fn m_d5_what_concerns_a_person_is_a_line_when_it_happens() {
         first.starts_with("#1 failed (") && first.contains("out of order): ") && !first.contains('✓'),
         "{first}"
     );
-    assert_eq!(run.until("begins"), "the next iteration begins in 1 s");
+    // In 1 s, or in 0 s where the line is late.
+    let next = run.until("begins");
+    assert!(next.starts_with("the next iteration begins in ") && next.ends_with(" s"), "{next}");
     run.until("#3 failed (");
     assert_eq!(run.until("PAUSED"), "⏸ PAUSED: 3 failures in a row");
     world.run(&["prompt", &run.session, "mind the port"]).code(0);

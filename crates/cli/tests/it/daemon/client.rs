@@ -173,6 +173,13 @@ impl Api {
         }
     }
 
+    /// Until all facts of a session are on disk.
+    pub(crate) fn saved(&self, session: &str) {
+        while !self.look(session).saved {
+            std::thread::yield_now();
+        }
+    }
+
     pub(crate) fn look(&self, session: &str) -> Snapshot {
         serde_json::from_value(self.get(&format!("sessions/{session}")).ok()).unwrap()
     }

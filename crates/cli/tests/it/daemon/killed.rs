@@ -106,7 +106,7 @@ async fn t_u1_m_b7_killed_at_any_moment_it_has_what_it_had_acknowledged() {
     let mut moments = fastrand::Rng::with_seed(11);
     house.start();
     let mut sessions = Vec::new();
-    for round in 0..rounds(100, 1000) {
+    for round in 0..rounds(20, 1000) {
         let mut all = Vec::new();
         for script in BUSY {
             all.push(busy(&house, script, round % 2 == 0).await);

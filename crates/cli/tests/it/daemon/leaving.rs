@@ -277,7 +277,7 @@ fn t_s6_texts_that_stall_are_given_up() {
 #[test]
 fn m_b1_sessions_that_were_unloaded_keep_nothing_of_what_they_were_opened_with() {
     const OPENED: usize = 40;
-    const SUPPLIED: usize = 3 << 20;
+    const SUPPLIED: usize = 3 << 19;
     let (house, api) = house();
     let before = house.resident();
     let supplies = json!({ "env": [], "systemPrompt": "x".repeat(SUPPLIED) });

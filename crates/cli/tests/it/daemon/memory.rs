@@ -26,6 +26,8 @@ fn floods(api: &Api, sessions: usize) {
                 // To its end, or to where it is told that it is too slow.
                 while stream.next().is_some_and(|frame| !frame.event().is_some_and(|event| is_end(&event))) {}
                 api.settled(session);
+                // A session with unsaved facts refuses to close.
+                api.saved(session);
             });
         }
     });

@@ -1,7 +1,7 @@
 //! Histories: random inputs of all kinds, most of them plausible, and what is watched while they go by.
 //!
 //! Half of the histories are *orderly*: their runner keeps to the order a runner keeps to (gate, answer, calls,
-//! next gate). In the others anything comes at any time. `HOLDPOINT_FULL=1` plays ten times as many.
+//! next gate). In the others anything comes at any time. `HOLDPOINT_FULL=1` plays fifty times as many.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub(super) use ensure;
 /// Plays histories while `W` watches.
 pub(super) fn watched<W: Watch>() {
     let full = std::env::var_os("HOLDPOINT_FULL").is_some_and(|full| full == "1");
-    let cases = if full { 100_000 } else { 10_000 };
+    let cases = if full { 100_000 } else { 2_000 };
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let result = runner.run(&plots(), |plot| {

@@ -22,7 +22,7 @@ fn m_e7_web_many_pages_leave_nothing() {
     if !in_own_process() {
         return;
     }
-    let opens = if std::env::var_os("HOLDPOINT_FULL").is_some() { 200 } else { 20 };
+    let opens = if std::env::var_os("HOLDPOINT_FULL").is_some() { 200 } else { 5 };
     let server = Server::start(|_| html("<p>text</p>"));
     // What libraries keep once for the whole process is there then.
     let mut first = Session::new();
