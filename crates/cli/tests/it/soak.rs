@@ -87,7 +87,7 @@ async fn the_invariants_hold_under_load_and_fault() {
             acts += person.unwrap_or_else(|error| panic!("seed {seed}, round {rounds}: {error}"));
         }
         if end != End::Calm {
-            house.0.census.wait_none(Duration::from_secs(2));
+            house.0.census.wait_none();
             house.start();
         }
         kills += u64::from(end == End::Killed);

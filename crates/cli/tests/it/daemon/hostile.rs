@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::Api;
 use super::house::House;
-use crate::world::{PATIENCE, full, rounds};
+use crate::world::{full, patience, rounds};
 
 /// The most that a body may have: six bytes for each of a prompt's, and room for an environment.
 const MOST: usize = 10 * 1024 * 1024;
@@ -257,7 +257,7 @@ fn t_s5_thousands_that_hang_on_and_a_storm_of_others_leave_one_that_is_there_alo
     println!("{} answers, 99 of 100 within {:.1} ms", took.len(), p99.as_secs_f64() * 1e3);
     assert!(!full() || p99 <= Duration::from_millis(200), "{p99:?}");
     drop(kept);
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     while house.sockets() > sockets {
         assert!(Instant::now() < by, "{} connections are still open", house.sockets() - sockets);
         std::thread::yield_now();

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::client::at_once;
 use super::house::House;
-use crate::world::{PATIENCE, full, rounds, wait};
+use crate::world::{full, rounds, wait};
 
 /// How many start at once.
 const CROWD: usize = 50;
@@ -51,7 +51,7 @@ fn t_n1_fifty_daemons_at_once_are_one_and_the_others_say_why() {
         for mut child in crowd {
             if child.id() == pid {
                 house.signal(Signal::TERM);
-                assert_eq!(wait(&mut child, PATIENCE).code(), Some(0), "round {round}");
+                assert_eq!(wait(&mut child).code(), Some(0), "round {round}");
                 continue;
             }
             let outcome = child.wait_with_output().unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::house::House;
-use crate::world::{PATIENCE, wait};
+use crate::world::wait;
 
 /// The socket's folder, made as a daemon makes it.
 fn make_folder(house: &House) {
@@ -71,7 +71,7 @@ fn t_n4_a_socket_that_another_program_listens_on_stays_its_own() {
     make_folder(&house);
     let theirs = UnixListener::bind(house.socket()).unwrap();
     let mut daemon = house.0.command(&["daemon"]).spawn().unwrap();
-    assert_eq!(wait(&mut daemon, PATIENCE).code(), Some(1));
+    assert_eq!(wait(&mut daemon).code(), Some(1));
     theirs.set_nonblocking(true).unwrap();
     theirs.accept().expect("it is still the one that is found there");
 }

@@ -143,7 +143,7 @@ async fn m_e7_web_a_killed_daemons_browser_ends_and_its_folder_is_removed() {
     let (_session, _events) = paused(&house).await;
     house.signal(Signal::KILL);
     house.wait_gone();
-    house.0.census.wait_none(Duration::from_secs(20));
+    house.0.census.wait_none();
     assert_eq!(folders(&house), 1, "nobody was there to remove it");
     house.start();
     assert_eq!(folders(&house), 0);
@@ -154,6 +154,6 @@ async fn m_e7_web_a_daemon_that_stops_leaves_nothing_of_its_browsers() {
     let house = house();
     let (_session, _events) = paused(&house).await;
     house.run(&["daemon", "stop"]).code(0);
-    house.0.census.wait_none(Duration::from_secs(20));
+    house.0.census.wait_none();
     assert_eq!(folders(&house), 0);
 }

@@ -258,7 +258,7 @@ fn a_stopped_program_draws_its_screen_anew_when_it_goes_on() {
     let before = tty.bytes().len();
     signal_to(tty.pid(), "STOP");
     signal_to(tty.pid(), "CONT");
-    let by = Instant::now() + crate::world::PATIENCE;
+    let by = Instant::now() + crate::world::patience();
     while !String::from_utf8_lossy(&tty.bytes()[before..]).contains("Hello.") {
         assert!(Instant::now() < by, "{}", tty.text());
         std::thread::sleep(Duration::from_millis(2));
