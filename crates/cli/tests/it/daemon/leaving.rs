@@ -112,11 +112,8 @@ fn t_s11_a_client_that_dies_leaves_nothing_held() {
     api.prompt(&session, "shell: touch made");
     let ask = api.asks(&session, 1).remove(0);
     client.signal(Signal::KILL);
-    let since = Instant::now();
     // Nothing is said to the session, so that the daemon learns of it from the connection alone.
     wait_clients(&api, &session, 0);
-    let took = since.elapsed();
-    assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(api.asks(&session, 1), [ask.as_str()]);
     api.answer(&ask, &json!({ "type": "approve" })).ok();
     assert_eq!(api.settled(&session).last_turn.unwrap().outcome, Outcome::Done);
@@ -152,10 +149,10 @@ fn t_s6_a_client_that_is_suspended_disturbs_nobody_and_is_freed() {
         return;
     }
     let sockets = house.sockets();
-    let by = Instant::now() + 2 * patience();
+    let by = Instant::now() + patience();
     while house.sockets() >= sockets {
         assert!(Instant::now() < by, "its connection is still open");
-        std::thread::sleep(patience() / 100);
+        std::thread::sleep(Duration::from_millis(10));
     }
     wait_clients(&api, &session, 0);
 }
@@ -266,10 +263,10 @@ fn t_s6_texts_that_stall_are_given_up() {
     for (n, line) in stalled.iter_mut().enumerate() {
         line.send(if n % 2 == 0 { &half[..half.len() - 1] } else { &whole }).unwrap();
     }
-    let by = Instant::now() + 2 * patience();
+    let by = Instant::now() + patience();
     while house.sockets() > sockets {
         assert!(Instant::now() < by, "{} connections are still open", house.sockets() - sockets);
-        std::thread::sleep(patience() / 100);
+        std::thread::sleep(Duration::from_millis(10));
     }
     drop(stalled);
 }

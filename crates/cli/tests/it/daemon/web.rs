@@ -78,7 +78,7 @@ async fn m_a9_a_page_is_paused_in_the_daemon_and_its_debugging_port_is_shown() {
     let finished = until(&mut events, |fact| matches!(fact, Fact::ToolFinished { .. })).await;
     assert!(format!("{finished:?}").contains("its text"), "{finished:?}");
     session.close().await.unwrap();
-    let by = Instant::now() + Duration::from_secs(20);
+    let by = Instant::now() + crate::world::patience();
     while folders(&house) > 0 || !house.status()["browsers"].is_null() {
         assert!(Instant::now() < by, "the browser ends with its session");
         tokio::time::sleep(Duration::from_millis(5)).await;

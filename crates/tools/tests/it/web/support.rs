@@ -107,7 +107,7 @@ pub(crate) fn browser_folders(place: &Path) -> Vec<std::path::PathBuf> {
 
 /// Settings under which this machine is reached unasked.
 pub(crate) fn local() -> WebSettings {
-    WebSettings { allow: vec!["127.0.0.1".to_owned(), "localhost".to_owned()], load_s: 10, ..WebSettings::default() }
+    WebSettings { allow: vec!["127.0.0.1".to_owned(), "localhost".to_owned()], load_s: 300, ..WebSettings::default() }
 }
 
 #[track_caller]
