@@ -129,8 +129,8 @@ pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_holdpoint"))
 }
 
-/// Whether time does not matter. Only then are figures looked at that depend on the machine.
-pub(crate) fn full() -> bool {
+/// Whether the long versions are asked for.
+fn full() -> bool {
     std::env::var_os("HOLDPOINT_FULL").is_some()
 }
 
