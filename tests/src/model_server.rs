@@ -25,6 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use holdpoint_session::testing::patience;
 use rustix::net::sockopt::set_socket_linger;
 use serde_json::Value;
 
@@ -38,9 +39,6 @@ mod wire;
 
 pub use reply::Reply;
 pub use wire::Wire;
-
-/// How long a test waits for an event before it fails.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A scripted model server. Ends when dropped.
 pub struct ModelServer {
@@ -122,14 +120,14 @@ impl Shared {
 
     /// Waits until `ready` gives something; fails the test if it takes too long.
     fn wait<T>(&self, what: &str, mut ready: impl FnMut(&State) -> Option<T>) -> T {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience();
         let mut state = self.lock();
         loop {
             if let Some(value) = ready(&state) {
                 return value;
             }
             let Some(left) = until.checked_duration_since(Instant::now()) else {
-                panic!("model server: no {what} within {PATIENCE:?} (violations: {:?})", state.violations);
+                panic!("model server: no {what} within {:?} (violations: {:?})", patience(), state.violations);
             };
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }

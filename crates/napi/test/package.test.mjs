@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { test } from 'node:test'
 
-import { folder, holdpoint, root, run } from './support.mjs'
+import { folder, holdpoint, patience, root, run } from './support.mjs'
 
 const require = createRequire(import.meta.url)
 const declarations = await readFile(path.join(root, 'index.d.ts'), 'utf8')
@@ -69,7 +69,7 @@ test('m_f4_a_fresh_project_uses_the_package', async () => {
   await writeFile(path.join(project, 'esm.mjs'), `import ${NAMES} from 'holdpoint'\n${PROGRAM}`)
   await writeFile(path.join(project, 'cjs.cjs'), `const ${NAMES} = require('holdpoint')\n;(async () => {${PROGRAM}})()`)
   for (const program of ['esm.mjs', 'cjs.cjs']) {
-    const { stdout } = await run(process.execPath, [program], { cwd: project, timeout: 30_000 })
+    const { stdout } = await run(process.execPath, [program], { cwd: project, timeout: patience })
     assert.equal(stdout, 'done Done.\n', program)
   }
   assert.equal(await readFile(path.join(project, 'greeting'), 'utf8'), 'hello\n')

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 
-import { everywhere, existsSync, folder, open, program, record, root, script, startDaemon } from './support.mjs'
+import { everywhere, existsSync, folder, open, patience, program, record, root, script, startDaemon } from './support.mjs'
 
 const IMPORT = `import * as holdpoint from './index.mjs'
 const { sessionOpen, sessionPrompt, sessionAttach, sessionGetStatus, sessionEvents } = holdpoint
@@ -79,16 +79,16 @@ test('m_f1_node_stays_for_the_turn_that_it_began', async () => {
 
 test('m_f1_node_stays_for_a_daemons_turn_that_it_follows', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
   const { stateDir } = await startDaemon()()
-  const following = (attach) => `
+  const following = (attach, prompt) => `
     import { connect } from './index.mjs'
     const daemon = await connect({ stateDir: ${JSON.stringify(stateDir)} })
     const id = await daemon.sessionOpen({ cwd: '/tmp', model: 'rehearsal' })
     ${attach}
-    await daemon.sessionPrompt(id, 'wait 200ms\\nsay hello')
+    await daemon.sessionPrompt(id, '${prompt}')
     process.on('exit', () => console.log(daemon.sessionGetStatus(id)))`
   const callback = "await daemon.sessionAttach(id, ({ body }) => body.type === 'turnFinished' && console.log(body.outcome))"
-  assert.equal((await script(following(callback))).stdout, 'done\nidle\n')
-  assert.equal((await script(following(''))).stdout, 'running\n', 'it goes on without us')
+  assert.equal((await script(following(callback, 'wait 200ms\\nsay hello'))).stdout, 'done\nidle\n')
+  assert.equal((await script(following('', 'hang'))).stdout, 'running\n', 'it goes on without us')
 })
 
 test('m_f1_node_stays_for_a_loop_over_events', async () => {
@@ -176,7 +176,7 @@ for (const how of ['process.exit()', "process.kill(process.pid, 'SIGKILL')"]) {
     child.stdin.write('now\n')
     await once(child, 'exit')
     // Whoever supervises them ends them after the grace.
-    const until = Date.now() + 10_000
+    const until = Date.now() + patience
     while (marked(mark).length > 0 && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 20))
     assert.deepEqual(marked(mark), [])
   })

@@ -7,7 +7,7 @@ import { createElement as h } from 'react'
 
 import { SessionsProvider } from 'holdpoint/react'
 
-import { open, record } from './support.mjs'
+import { open, patience, record } from './support.mjs'
 
 /** Milliseconds in which a key does not answer what has just appeared. */
 const GUARD = 300
@@ -28,9 +28,6 @@ export const keys = {
   paste: (text) => `\u001b[200~${text}${keys.pasted}`,
 }
 
-/** Milliseconds after which what has not come is given up: a fault, with what there is instead. */
-const PATIENCE = 10_000
-
 /** Who waits for something, looked at whenever it may have come. */
 export function waiters(instead) {
   const waiting = new Set()
@@ -40,14 +37,14 @@ export function waiters(instead) {
       new Promise((resolve, reject) => {
         const settle = (how, value) => {
           waiting.delete(look)
-          clearTimeout(patience)
+          clearTimeout(late)
           how(value)
         }
         const look = () => {
           const value = found()
           if (value) settle(resolve, value)
         }
-        const patience = setTimeout(() => settle(reject, new Error(`it does not come; instead: ${instead()}`)), PATIENCE)
+        const late = setTimeout(() => settle(reject, new Error(`it does not come; instead: ${instead()}`)), patience)
         waiting.add(look)
         look()
       }),

@@ -63,7 +63,7 @@ test('m_f1_node_ends_though_the_last_number_of_a_session_is_of_no_event', async 
     await sessionSettled(id)
     console.log(seen.filter((type) => type === 'turnFinished').length)`)
   for (let process = 2; process <= 4; process++) {
-    assert.equal((await script(look, { timeout: 10_000 })).stdout, 'done\n1\n', `process ${process}`)
+    assert.equal((await script(look)).stdout, 'done\n1\n', `process ${process}`)
   }
 })
 
@@ -84,12 +84,14 @@ test('m_a11_a_confirm_stands_again_and_its_turn_goes_on', async () => {
   await script(using(stateDir, `
     const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, model: 'rehearsal' })
     await sessionAttach(id, ({ body }) => body.type === 'askRaised' && process.kill(process.pid, 'SIGKILL'))
-    await sessionPrompt(id, 'shell: sleep 0.2; echo late > made')`)).catch(({ signal }) => assert.equal(signal, 'SIGKILL'))
+    await sessionPrompt(id, 'shell: until [ -e go ]; do sleep 0.01; done; echo late > made')`)).catch(({ signal }) => assert.equal(signal, 'SIGKILL'))
   // Node stays for the turn, though it was begun by another process and nobody is attached.
   const { stdout } = await script(using(stateDir, `
+    import { writeFileSync } from 'node:fs'
     const [{ session, ask }] = await sessionInbox()
     await holdpoint.sessionPauseConfirm(session, true, { askId: ask.id })
-    console.log(holdpoint.sessionGetStatus(session))`))
+    console.log(holdpoint.sessionGetStatus(session))
+    writeFileSync(${JSON.stringify(path.join(cwd, 'go'))}, '')`))
   assert.equal(stdout, 'done\nrunning\n')
   assert.ok(existsSync(path.join(cwd, 'made')))
 })

@@ -81,11 +81,14 @@ everywhere('sessions', (place) => {
 
   test('m_b2_prompts_queue_and_each_ends_once', async () => {
     const sessions = await place()
-    const id = await open(sessions)
+    const cwd = await folder()
+    const id = await open(sessions, { cwd, policy: 'all' })
     const seen = await record(sessions, id)
-    assert.deepEqual((await sessions.sessionPrompt(id, 'wait 50ms\nsay one')).position, 0)
+    const first = 'shell: until [ -e go ]; do sleep 0.01; done\nsay one'
+    assert.deepEqual((await sessions.sessionPrompt(id, first)).position, 0)
     assert.equal(sessions.sessionGetStatus(id), 'running')
     assert.deepEqual((await sessions.sessionPrompt(id, 'say two')).position, 1)
+    await writeFile(path.join(cwd, 'go'), '')
     const { lastTurn, queue } = await sessions.sessionSettled(id)
     assert.deepEqual({ turn: lastTurn.turn, outcome: lastTurn.outcome, queue }, { turn: 2, outcome: 'done', queue: [] })
     await seen.event('turnFinished', 1)

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { test } from 'node:test'
 
 import { connect } from '../index.mjs'
-import { attach, everywhere, failure, full, holdpoint, open, program, record, run, script, startDaemon } from './support.mjs'
+import { attach, everywhere, failure, full, holdpoint, open, patience, program, record, run, script, startDaemon } from './support.mjs'
 
 const MANY = full ? 100_000 : 20_000
 
@@ -219,7 +219,7 @@ everywhere('events', (place, { remote }) => {
   test('m_b5_a_loop_is_left_while_it_waits_for_an_event', async () => {
     const sessions = await place()
     const id = await open(sessions)
-    const late = new Promise((resolve) => setTimeout(resolve, 10_000, 'it is not left').unref())
+    const late = new Promise((resolve) => setTimeout(resolve, patience, 'it is not left').unref())
     for (const isAttached of [false, true]) {
       const events = sessions.sessionEvents(id, { limit: 0 })
       const waiting = events.next()

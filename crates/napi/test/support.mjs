@@ -15,8 +15,11 @@ import * as holdpoint from '../index.mjs'
 export const root = fileURLToPath(new URL('../', import.meta.url))
 export const full = process.env.HOLDPOINT_FULL === '1'
 
-/** Milliseconds after which an event that has not come is given up. */
-const PATIENCE = 60_000
+/** Milliseconds after which an event that has not come is given up: HOLDPOINT_PATIENCE in seconds, as in Rust. */
+export const patience = 1_000 * Number(process.env.HOLDPOINT_PATIENCE ?? 300)
+
+// Node gives children the default actions of signals, whatever it was started with itself; not so the umask.
+process.umask(0o022)
 
 const run = promisify(execFile)
 
@@ -106,7 +109,7 @@ export async function record(sessions, id, options = {}) {
         if (found) return found
         const came = () => events.map(({ body }) => body.type).slice(-20).join(' ')
         if (end) throw new Error(`the stream has ended (${end.reason}) before ${type}; at last came: ${came()}`)
-        await once(news, type, { signal: AbortSignal.timeout(PATIENCE) }).catch(() => {
+        await once(news, type, { signal: AbortSignal.timeout(patience) }).catch(() => {
           throw new Error(`${type} does not come; at last came: ${came()}`)
         })
       }
@@ -131,7 +134,7 @@ export async function failure(what) {
 /** Runs a script of JavaScript in a process of its own. */
 export async function script(text, options = {}) {
   const args = ['--input-type=module', '--expose-gc', '-e', text]
-  return run(process.execPath, args, { cwd: root, timeout: full ? 300_000 : 60_000, ...options })
+  return run(process.execPath, args, { cwd: root, timeout: patience, ...options })
 }
 
 export { existsSync, holdpoint, program, run, Sessions }

@@ -1,5 +1,6 @@
 //! A harness for tests: the real engine and actors, a model that says what the test wants, a recorder of
-//! events. Waits for events, never for time; what does not come within [`PATIENCE`] fails the test.
+//! events. Waits for events, never for time; what does not come within [`patience`] fails the
+//! test.
 //!
 //! ```
 //! use holdpoint_session::OpenSession;
@@ -23,7 +24,6 @@ mod recorder;
 mod tools;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use holdpoint_common::{Limits, Supplies, Who};
 use holdpoint_tools::{Supervisor, Toolbox};
@@ -36,12 +36,10 @@ use crate::open::OpenSession;
 use crate::sessions::Sessions;
 use crate::{AttachFrom, builtin_tools};
 
+pub use holdpoint_tools::testing::patience;
 pub use model::{LiveReply, Script, ScriptedModel, reply};
 pub use recorder::{Finished, Recorder};
 pub use tools::{Probe, ProbeCall, ProbeTool};
-
-/// How long a test waits for an event before it fails.
-pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A real engine with a scripted model, in a folder of its own.
 pub struct Harness {
@@ -118,13 +116,13 @@ fn toolbox(probe: &Probe) -> Toolbox {
     builtin_tools().with(move || probe.tool())
 }
 
-/// Awaits something, at most for [`PATIENCE`].
+/// Awaits something, at most for [`patience`].
 ///
 /// # Panics
 /// If it does not come.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
+    match tokio::time::timeout(patience(), future).await {
         Ok(value) => value,
-        Err(_) => panic!("waited {PATIENCE:?} for {what}"),
+        Err(_) => panic!("waited {:?} for {what}", patience()),
     }
 }

@@ -1,7 +1,8 @@
 //! Trying a tool without a session: a real [`ToolContext`], scripted answers, recorded output.
 //!
 //! A test program that uses [`Bench`] can serve as its own supervisor: before its `main`,
-//! [`supervise_if_asked`](crate::supervise_if_asked) is called for it.
+//! [`supervise_if_asked`](crate::supervise_if_asked) is called for it. What it starts has the default actions of signals
+//! and a umask of 022, whatever started the tests.
 //!
 //! ```
 //! use holdpoint_common::PauseResponse;
@@ -19,6 +20,7 @@ mod again;
 mod before_main;
 #[cfg(target_os = "linux")]
 mod census;
+mod patience;
 mod session;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 pub use again::{again, in_own_process, part};
 #[cfg(target_os = "linux")]
 pub use census::Census;
+pub use patience::patience;
 
 use crate::ask::{AskReply, Asker};
 use crate::background::Background;
@@ -250,10 +253,10 @@ impl Calling {
     /// Waits until it has streamed `text`.
     ///
     /// # Panics
-    /// If it has not within 10 s.
+    /// If it has not within [`patience()`].
     #[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
     pub fn wait_for(&self, text: &str) {
-        let by = Instant::now() + Duration::from_secs(10);
+        let by = Instant::now() + patience();
         let mut record = self.record.lock();
         while !record.output.contains(text) {
             let left = by.saturating_duration_since(Instant::now());
@@ -267,10 +270,10 @@ impl Calling {
     /// Waits until it asks what nobody has answered, and shows it.
     ///
     /// # Panics
-    /// If it has not within 30 s.
+    /// If it has not within [`patience()`].
     #[must_use]
     pub fn wait_asked(&self) -> AskRequest {
-        self.session.wait_asked(Duration::from_secs(30))
+        self.session.wait_asked()
     }
 
     /// Answers what it asks.

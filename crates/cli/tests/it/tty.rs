@@ -7,12 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use holdpoint_tools::testing::patience;
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{LocalModes, Termios, tcgetattr};
-
-/// How long what has to come is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What has come out, as a screen and as it came.
 struct Shown {
@@ -113,7 +111,7 @@ impl Tty {
     #[track_caller]
     pub(crate) fn wait_taken(&self) {
         let modes = || tcgetattr(&self.master.as_ref().unwrap().1).unwrap().local_modes;
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + patience();
         while modes().contains(LocalModes::ICANON) {
             assert!(Instant::now() < by, "the terminal is not taken:\n{}", self.text());
             std::thread::sleep(Duration::from_millis(2));
@@ -123,7 +121,7 @@ impl Tty {
     /// Waits until the screen is like this.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, wanted: impl Fn(&str) -> bool) {
-        assert!(self.becomes(wanted, PATIENCE), "not {what} on the screen:\n{}", self.text());
+        assert!(self.becomes(wanted, patience()), "not {what} on the screen:\n{}", self.text());
     }
 
     /// Whether the screen has this within that time.
@@ -143,7 +141,7 @@ impl Tty {
 
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
-        assert!(self.shows(text, PATIENCE), "no {text:?} on the screen:\n{}", self.text());
+        assert!(self.shows(text, patience()), "no {text:?} on the screen:\n{}", self.text());
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
@@ -153,13 +151,13 @@ impl Tty {
     /// Presses a key until it has had its effect: one that comes too early does not count.
     #[track_caller]
     pub(crate) fn press_until(&mut self, key: &str, text: &str) {
-        let by = Instant::now() + PATIENCE;
-        let mut patience = Duration::from_millis(50);
-        while !self.shows(text, patience) {
+        let by = Instant::now() + patience();
+        let mut next = Duration::from_millis(50);
+        while !self.shows(text, next) {
             assert!(Instant::now() < by, "{key:?} brought no {text:?}:\n{}", self.text());
             self.press(key);
             // Pressed again sooner, it would be of what is typed on.
-            patience = Duration::from_millis(400);
+            next = Duration::from_millis(400);
         }
     }
 
@@ -189,7 +187,7 @@ impl Tty {
     /// Waits for the program's end.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + patience();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
@@ -206,7 +204,7 @@ impl Tty {
     pub(crate) fn end(&mut self, code: u32) {
         let status = self.wait();
         // Something else that was started in it may keep it.
-        let _ = self.shown.1.wait_timeout_while(self.shown(), PATIENCE, |shown| !shown.over).unwrap();
+        let _ = self.shown.1.wait_timeout_while(self.shown(), patience(), |shown| !shown.over).unwrap();
         assert_eq!(status.exit_code(), code, "{}", self.text());
         self.is_as_before();
     }
@@ -223,7 +221,7 @@ impl Tty {
     pub(crate) fn is_as_before(&self) {
         self.has_modes_of_before();
         // What was written last may be on its way from the program to us.
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + patience();
         while !self.is_off() {
             assert!(Instant::now() < by, "left on: {:?}", String::from_utf8_lossy(&self.bytes()));
             std::thread::sleep(Duration::from_millis(2));

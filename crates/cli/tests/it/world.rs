@@ -9,11 +9,9 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{Event, Fact};
 use holdpoint_tools::testing::Census;
+pub(crate) use holdpoint_tools::testing::patience;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
-
-/// How long a test waits for an event before it fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A world of its own.
 pub(crate) struct World {
@@ -122,12 +120,17 @@ impl Drop for World {
     }
 }
 
+/// The patience as what `--timeout` takes.
+pub(crate) fn timeout() -> String {
+    format!("{}s", patience().as_secs())
+}
+
 pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_holdpoint"))
 }
 
-/// Whether time does not matter. Only then are figures looked at that depend on the machine.
-pub(crate) fn full() -> bool {
+/// Whether the long versions are asked for.
+fn full() -> bool {
     std::env::var_os("HOLDPOINT_FULL").is_some()
 }
 
@@ -199,7 +202,7 @@ impl Running {
         }
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        (wait(&mut self.child, PATIENCE), self.seen, err)
+        (wait(&mut self.child), self.seen, err)
     }
 
     /// No longer reads what it writes.
@@ -212,7 +215,7 @@ impl Running {
 #[track_caller]
 pub(crate) fn wait_full(pipe: &ChildStdout) {
     // A pipe holds 16 pages of 4 KiB, and none of them has to be full: so much in them means that most are taken.
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     while rustix::io::ioctl_fionread(pipe).unwrap() < 40 * 1024 {
         assert!(Instant::now() < by, "the pipe does not fill");
         std::thread::yield_now();
@@ -221,13 +224,13 @@ pub(crate) fn wait_full(pipe: &ChildStdout) {
 
 /// Waits for a process's end.
 #[track_caller]
-pub(crate) fn wait(child: &mut Child, within: Duration) -> ExitStatus {
-    let by = Instant::now() + within;
+pub(crate) fn wait(child: &mut Child) -> ExitStatus {
+    let by = Instant::now() + patience();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        assert!(Instant::now() < by, "it did not end within {within:?}");
+        assert!(Instant::now() < by, "it did not end within {:?}", patience());
         // There is no wait with a timeout in the standard library.
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -106,7 +106,7 @@ impl Recorder {
             }
             None
         };
-        let found = tokio::time::timeout(super::PATIENCE, read).await;
+        let found = tokio::time::timeout(super::patience(), read).await;
         match found {
             Ok(Some(found)) => found,
             Ok(None) => panic!("the stream ended ({:?}) before {what}: {:#?}", self.end(), self.events),

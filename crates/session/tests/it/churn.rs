@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::{Outcome, Who};
 use holdpoint_session::model::{Catalog, Model, ModelEvent, ModelRequest, ModelStream};
 use holdpoint_session::store::{SessionStore, Sqlite};
-use holdpoint_session::testing::{PATIENCE, soon};
+use holdpoint_session::testing::{patience, soon};
 use holdpoint_session::{AttachFrom, Engine, OpenSession, Sessions};
 use holdpoint_tools::testing::in_own_process;
 use tempfile::TempDir;
@@ -43,7 +43,7 @@ impl Has {
     /// When no thread of a tool is left, and no task: one that has said its last word still has to end, and nobody
     /// tells when.
     fn at_rest(threads: usize, runtime: &Handle) -> Self {
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + patience();
         let rests = || self::threads() == threads && runtime.metrics().num_alive_tasks() == 0;
         while !rests() && Instant::now() < by {
             std::thread::yield_now();

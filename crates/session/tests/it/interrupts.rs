@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Barrier, Mutex};
-use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use holdpoint_common::{
@@ -272,7 +271,6 @@ async fn m_c1_while_a_policy_confirm_is_open() {
 async fn t_p1_whatever_runs_is_gone_with_the_receipt() {
     let full = std::env::var_os("HOLDPOINT_FULL").is_some();
     let harness = Harness::start();
-    let grace = Limits::default().grace();
     let census = Census::new();
     let mark = census.mark();
     std::fs::write(harness.folder.path().join("main.c"), "int main(void) { return 0; }\n").unwrap();
@@ -294,11 +292,7 @@ async fn t_p1_whatever_runs_is_gone_with_the_receipt() {
                 _ => None,
             })
             .await;
-        let since = Instant::now();
         let end = session.interrupt_and_wait().await.unwrap().unwrap();
-        let took = since.elapsed();
-        let most = grace + Duration::from_secs(1);
-        assert!(!full || took <= most, "{command}: {took:?}");
         assert!(census.living().is_empty(), "{command}: {:?}", census.living());
         assert!(end.receipt.unwrap().processes.total() >= 1);
         events.turn_finished().await;

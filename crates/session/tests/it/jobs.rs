@@ -1,8 +1,6 @@
 //! Background jobs in a session: shown to clients, ended with their turn's interrupt and with their session.
 #![cfg(target_os = "linux")]
 
-use std::time::Duration;
-
 use holdpoint_common::{CallId, Event, Fact, Job, JobEnd, Limits, Outcome, SessionStatus};
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Interruption, SessionError};
@@ -62,7 +60,7 @@ async fn t_p11_a_job_outlives_its_turn_is_shown_and_ends_with_the_session() {
 
     session.close().await.unwrap();
     assert_eq!(job_ended(&mut events).await, (job.id, JobEnd::SessionClosed));
-    census.wait_none(Duration::from_secs(20));
+    census.wait_none();
 }
 
 #[tokio::test]
@@ -184,7 +182,7 @@ async fn m_b8_a_session_that_fails_takes_its_jobs_down_and_says_so() {
     events.turn_finished().await;
     census.wait_living(1);
     session.panic_now().await;
-    census.wait_none(Duration::from_secs(20));
+    census.wait_none();
     // Rebuilt from its log by the next touch.
     session.prompt("still there?").await.unwrap();
     let mut events = harness.watch(&session).await;

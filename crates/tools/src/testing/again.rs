@@ -14,6 +14,7 @@ const PART: &str = "HOLDPOINT_TEST_PART";
 #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
 pub fn again(part: &str) -> Command {
     assert_eq!(self::part(), None, "the other process starts no third");
+    super::before_main::keep();
     let program = std::env::current_exe().expect("this program has a path");
     // A test runs on a thread of its own, which is called as the test is.
     let this = thread::current();

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::patience;
+
 /// Counts the processes that carry a mark of its own in their environment or their arguments, so that tests
 /// that run side by side do not see each other's. Zombies are not counted.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ impl Census {
     #[must_use]
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
+        // Whoever counts processes starts some.
+        super::before_main::keep();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
         Self { mark: format!("marked-{}-{count}-{now}", std::process::id()) }
@@ -50,10 +54,10 @@ impl Census {
     /// Waits until at least so many live.
     ///
     /// # Panics
-    /// If they do not within 10 s.
+    /// If they do not within [`patience()`].
     #[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
     pub fn wait_living(&self, count: usize) {
-        let by = Instant::now() + Duration::from_secs(10);
+        let by = Instant::now() + patience();
         while self.living().len() < count {
             if Instant::now() > by {
                 panic!("fewer than {count} live: {:?}", self.living());
@@ -63,20 +67,20 @@ impl Census {
         }
     }
 
-    /// Waits until none lives and says how long that took.
+    /// Waits until none lives.
     ///
     /// # Panics
-    /// If one still lives after `within`.
+    /// If one still lives after [`patience()`].
     #[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
-    pub fn wait_none(&self, within: Duration) -> Duration {
-        let since = Instant::now();
+    pub fn wait_none(&self) {
+        let by = Instant::now() + patience();
         loop {
             let living = self.living();
             if living.is_empty() {
-                return since.elapsed();
+                return;
             }
-            if since.elapsed() > within {
-                panic!("still alive after {:?}: {living:?}", since.elapsed());
+            if Instant::now() > by {
+                panic!("still alive after {:?}: {living:?}", patience());
             }
             // Nor when one dies.
             thread::sleep(Duration::from_millis(1));

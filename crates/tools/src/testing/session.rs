@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use actix::prelude::*;
 use actix::{Addr, WeakRecipient};
@@ -50,10 +49,10 @@ impl Session {
 
     /// Waits for an ask that nobody has answered, and shows it.
     #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
-    pub(super) fn wait_asked(&self, within: Duration) -> AskRequest {
+    pub(super) fn wait_asked(&self) -> AskRequest {
         let (tell, told) = mpsc::channel();
         self.actor.do_send(Look(tell));
-        told.recv_timeout(within).expect("an ask is raised")
+        told.recv_timeout(super::patience()).expect("an ask is raised")
     }
 
     /// Answers the oldest open ask.

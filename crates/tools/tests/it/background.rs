@@ -2,7 +2,6 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::time::Duration;
 
 use holdpoint_common::{JobEnd, TurnId};
 use holdpoint_tools::testing::{Bench, Census};
@@ -155,7 +154,7 @@ fn t_p11_jobs_end_with_their_session_with_all_they_have_started() {
     }
     census.wait_living(12);
     drop(bench);
-    census.wait_none(Duration::from_secs(20));
+    census.wait_none();
 }
 
 #[test]

@@ -8,15 +8,12 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_tools::testing::{Bench, Census, again, in_own_process, part};
+use holdpoint_tools::testing::{Bench, Census, again, in_own_process, part, patience};
 use holdpoint_tools::{ProcessSpec, Processes, Read, SUPERVISOR_NAME, Shell, Supervisor, ToolError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 const GRACE: Duration = Duration::from_millis(300);
-
-/// Time for a busy machine with two cores; what is claimed of speed is measured by the benchmark.
-const SLACK: Duration = Duration::from_millis(700);
 
 /// What a command leaves running, and how many processes that are at least.
 const TREES: [(&str, &str, usize); 13] = [
@@ -55,15 +52,12 @@ fn t_p2_nothing_is_left_after_a_cut() {
         calling.wait_for("ready");
         // The supervisor and the last sleep, which bash has become, as well.
         census.wait_living(count + 2);
-        let since = Instant::now();
         calling.cut();
         let called = calling.wait();
-        let took = since.elapsed();
         assert_eq!(census.living(), [], "{name}");
         assert!(matches!(called.result, Err(ToolError::Interrupted)), "{name}: {:?}", called.result);
         assert!(called.processes.left.is_empty(), "{name}: {:?}", called.processes);
         assert!(called.processes.total() as usize >= count, "{name}: {:?}", called.processes);
-        assert!(took < GRACE + SLACK, "{name}: {took:?}");
     }
 }
 
@@ -73,12 +67,22 @@ fn t_p2_nothing_is_left_after_a_time_out() {
         let census = Census::new();
         let bench = bench(&census);
         let command = format!("{}\nsleep 1000", script(tree, &census));
-        let called = bench.call(Shell::new(), json!({ "command": command, "timeout_ms": 150 }));
-        assert_eq!(census.living(), [], "{name}");
-        let outcome = called.result.unwrap();
-        assert!(outcome.failed);
-        assert!(outcome.output.starts_with("[timed out after 150 ms; "), "{name}: {}", outcome.output);
-        assert!(called.processes.total() as usize > count, "{name}: {:?}", called.processes);
+        // A busy machine may need more time to start all of it.
+        for timeout in [150, 1_500, 15_000, 150_000] {
+            let called = bench.call(Shell::new(), json!({ "command": command, "timeout_ms": timeout }));
+            assert_eq!(census.living(), [], "{name}");
+            let outcome = called.result.unwrap();
+            assert!(outcome.failed);
+            assert!(
+                outcome.output.starts_with(&format!("[timed out after {timeout} ms")),
+                "{name}: {}",
+                outcome.output
+            );
+            if called.processes.total() as usize > count {
+                break;
+            }
+            assert!(timeout < 150_000, "{name}: {:?}", called.processes);
+        }
     }
 }
 
@@ -89,12 +93,11 @@ fn t_p2_nothing_is_left_after_the_end_of_the_command() {
         let bench = bench(&census);
         let since = Instant::now();
         let called = bench.call(Shell::new(), json!({ "command": format!("{}\nexit 0", script(tree, &census)) }));
-        let took = since.elapsed();
+        // t-P4: whatever holds the output open would do so for 1,000 s.
+        assert!(since.elapsed() < patience(), "{name}: it waited for what holds its output open");
         assert_eq!(census.living(), [], "{name}");
         assert!(!called.result.as_ref().unwrap().failed, "{name}: {:?}", called.result);
         assert!(called.processes.total() as usize >= count, "{name}: {:?}", called.processes);
-        // t-P4, with whatever holds the output open.
-        assert!(took < Duration::from_secs(2), "{name}: {took:?}");
     }
 }
 
@@ -173,8 +176,7 @@ fn t_p2_nothing_is_left_when_the_owner_is_killed() {
         census.wait_living(count + 2);
         owner.kill().unwrap();
         owner.wait().unwrap();
-        let took = census.wait_none(GRACE + SLACK);
-        println!("{name}: gone after {took:?}");
+        census.wait_none();
     }
 }
 
@@ -192,7 +194,7 @@ fn t_p2_nothing_is_left_when_the_owner_is_killed_at_any_moment() {
         std::thread::sleep(Duration::from_micros((round * 7_919) % 60_000));
         owner.kill().unwrap();
         owner.wait().unwrap();
-        census.wait_none(GRACE + SLACK);
+        census.wait_none();
     }
 }
 
@@ -224,11 +226,8 @@ fn t_p1_every_command_is_gone_after_a_cut() {
             let bench = bench(&census);
             let calling = bench.start(Shell::new(), json!({ "command": format!("echo ready; {command} wait") }));
             calling.wait_for("ready");
-            let since = Instant::now();
             calling.cut();
             let called = calling.wait();
-            let took = since.elapsed();
-            assert!(!full() || took <= GRACE + Duration::from_secs(1), "{command}: {took:?}");
             assert_eq!(census.living(), []);
             assert!(called.processes.left.is_empty());
         }
@@ -237,7 +236,7 @@ fn t_p1_every_command_is_gone_after_a_cut() {
 
 #[test]
 fn t_p3_a_command_has_the_grace_to_end_by_itself() {
-    let bench = Bench::new().grace(Duration::from_secs(20));
+    let bench = Bench::new().grace(patience());
     let command = "trap 'echo told; sleep 0.1; echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done";
     let calling = bench.start(Shell::new(), json!({ "command": command }));
     calling.wait_for("ready");
@@ -250,7 +249,7 @@ fn t_p3_a_command_has_the_grace_to_end_by_itself() {
 
 #[test]
 fn t_p3_a_stopped_command_is_told_too() {
-    let bench = Bench::new().grace(Duration::from_secs(20));
+    let bench = Bench::new().grace(patience());
     let calling =
         bench.start(Shell::new(), json!({"command": "trap 'echo told; exit 0' TERM; echo ready; kill -STOP $$"}));
     calling.wait_for("ready");
@@ -262,28 +261,33 @@ fn t_p3_a_stopped_command_is_told_too() {
     while !stopped() {
         std::thread::yield_now();
     }
-    let since = Instant::now();
     calling.processes.end();
     let called = calling.wait();
+    // Still stopped, it would have been killed at the end of its grace.
     assert!(called.output.ends_with("told\n"), "{}", called.output);
-    assert!(since.elapsed() < Duration::from_secs(10));
+    assert_eq!(called.processes.killed, 0, "{:?}", called.processes);
 }
 
 #[test]
 fn t_p3_after_the_grace_it_is_killed() {
-    let census = Census::new();
-    let bench = bench(&census);
-    let calling = bench
-        .start(Shell::new(), json!({"command": "trap 'echo told' TERM; echo ready; while :; do sleep 0.01; done"}));
-    calling.wait_for("ready");
-    let since = Instant::now();
-    calling.processes.end();
-    let called = calling.wait();
-    let took = since.elapsed();
-    assert!(called.output.contains("told"), "TERM comes first: {}", called.output);
-    assert!(took >= GRACE && took < GRACE + SLACK, "{took:?}");
-    assert!(called.processes.killed >= 1, "{:?}", called.processes);
-    assert_eq!(census.living(), []);
+    let command = "trap 'echo told' TERM; echo ready; while :; do sleep 0.01; done";
+    // A busy machine may need more time to run the trap.
+    for grace in [GRACE, 10 * GRACE, 100 * GRACE] {
+        let census = Census::new();
+        let bench = bench(&census).grace(grace);
+        let calling = bench.start(Shell::new(), json!({ "command": command }));
+        calling.wait_for("ready");
+        let since = Instant::now();
+        calling.processes.end();
+        let called = calling.wait();
+        assert!(since.elapsed() >= grace, "{:?}", since.elapsed());
+        assert!(called.processes.killed >= 1, "{:?}", called.processes);
+        assert_eq!(census.living(), []);
+        if called.output.contains("told") {
+            return;
+        }
+    }
+    panic!("TERM comes first");
 }
 
 #[test]
@@ -315,7 +319,7 @@ fn a_killed_supervisor_is_stood_in_for() {
     let bench = bench(&census);
     let command = "set -m; sleep 1000 & sleep 1000 & sleep 0.1; kill -KILL $PPID; sleep 1000";
     let called = bench.call(Shell::new(), json!({ "command": command }));
-    census.wait_none(SLACK);
+    census.wait_none();
     let outcome = called.result.unwrap();
     assert!(outcome.failed && outcome.output.contains("its supervisor was killed"), "{}", outcome.output);
     assert!(called.processes.killed >= 2, "{:?}", called.processes);
@@ -326,7 +330,7 @@ fn a_supervisor_killed_at_once_is_stood_in_for() {
     for _ in 0..20 {
         let census = Census::new();
         let called = bench(&census).call(Shell::new(), json!({"command": "kill -KILL $PPID; sleep 1000"}));
-        census.wait_none(SLACK);
+        census.wait_none();
         assert!(called.result.is_err() || called.result.unwrap().failed);
     }
 }
@@ -397,7 +401,7 @@ fn m_c2_a_stopped_supervisor_ends_all_when_the_owner_is_killed() {
     wait_stopped(supervisor);
     owner.kill().unwrap();
     owner.wait().unwrap();
-    census.wait_none(GRACE + SLACK);
+    census.wait_none();
 }
 
 fn wait_stopped(pid: u32) {
@@ -411,7 +415,7 @@ fn a_supervisor_that_is_asked_to_end_ends_all() {
     for signal in ["TERM", "INT", "HUP", "QUIT"] {
         let census = Census::new();
         let command = format!("setsid sleep 1000 & kill -{signal} $PPID; sleep 1000");
-        let called = bench(&census).call(Shell::new(), json!({ "command": command }));
+        let called = bench(&census).grace(patience()).call(Shell::new(), json!({ "command": command }));
         assert_eq!(census.living(), [], "{signal}");
         assert!(called.result.unwrap().failed, "{signal}");
         let EndedProcesses { terminated, killed, .. } = called.processes;
@@ -557,7 +561,7 @@ fn a_supervisor_keeps_nothing_open_that_its_program_has_closed() {
     ];
     let args = vec!["-c".into(), script.into()];
     let mut process = processes.spawn(ProcessSpec { program: "/bin/sh".into(), args, cwd: "/".into(), env }).unwrap();
-    let read = process.read_by(&mut [0; 16], Some(Instant::now() + Duration::from_secs(20))).unwrap();
+    let read = process.read_by(&mut [0; 16], Some(Instant::now() + patience())).unwrap();
     assert!(matches!(read, Read::Ended), "it is held open");
     assert!(!census.living().is_empty(), "it lives");
     processes.end();

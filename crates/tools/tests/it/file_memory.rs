@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use holdpoint_tools::testing::{Bench, in_own_process};
 use holdpoint_tools::{EditFile, Glob, Grep, ListDir, ReadFile, Tool, WriteFile};
@@ -27,11 +26,8 @@ fn forget_peak() {
 
 /// As a session does: judges, then calls; what the model is told.
 fn told<T: Tool + 'static>(bench: &Bench, tool: T, input: &Value) -> Result<String, String> {
-    let since = Instant::now();
     let called = tool.intent(input, bench.workspace()).map_err(|error| error.to_string());
     let called = called.and_then(|_| bench.call(tool, input.clone()).result.map_err(|error| error.to_string()));
-    let took = since.elapsed();
-    assert!(called.is_ok() || took < Duration::from_secs(2), "{input}: an error after {took:?}");
     Ok(called?.output)
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use holdpoint_common::{Hold, HoldCause, RunLimit, Snapshot};
 
-use crate::world::{PATIENCE, World, wait};
+use crate::world::{World, patience, wait};
 
 fn example(file: &str) -> String {
     format!("{}/../../examples/loop/{file}", env!("CARGO_MANIFEST_DIR"))
@@ -26,7 +26,7 @@ fn detached(world: &World, args: &[&str], script: &str) -> String {
 
 /// The session, when it has come to that.
 fn until(world: &World, session: &str, wanted: impl Fn(&Snapshot) -> bool) -> Snapshot {
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     loop {
         let shown = world.run(&["show", "--json", session]).code(0).out;
         let snapshot: Snapshot = serde_json::from_str(&shown).unwrap();
@@ -155,7 +155,7 @@ fn m_d5_the_goal_is_read_from_standard_input() {
     let world = World::new();
     let mut child = world.command(&["loop", "--policy", "all", "--spec", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(plays("shell: touch made").as_bytes()).unwrap();
-    assert_eq!(wait(&mut child, PATIENCE).code(), Some(0));
+    assert_eq!(wait(&mut child).code(), Some(0));
     assert!(world.work("made").exists());
 }
 

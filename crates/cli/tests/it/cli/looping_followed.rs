@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::looping::plays;
 use super::pty::{ASKED, Terminal};
-use crate::world::{PATIENCE, World, wait};
+use crate::world::{World, patience, wait};
 
 /// A run in the foreground, and what it says.
 struct Followed {
@@ -37,7 +37,7 @@ impl Followed {
     fn until(&mut self, text: &str) -> String {
         let mut before = Vec::new();
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(patience()) {
                 Ok(line) if line.contains(text) => return line,
                 Ok(line) => before.push(line),
                 Err(why) => panic!("no {text:?} ({why}): {before:#?}"),
@@ -51,7 +51,7 @@ impl Followed {
 
     #[track_caller]
     fn end(mut self, code: i32) {
-        assert_eq!(wait(&mut self.child, PATIENCE).code(), Some(code));
+        assert_eq!(wait(&mut self.child).code(), Some(code));
     }
 }
 
@@ -209,7 +209,7 @@ fn m_b10_an_interrupt_ends_the_run_and_is_130() {
     while !matches!(facts(), Some(Fact::StepStarted)) {}
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     while !matches!(facts(), Some(Fact::RunFinished { .. })) {}
-    assert_eq!(wait(&mut child, PATIENCE).code(), Some(130));
+    assert_eq!(wait(&mut child).code(), Some(130));
 }
 
 /// All that is in the log is there, from the first fact to the last, and nothing else.

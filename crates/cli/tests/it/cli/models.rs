@@ -2,7 +2,7 @@
 
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
 
-use crate::world::{Ran, World};
+use crate::world::{Ran, World, timeout};
 
 const KEY: &str = "sk-very-secret";
 
@@ -78,7 +78,7 @@ fn m_e6_a_session_opened_again_without_its_key_says_how_it_gets_it() {
         command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", server.base_url());
         Ran::of(command).code(0)
     };
-    let idle = || world.run(&["wait", "one", "--for", "idle", "--timeout", "30s"]).code(0);
+    let idle = || world.run(&["wait", "one", "--for", "idle", "--timeout", &timeout()]).code(0);
     keyed(&["new", "--name", "one", "--model", "openai/x"]);
     world.run(&["close", "one"]).code(0);
     world.run(&["prompt", "one", "Go."]).code(0);

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use holdpoint_common::{Delta, Event, Fact, ItemId, Outcome};
 use holdpoint_tests::model_server::{ModelServer, Reply};
 
-use crate::world::{PATIENCE, Ran, World, finished, say, wait};
+use crate::world::{Ran, World, finished, say, wait};
 
 #[test]
 fn the_models_words_go_out_and_the_rest_beside_them() {
@@ -219,7 +219,7 @@ fn a_reader_that_leaves_ends_the_work_quietly() {
         while child.try_wait().unwrap().is_none() && sleeper().is_none_or(|(pid, _)| !end(pid)) {
             std::thread::yield_now();
         }
-        assert_eq!(wait(&mut child, PATIENCE).code(), Some(141));
+        assert_eq!(wait(&mut child).code(), Some(141));
         let mut err = String::new();
         std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
         assert!(!err.contains("panicked") && !err.contains("error:"), "{err}");

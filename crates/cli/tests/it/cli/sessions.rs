@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::pty::Terminal;
-use crate::world::{PATIENCE, Ran, Running, World, finished, wait, wait_full};
+use crate::world::{Ran, Running, World, finished, timeout, wait, wait_full};
 
 /// A command that starts a daemon where it finds none: it ends before its world does, also when a test fails.
 struct Follower(Child);
@@ -69,7 +69,7 @@ impl World {
     /// The id of the only open ask.
     #[track_caller]
     fn ask(&self, session: &str) -> String {
-        self.run(&["wait", session, "--for", "ask", "--timeout", "30s"]).code(0);
+        self.run(&["wait", session, "--for", "ask", "--timeout", &timeout()]).code(0);
         let inbox = self.json(&["inbox", "--json"]);
         assert_eq!(inbox["asks"].as_array().unwrap().len(), 1, "{inbox}");
         inbox["asks"][0]["ask"]["id"].as_str().unwrap().to_owned()
@@ -77,7 +77,7 @@ impl World {
 
     #[track_caller]
     pub(super) fn idle(&self, session: &str) {
-        self.run(&["wait", session, "--for", "idle", "--timeout", "30s"]).code(0);
+        self.run(&["wait", session, "--for", "idle", "--timeout", &timeout()]).code(0);
     }
 }
 
@@ -560,7 +560,7 @@ fn m_b2_run_without_a_reader_ends_its_own_turn_and_not_that_of_others() {
     world.run(&["prompt", "mine", "hang"]).code(0);
     let mut child = run.stop_reading();
     kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
-    assert_eq!(wait(&mut child, PATIENCE).code(), Some(141));
+    assert_eq!(wait(&mut child).code(), Some(141));
     assert_eq!(world.json(&["show", "mine", "--json"])["status"], "running");
     world.run(&["interrupt", "mine"]).code(0);
 }
@@ -702,7 +702,7 @@ fn m_b8_a_slow_follower_leaves_a_stopped_daemon_stopped() {
     wait_full(&out);
     world.run(&["daemon", "stop"]).code(0);
     let reads = std::thread::spawn(move || std::io::read_to_string(out).unwrap());
-    assert_eq!(wait(&mut logs.0, PATIENCE).code(), Some(1));
+    assert_eq!(wait(&mut logs.0).code(), Some(1));
     assert!(reads.join().unwrap().matches("\"turnFinished\"").count() < 21, "nothing broke off");
     let mut said = String::new();
     logs.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
@@ -836,7 +836,7 @@ fn m_b7_who_waits_waits_on_when_the_daemon_dies_or_is_restarted() {
         while !world.work("up").exists() {
             std::thread::yield_now();
         }
-        let mut waits = world.follower(&["wait", "one", "--for", "ask", "--json", "--timeout", "30s"]);
+        let mut waits = world.follower(&["wait", "one", "--for", "ask", "--json", "--timeout", &timeout()]);
         world.wait_watched(&waits);
         if restart {
             world.run(&["daemon", "restart"]).code(0);
@@ -859,7 +859,7 @@ fn n6_who_waits_leaves_a_stopped_daemon_stopped() {
     let world = World::new();
     world.open(&["--name", "one"], "shell: touch made");
     world.ask("one");
-    let mut waits = world.follower(&["wait", "one", "--for", "idle", "--timeout", "30s"]);
+    let mut waits = world.follower(&["wait", "one", "--for", "idle", "--timeout", &timeout()]);
     world.wait_watched(&waits);
     world.run(&["daemon", "stop"]).code(0);
     assert_eq!(waits.0.wait().unwrap().code(), Some(1));
@@ -878,7 +878,7 @@ fn n6_who_waits_starts_a_daemon_that_died_and_none_that_was_stopped() {
         let world = World::new();
         world.open(&["--name", "one"], "shell: touch made");
         world.ask("one");
-        let mut waits = world.follower(&["wait", "one", "--for", "idle", "--timeout", "30s"]);
+        let mut waits = world.follower(&["wait", "one", "--for", "idle", "--timeout", &timeout()]);
         world.wait_watched(&waits);
         let pid = Pid::from_child(&waits.0);
         kill_process(pid, Signal::STOP).unwrap();
@@ -914,7 +914,7 @@ fn m_b8_who_waits_waits_for_a_daemon_that_takes_long_to_stop() {
     while !world.work("up").exists() {
         std::thread::yield_now();
     }
-    let mut waits = world.follower(&["wait", "one", "--for", "idle", "--timeout", "60s"]);
+    let mut waits = world.follower(&["wait", "one", "--for", "idle", "--timeout", &timeout()]);
     world.wait_watched(&waits);
     world.run(&["daemon", "restart"]).code(0);
     assert_eq!(waits.0.wait().unwrap().code(), Some(0));

@@ -9,7 +9,7 @@ use rustix::termios::{LocalModes, tcgetattr};
 
 use super::pty::{ASKED, Terminal};
 use crate::tty::Tty;
-use crate::world::{PATIENCE, World, program};
+use crate::world::{World, patience, program};
 
 /// Where the program's keys come from.
 fn keys(terminal: &Terminal) -> OwnedFd {
@@ -20,7 +20,7 @@ fn keys(terminal: &Terminal) -> OwnedFd {
 /// Waits until the program has read all that was pressed.
 fn wait_read(terminal: &Terminal) {
     let keys = keys(terminal);
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     while rustix::io::ioctl_fionread(&keys).unwrap() > 0 {
         assert!(Instant::now() < by, "nobody reads");
         std::thread::yield_now();
@@ -30,7 +30,7 @@ fn wait_read(terminal: &Terminal) {
 /// Waits until keys make up lines again.
 fn wait_given_back(terminal: &Terminal) {
     let modes = || tcgetattr(keys(terminal)).unwrap().local_modes;
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     while !modes().contains(LocalModes::ICANON) {
         assert!(Instant::now() < by, "the terminal is not given back:\n{}", terminal.text());
         std::thread::yield_now();
@@ -165,7 +165,7 @@ fn m_a10_one_ctrl_c_while_an_answer_is_on_its_way_interrupts() {
     kill_process(daemon, Signal::CONT).unwrap();
     terminal.wait_for("Agent interrupted");
     terminal.end(130);
-    world.census.wait_none(Duration::from_secs(2));
+    world.census.wait_none();
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn several_asks_come_one_after_the_other() {
 fn m_a7_an_ask_is_shown_with_how_many_wait_behind_it() {
     let world = World::new();
     world.run(&["new", "--name", "one", "shell: touch one\nshell: touch two"]).code(0);
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     while !world.run(&["list", "--json"]).code(0).out.contains("\"asks\":2") {
         assert!(Instant::now() < by, "one is asked");
     }
@@ -275,7 +275,7 @@ fn ctrl_c_while_a_command_runs_prints_the_receipt() {
     terminal.wait_for("Agent interrupted");
     terminal.wait_for("1 tool stopped");
     terminal.end(130);
-    world.census.wait_none(Duration::from_secs(2));
+    world.census.wait_none();
 }
 
 #[test]

@@ -11,7 +11,7 @@ use holdpoint_common::{Event, Snapshot};
 use serde_json::{Value, json};
 
 use super::house::House;
-use crate::world::PATIENCE;
+use crate::world::patience;
 
 /// A client of a house's daemon, by a name.
 #[derive(Clone)]
@@ -71,8 +71,8 @@ impl Api {
 
     pub(crate) fn try_line(&self) -> io::Result<Line> {
         let stream = UnixStream::connect(&self.socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(patience()))?;
+        stream.set_write_timeout(Some(patience()))?;
         Ok(Line(BufReader::new(stream)))
     }
 

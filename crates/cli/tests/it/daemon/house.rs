@@ -11,7 +11,7 @@ use holdpoint_session::{OpenSession, Sessions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{PATIENCE, Ran, World, program, wait};
+use crate::world::{Ran, World, patience, program, wait};
 
 pub(crate) struct House(pub World);
 
@@ -47,7 +47,7 @@ impl House {
     pub(crate) fn refuses(&self, code: i32, told: &[&str]) {
         for args in [&["daemon"][..], &["daemon", "start"]] {
             let mut child = self.0.command(args).spawn().unwrap();
-            let status = wait(&mut child, PATIENCE);
+            let status = wait(&mut child);
             let mut said = String::new();
             child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
             assert_eq!(status.code(), Some(code), "{args:?}: {said}");
@@ -140,7 +140,7 @@ impl House {
 
     /// Waits until nobody is the daemon.
     pub(crate) fn wait_gone(&self) {
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + patience();
         while self.holder().is_some() {
             assert!(Instant::now() < by, "the daemon is not gone: {}", self.log());
             std::thread::yield_now();

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::client::Api;
 use super::house::House;
-use crate::world::{PATIENCE, rounds};
+use crate::world::{patience, rounds};
 
 /// A client in a process of its own, which is ended with the test.
 struct Program(Child);
@@ -45,7 +45,7 @@ fn house() -> (House, Api) {
 /// Waits until so many clients are attached.
 #[track_caller]
 fn wait_clients(api: &Api, session: &str, count: usize) {
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     loop {
         let clients = api.look(session).clients;
         if clients == count {
@@ -112,11 +112,8 @@ fn t_s11_a_client_that_dies_leaves_nothing_held() {
     api.prompt(&session, "shell: touch made");
     let ask = api.asks(&session, 1).remove(0);
     client.signal(Signal::KILL);
-    let since = Instant::now();
     // Nothing is said to the session, so that the daemon learns of it from the connection alone.
     wait_clients(&api, &session, 0);
-    let took = since.elapsed();
-    assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(api.asks(&session, 1), [ask.as_str()]);
     api.answer(&ask, &json!({ "type": "approve" })).ok();
     assert_eq!(api.settled(&session).last_turn.unwrap().outcome, Outcome::Done);
@@ -152,10 +149,10 @@ fn t_s6_a_client_that_is_suspended_disturbs_nobody_and_is_freed() {
         return;
     }
     let sockets = house.sockets();
-    let by = Instant::now() + 2 * PATIENCE;
+    let by = Instant::now() + patience();
     while house.sockets() >= sockets {
         assert!(Instant::now() < by, "its connection is still open");
-        std::thread::sleep(PATIENCE / 100);
+        std::thread::sleep(Duration::from_millis(10));
     }
     wait_clients(&api, &session, 0);
 }
@@ -203,7 +200,7 @@ fn t_s3_only_so_many_texts_are_taken_in_at_once() {
         line.answer().unwrap()
     };
     let until = |status: u16| {
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + patience();
         loop {
             let answer = import();
             if answer.status == status {
@@ -266,10 +263,10 @@ fn t_s6_texts_that_stall_are_given_up() {
     for (n, line) in stalled.iter_mut().enumerate() {
         line.send(if n % 2 == 0 { &half[..half.len() - 1] } else { &whole }).unwrap();
     }
-    let by = Instant::now() + 2 * PATIENCE;
+    let by = Instant::now() + patience();
     while house.sockets() > sockets {
         assert!(Instant::now() < by, "{} connections are still open", house.sockets() - sockets);
-        std::thread::sleep(PATIENCE / 100);
+        std::thread::sleep(Duration::from_millis(10));
     }
     drop(stalled);
 }

@@ -6,11 +6,11 @@ use holdpoint_common::{Event, Fact, Hold, HoldCause, Snapshot, ToolStatus};
 use rustix::process::Signal;
 
 use super::house::House;
-use crate::world::PATIENCE;
+use crate::world::patience;
 
 /// Waits until a file in the folder to work in has so many lines.
 fn lines(house: &House, file: &str, count: usize) {
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     while std::fs::read_to_string(house.0.work(file)).unwrap_or_default().lines().count() < count {
         assert!(Instant::now() < by, "{file} does not come to {count} lines");
         std::thread::yield_now();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::client::Api;
 use super::house::House;
-use crate::world::PATIENCE;
+use crate::world::patience;
 
 const FLOOD: &str = "flood 40000 40\nshell: seq 100000";
 
@@ -47,7 +47,7 @@ fn t_t8_what_floods_took_is_given_back() {
     floods(&api, 1);
     let before = house.resident();
     let peak = house.peak(|| floods(&api, 10));
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     let kept = || house.resident().saturating_sub(before);
     while kept() > MOST {
         assert!(Instant::now() < by, "{} of {} KiB are kept", kept() / 1024, (peak - before) / 1024);

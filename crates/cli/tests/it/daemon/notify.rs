@@ -7,11 +7,11 @@ use holdpoint_common::{Answer, PolicyMode};
 use rustix::process::Signal;
 
 use super::house::House;
-use crate::world::PATIENCE;
+use crate::world::patience;
 
 /// What the command has told, once it has told so much.
 fn told(house: &House, lines: usize) -> Vec<String> {
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     loop {
         let told = std::fs::read_to_string(house.0.path("home/told")).unwrap_or_default();
         if told.lines().count() >= lines && told.ends_with('\n') {
@@ -95,7 +95,7 @@ async fn the_command_and_what_it_has_started_end_with_the_daemon() {
     let stat = format!("/proc/{}/stat", told(&house, 1)[0]);
     house.run(&["daemon", "stop"]).code(0);
     // Gone, or dead and not yet buried by whoever has inherited it.
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
         assert!(Instant::now() < by, "it lives");
         std::thread::yield_now();

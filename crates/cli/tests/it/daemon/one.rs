@@ -2,38 +2,29 @@
 
 use std::collections::BTreeSet;
 use std::process::Child;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::client::at_once;
 use super::house::House;
-use crate::world::{PATIENCE, full, rounds, wait};
+use crate::world::{rounds, wait};
 
 /// How many start at once.
 const CROWD: usize = 50;
 
 #[test]
 fn t_n1_fifty_commands_at_once_start_one_daemon_and_all_are_served() {
-    let mut slowest = Duration::ZERO;
     for round in 0..rounds(10, 100) {
         let house = House::new();
-        let outcomes = at_once(CROWD, |_| {
-            let since = Instant::now();
-            let outcome = house.0.command(&["daemon", "start"]).output().unwrap();
-            (outcome, since.elapsed())
-        });
+        let outcomes = at_once(CROWD, |_| house.0.command(&["daemon", "start"]).output().unwrap());
         let mut told = BTreeSet::new();
-        for (outcome, took) in outcomes {
-            slowest = slowest.max(took);
+        for outcome in outcomes {
             assert!(outcome.status.success(), "round {round}: {outcome:?}");
             told.insert(outcome.stdout);
         }
         assert_eq!(told.len(), 1, "round {round}: all are told of the same daemon");
         assert_eq!(house.programs(), [house.pid()], "round {round}: and it is the only one");
     }
-    println!("each was served within {} ms", slowest.as_millis());
-    assert!(!full() || slowest < Duration::from_secs(3), "{slowest:?}");
 }
 
 #[test]
@@ -51,7 +42,7 @@ fn t_n1_fifty_daemons_at_once_are_one_and_the_others_say_why() {
         for mut child in crowd {
             if child.id() == pid {
                 house.signal(Signal::TERM);
-                assert_eq!(wait(&mut child, PATIENCE).code(), Some(0), "round {round}");
+                assert_eq!(wait(&mut child).code(), Some(0), "round {round}");
                 continue;
             }
             let outcome = child.wait_with_output().unwrap();

@@ -4,12 +4,11 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::house::House;
-use crate::world::{PATIENCE, wait};
+use crate::world::wait;
 
 /// The socket's folder, made as a daemon makes it.
 fn make_folder(house: &House) {
@@ -31,10 +30,7 @@ fn t_n2_what_a_dead_daemon_has_left_is_in_nobodys_way() {
     fs::write(&lock, fs::read_to_string(&lock).unwrap().replace(&first.to_string(), &other.id().to_string())).unwrap();
     house.run(&["status"]).code(3);
     assert!(house.run(&["daemon", "stop"]).code(0).out.contains("does not run"));
-    let since = Instant::now();
     house.run(&["daemon", "start"]).code(0);
-    let took = since.elapsed();
-    assert!(took < Duration::from_secs(2), "{took:?}");
     assert_ne!(house.pid(), first);
     assert_eq!(other.try_wait().unwrap(), None, "the other program is untouched");
     other.kill().unwrap();
@@ -71,7 +67,7 @@ fn t_n4_a_socket_that_another_program_listens_on_stays_its_own() {
     make_folder(&house);
     let theirs = UnixListener::bind(house.socket()).unwrap();
     let mut daemon = house.0.command(&["daemon"]).spawn().unwrap();
-    assert_eq!(wait(&mut daemon, PATIENCE).code(), Some(1));
+    assert_eq!(wait(&mut daemon).code(), Some(1));
     theirs.set_nonblocking(true).unwrap();
     theirs.accept().expect("it is still the one that is found there");
 }

@@ -78,7 +78,7 @@ async fn m_a9_a_page_is_paused_in_the_daemon_and_its_debugging_port_is_shown() {
     let finished = until(&mut events, |fact| matches!(fact, Fact::ToolFinished { .. })).await;
     assert!(format!("{finished:?}").contains("its text"), "{finished:?}");
     session.close().await.unwrap();
-    let by = Instant::now() + Duration::from_secs(20);
+    let by = Instant::now() + crate::world::patience();
     while folders(&house) > 0 || !house.status()["browsers"].is_null() {
         assert!(Instant::now() < by, "the browser ends with its session");
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -143,7 +143,7 @@ async fn m_e7_web_a_killed_daemons_browser_ends_and_its_folder_is_removed() {
     let (_session, _events) = paused(&house).await;
     house.signal(Signal::KILL);
     house.wait_gone();
-    house.0.census.wait_none(Duration::from_secs(20));
+    house.0.census.wait_none();
     assert_eq!(folders(&house), 1, "nobody was there to remove it");
     house.start();
     assert_eq!(folders(&house), 0);
@@ -154,6 +154,6 @@ async fn m_e7_web_a_daemon_that_stops_leaves_nothing_of_its_browsers() {
     let house = house();
     let (_session, _events) = paused(&house).await;
     house.run(&["daemon", "stop"]).code(0);
-    house.0.census.wait_none(Duration::from_secs(20));
+    house.0.census.wait_none();
     assert_eq!(folders(&house), 0);
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::tty::Tty;
-use crate::world::{PATIENCE, World};
+use crate::world::{World, patience};
 
 const ASKED: &str = "[Y] Approve [N] Deny (Esc to interrupt)";
 
@@ -69,7 +69,7 @@ fn m_e4_questions_are_answered_by_number_and_by_words() {
 /// Approves in the hub what is asked last of all.
 fn answer_the_last(tty: &mut Tty) {
     // Once it is answered, letters are for the list.
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + patience();
     while tty.shows(ASKED, Duration::ZERO) {
         assert!(Instant::now() < by, "{}", tty.text());
         tty.press("y");

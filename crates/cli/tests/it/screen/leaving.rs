@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::tty::{Tty, signal_to};
-use crate::world::{World, full, rounds};
+use crate::world::{World, rounds};
 
 fn running(world: &World) -> Tty {
     let tty = Tty::run(world, &["attach", "one"]);
@@ -164,7 +164,6 @@ fn t_y3_ctrl_z_gives_the_shell_and_fg_comes_back() {
         let mut tty = Tty::shell(&world);
         tty.press(&format!("{line}\r"));
         tty.wait_for("done: 1 step");
-        let mut slowest = Duration::ZERO;
         for _ in 0..rounds(10, 100) {
             tty.press("\x1a");
             tty.wait_for("Stopped");
@@ -173,14 +172,9 @@ fn t_y3_ctrl_z_gives_the_shell_and_fg_comes_back() {
             tty.press("clear; echo $((6 * 7))\r");
             tty.wait_for("42\n$");
             tty.press("fg\r");
-            let since = Instant::now();
             tty.wait_for("done: 1 step");
-            let took = since.elapsed();
             assert!(tty.is_taken());
-            slowest = slowest.max(took);
         }
-        println!("drawn anew after {slowest:?} at most");
-        assert!(!full() || slowest <= Duration::from_millis(200), "{slowest:?}");
         tty.press("draft");
         tty.wait_for("› draft");
         tty.press("\x18d");
@@ -242,11 +236,10 @@ fn leaving_does_not_wait_for_a_daemon_that_is_being_started() {
     rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).unwrap();
     rustix::process::kill_process(world.daemon().unwrap(), rustix::process::Signal::KILL).unwrap();
     tty.wait_for("the daemon is gone");
-    let since = Instant::now();
     tty.press("\x18d");
     tty.end(0);
-    // It would have tried for 15 s.
-    assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
+    // Whoever waits for it says so when it has not come.
+    assert!(!tty.text().contains("has been starting"), "{}", tty.text());
 }
 
 #[test]
@@ -258,7 +251,7 @@ fn a_stopped_program_draws_its_screen_anew_when_it_goes_on() {
     let before = tty.bytes().len();
     signal_to(tty.pid(), "STOP");
     signal_to(tty.pid(), "CONT");
-    let by = Instant::now() + crate::world::PATIENCE;
+    let by = Instant::now() + crate::world::patience();
     while !String::from_utf8_lossy(&tty.bytes()[before..]).contains("Hello.") {
         assert!(Instant::now() < by, "{}", tty.text());
         std::thread::sleep(Duration::from_millis(2));

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::daemon::house::House;
+use crate::world::patience;
 
 /// Rounds until everything that is kept for later (stacks, arenas, caches) was made once.
 const WARM: usize = 3;
@@ -32,8 +33,8 @@ impl Gauge {
     pub(crate) fn read(&mut self, house: &House) {
         let (first, _) = self.ends();
         let most = first.iter().map(|reading| reading.threads).max().unwrap_or(usize::MAX);
-        within(Duration::from_secs(5), || house.sockets() <= self.sockets);
-        within(Duration::from_secs(15), || Reading::of(house).threads <= most);
+        wait_until(|| house.sockets() <= self.sockets);
+        wait_until(|| Reading::of(house).threads <= most);
         self.readings.push(Reading::of(house));
     }
 
@@ -59,9 +60,9 @@ impl Gauge {
     }
 }
 
-/// Waits until this is so, or for so long.
-fn within(time: Duration, is_so: impl Fn() -> bool) {
-    let by = Instant::now() + time;
+/// Waits until this is so, or for as long as a test waits for anything: what it then reads is checked at the end.
+fn wait_until(is_so: impl Fn() -> bool) {
+    let by = Instant::now() + patience();
     while !is_so() && Instant::now() < by {
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use holdpoint_common::{PolicyMode, PolicyRules};
-use holdpoint_tools::testing::Bench;
+use holdpoint_tools::testing::{Bench, patience};
 use holdpoint_tools::{Policy, WriteFile};
 use serde_json::json;
 
@@ -102,8 +102,8 @@ fn t_d7_drafts_have_names_nobody_guesses_and_are_private() {
         let calling = bench.start(holdpoint_tools::WriteFile::new(), json!({"path": "a", "content": content}));
         let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
         let mut created = Reader::new(&watch, &mut buffer);
-        let patience = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
-        let came = poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&patience)).unwrap();
+        let limit: rustix::event::Timespec = patience().try_into().unwrap();
+        let came = poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&limit)).unwrap();
         assert_eq!(came, 1, "a draft is made");
         let name = created.next().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
         if let Ok(draft) = fs::symlink_metadata(bench.root().join(&name)) {

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
+use holdpoint_tools::testing::patience;
 use holdpoint_tools::web::guard::{Guard, Rules, Why};
 
 use super::names::Names;
@@ -181,9 +182,7 @@ fn open(arguments: &[String], url: &str) -> String {
     let profile = tempfile::tempdir().unwrap();
     // `timeout` ends what hangs: it is the parent of this browser alone.
     let mut chromium = Command::new("timeout");
-    chromium.args([
-        "--kill-after=5",
-        "60",
+    chromium.args(["--kill-after=5", &patience().as_secs().to_string()]).args([
         "chromium",
         "--headless",
         "--no-first-run",

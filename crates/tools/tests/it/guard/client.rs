@@ -2,17 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
+use holdpoint_tools::testing::patience;
 use holdpoint_tools::web::guard::Guard;
-
-/// A hang is a failure and no wait.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection to a guard's proxy.
 pub(crate) fn connect(guard: &Guard) -> TcpStream {
     let stream = TcpStream::connect(guard.address()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(patience())).unwrap();
     stream
 }
 

@@ -1,7 +1,5 @@
 //! How a browser ends: with its session, with whoever owns it, for want of use; and what an interrupt or its death leaves.
 
-use std::time::Duration;
-
 use holdpoint_common::WebSettings;
 use holdpoint_tools::ToolError;
 use holdpoint_tools::testing::{Calling, Census};
@@ -46,11 +44,13 @@ fn call_in(phase: Phase, session: &mut Session, server: &Server) -> Calling {
         Phase::Reading => {
             let details = pause(calling.wait_asked()).details.unwrap();
             as_second_client(&details, async |page| {
-                let busy = "setTimeout(() => { fetch('/is-busy'); setTimeout(() => { for (;;); }, 50) }, 0)";
+                // The request keeps the page's only thread until it is answered, and the loop for ever.
+                let busy = "setTimeout(() => { \
+                    const asks = new XMLHttpRequest(); asks.open('GET', '/is-busy', false); asks.send(); \
+                    for (;;); }, 50)";
                 drop(page.evaluate(busy).await.unwrap());
             });
             server.wait_asked("/is-busy");
-            std::thread::sleep(Duration::from_millis(100));
             calling.answer(resumed());
         }
     }
@@ -75,7 +75,7 @@ fn m_a9_an_interrupt_ends_a_call_in_every_phase() {
         assert!(matches!(called.result, Err(ToolError::Interrupted)), "{phase:?}: {:?}", called.result);
         if phase == Phase::Starting {
             // Nobody waits for it.
-            session.census.wait_none(Duration::from_secs(20));
+            session.census.wait_none();
         } else {
             let address = session.browsers.running()[0].debugging.clone();
             wait_until("its tab is closed", || !pages(&address).contains("\"type\": \"page\""));

@@ -4,9 +4,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
 use holdpoint_common::{AskRequest, PauseKind, PauseRequest, PauseResponse, WebSettings};
+use holdpoint_tools::testing::patience;
 use holdpoint_tools::web::guard::Resolve;
 use holdpoint_tools::{AskReply, Intent, Tool, ToolError};
 use serde_json::json;
@@ -100,7 +100,7 @@ impl Here {
     /// Waits until so many have been looked up.
     fn wait(&self, times: usize) {
         let looked_up = self.looked_up.lock().unwrap();
-        let waited = self.news.wait_timeout_while(looked_up, Duration::from_secs(30), |names| names.len() < times);
+        let waited = self.news.wait_timeout_while(looked_up, patience(), |names| names.len() < times);
         assert!(!waited.unwrap().1.timed_out(), "fewer than {times} names were looked up");
     }
 }

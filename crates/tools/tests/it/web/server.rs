@@ -6,8 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How long anything may take to come.
-const PATIENCE: Duration = Duration::from_secs(30);
+use holdpoint_tools::testing::patience;
 
 /// What a path is answered with: the whole answer, head and all; then more of it for ever, or nothing at all.
 #[derive(Clone)]
@@ -67,7 +66,7 @@ impl Server {
         let (asked, late) = self
             .shared
             .news
-            .wait_timeout_while(asked, PATIENCE, |(asked, connections)| !is(asked, connections))
+            .wait_timeout_while(asked, patience(), |(asked, connections)| !is(asked, connections))
             .unwrap();
         let so_far = asked.0.clone();
         drop(asked);

@@ -9,7 +9,7 @@ use chromiumoxide::handler::HandlerConfig;
 use chromiumoxide::{Browser as Chrome, Page};
 use futures_util::StreamExt;
 use holdpoint_common::{AskRequest, PauseRequest, PauseResponse, WebSettings};
-use holdpoint_tools::testing::{Bench, Called, Calling, Census};
+use holdpoint_tools::testing::{Bench, Called, Calling, Census, patience};
 use holdpoint_tools::web::guard::{Resolve, SystemResolver};
 use holdpoint_tools::web::{Browsers, Web};
 use holdpoint_tools::{AskReply, ToolError};
@@ -87,7 +87,7 @@ impl Session {
     /// Ends the session, and waits until nothing of it is left.
     pub(crate) fn close(mut self) {
         self.end();
-        self.census.wait_none(Duration::from_secs(20));
+        self.census.wait_none();
         wait_until("no folder of a browser is left", || self.folders().is_empty());
     }
 
@@ -107,7 +107,7 @@ pub(crate) fn browser_folders(place: &Path) -> Vec<std::path::PathBuf> {
 
 /// Settings under which this machine is reached unasked.
 pub(crate) fn local() -> WebSettings {
-    WebSettings { allow: vec!["127.0.0.1".to_owned(), "localhost".to_owned()], load_s: 10, ..WebSettings::default() }
+    WebSettings { allow: vec!["127.0.0.1".to_owned(), "localhost".to_owned()], load_s: 300, ..WebSettings::default() }
 }
 
 #[track_caller]
@@ -138,7 +138,7 @@ pub(crate) fn pause(ask: AskRequest) -> PauseRequest {
 /// Waits for what nobody tells of.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
-    let by = std::time::Instant::now() + Duration::from_secs(20);
+    let by = std::time::Instant::now() + patience();
     while !is() {
         assert!(std::time::Instant::now() < by, "not so: {what}");
         std::thread::sleep(Duration::from_millis(2));
