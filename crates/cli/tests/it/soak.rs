@@ -20,6 +20,7 @@ use rustix::process::Signal;
 use tokio::task::JoinSet;
 
 use crate::daemon::house::House;
+use crate::world::rounds;
 use gauge::Gauge;
 use ledger::Ledger;
 use person::Person;
@@ -47,7 +48,7 @@ fn number(name: &str, default: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_invariants_hold_under_load_and_fault() {
-    let seconds = number("HOLDPOINT_SOAK_SECONDS", if full() { 60 } else { 20 });
+    let seconds = number("HOLDPOINT_SOAK_SECONDS", rounds(20, 60) as u64);
     let seed = number("HOLDPOINT_SOAK_SEED", fastrand::u64(..));
     println!("HOLDPOINT_SOAK_SECONDS={seconds} HOLDPOINT_SOAK_SEED={seed}");
     let mut dice = fastrand::Rng::with_seed(seed);
@@ -57,9 +58,9 @@ async fn the_invariants_hold_under_load_and_fault() {
 
     let begun = Instant::now();
     let mut gauge = Gauge::new(&house);
-    let (mut rounds, mut kills, mut stops, mut acts, mut unsaved) = (0_u64, 0, 0, 0, 0);
+    let (mut done, mut kills, mut stops, mut acts, mut unsaved) = (0_u64, 0, 0, 0, 0);
     while begun.elapsed() < Duration::from_secs(seconds) {
-        rounds += 1;
+        done += 1;
         let faults = begun.elapsed() > Duration::from_secs(seconds) / 2;
         let end = match dice.u8(0..10) {
             0..6 if faults => End::Killed,
@@ -67,11 +68,11 @@ async fn the_invariants_hold_under_load_and_fault() {
             _ => End::Calm,
         };
         let length = Duration::from_millis(dice.u64(ROUND_MS));
-        let ledger = Arc::new(Ledger::new(format!("seed {seed}, round {rounds}, {end:?}")));
+        let ledger = Arc::new(Ledger::new(format!("seed {seed}, round {done}, {end:?}")));
 
         let mut people = JoinSet::new();
         for number in 0..PEOPLE {
-            let person = Person::new(&house, number, seed.wrapping_mul(31) ^ (rounds << 8) ^ number, &ledger);
+            let person = Person::new(&house, number, seed.wrapping_mul(31) ^ (done << 8) ^ number, &ledger);
             people.spawn(person.busy(Instant::now() + length));
         }
         if end != End::Calm {
@@ -84,7 +85,7 @@ async fn the_invariants_hold_under_load_and_fault() {
             house.wait_gone();
         }
         while let Some(person) = people.join_next().await {
-            acts += person.unwrap_or_else(|error| panic!("seed {seed}, round {rounds}: {error}"));
+            acts += person.unwrap_or_else(|error| panic!("seed {seed}, round {done}: {error}"));
         }
         if end != End::Calm {
             house.0.census.wait_none();
@@ -104,7 +105,7 @@ async fn the_invariants_hold_under_load_and_fault() {
             gauge.read(&house);
         }
     }
-    println!("{rounds} rounds, {acts} acts ({unsaved} not saved in time), {kills} kills, {stops} stops; {gauge}");
+    println!("{done} rounds, {acts} acts ({unsaved} not saved in time), {kills} kills, {stops} stops; {gauge}");
     // How many were not saved in time is the disk's affair; that some were is not.
     assert!(unsaved < acts, "seed {seed}: of {acts} acts, {unsaved} were not saved in time");
     gauge.check();

@@ -210,7 +210,7 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
         }
     }
     assert!(shown > 0 && shown < raised, "the race was run: {shown} of {raised} were shown");
-    println!("{raised} of {rounds()} began, {shown} of their asks were shown");
+    println!("{raised} of {} began, {shown} of their asks were shown", rounds());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -169,7 +169,7 @@ fn t_p2_nothing_is_left_when_the_owner_is_killed() {
     if part().is_some() {
         return owned();
     }
-    for (name, tree, count) in TREES {
+    for (_, tree, count) in TREES {
         let census = Census::new();
         let command = format!("{}\nsleep 1000", script(tree, &census));
         let mut owner = owner(&census, &command);

@@ -509,7 +509,7 @@ fn t_y5_no_size_is_too_small_or_too_large() {
         for (width, height) in sizes {
             scene.screen(width, height);
             // A million cells take a second to draw: not after each key.
-            let keys: &[&str] = match width * height {
+            let keys: &[&str] = match u32::from(width) * u32::from(height) {
                 1_000_000.. => &["ctrl+x ?"],
                 _ => &["ctrl+x ?", "esc", "pgup", "up", "end", "tab", "tab"],
             };
