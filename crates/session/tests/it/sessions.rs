@@ -688,21 +688,25 @@ async fn m_b8_two_who_close_a_session_both_see_its_end() {
 }
 
 /// Opening a session by its id is never refused, also in the last moment of its close.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_b9_a_session_that_is_just_being_closed_can_be_opened() {
     let harness = Harness::start();
-    let session = harness.open().await;
-    let id = session.id().to_string();
-    for round in 0..300 {
+    let id = harness.open().await.id().to_string();
+    for round in 0..500 {
         let live = harness.sessions().get(&id).await.unwrap();
         let closing = tokio::spawn(async move { live.close().await });
-        let opens = || {
-            let (sessions, id) = (harness.sessions(), id.clone());
-            tokio::spawn(async move { sessions.get(&id).await.map(drop) })
-        };
-        for opened in std::array::from_fn::<_, 8, _>(|_| opens()) {
-            let opened = soon("the opening", opened).await.unwrap();
-            assert_eq!(opened, Ok(()), "round {round}");
+        let closed = closing.abort_handle();
+        let openers = std::array::from_fn::<_, 4, _>(|_| {
+            let (sessions, id, closed) = (harness.sessions(), id.clone(), closed.clone());
+            tokio::spawn(async move {
+                while !closed.is_finished() {
+                    sessions.get(&id).await?;
+                }
+                Ok::<_, SessionError>(())
+            })
+        });
+        for opener in openers {
+            assert_eq!(soon("the opening", opener).await.unwrap(), Ok(()), "round {round}");
         }
         soon("the close", closing).await.unwrap().unwrap();
     }
