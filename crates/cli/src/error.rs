@@ -128,6 +128,7 @@ impl From<SessionError> for CliError {
             "unknownEvent" => (false, "leave out `after` to begin with the first event"),
             "ambiguous" => (false, "give its id, or more of it: `holdpoint list` has them"),
             "live" => (false, "`holdpoint close` closes it"),
+            "notLive" => (false, "`holdpoint attach` or `holdpoint prompt` opens it"),
             "tooManySessions" => (false, TOO_MANY),
             "notSaving" => {
                 (false, "make room on the disk of the data folder, which `holdpoint status` names, and try again")

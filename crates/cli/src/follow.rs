@@ -139,6 +139,16 @@ impl<'a> Follower<'a> {
     /// Ends what can't be shown: whatever that is, nothing of it is left running. What others have given the session since
     /// goes on.
     async fn end_unshown(&self) {
+        if self.course.ended.is_some() {
+            // What runs now is another client's.
+            let closed = self.session.close_unused(self.course.ended_at).await;
+            return tracing::debug!(?closed, "the end was not shown");
+        }
+        if self.course.follows_run() && self.session.refresh().await.is_ok() && self.session.snapshot().run.is_none() {
+            // The run has ended, and that event was not read any more.
+            let closed = self.session.close_unused(self.from.after).await;
+            return tracing::debug!(?closed, "the end was not read");
+        }
         let turn = self.course.turn();
         let ended = match self.session.interrupt(turn).await {
             Ok(Interruption::Interrupting(cut)) => cut.end().await.map(Some),

@@ -123,18 +123,22 @@ impl<'a> Faults<'a> {
 }
 
 impl SessionsArg {
-    /// The sessions, as far as they can be reached.
+    /// The live sessions. One that is only saved is not opened: what is done with its handle answers that it is not live.
     ///
     /// # Errors
     /// All are meant, and can't be listed.
-    pub(crate) async fn get(
+    pub(crate) async fn reach(
         &self,
         sessions: &Sessions,
         faults: &mut Faults<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
         if !self.all {
-            return Ok(faults.find(&self.sessions, ui, async |what: &str| sessions.get(what).await).await);
+            let reach = async |what: &str| {
+                let found = sessions.look(what).await?;
+                sessions.reach(&found.settings.id).await
+            };
+            return Ok(faults.find(&self.sessions, ui, reach).await);
         }
         self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.reach(id).await).await
     }
@@ -279,4 +283,90 @@ fn state_dir() -> Option<PathBuf> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Seek};
+
+    use holdpoint_common::Limits;
+    use holdpoint_session::model::Catalog;
+    use holdpoint_session::{Engine, OpenSession};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// Commands about all sessions, in an engine with room for one.
+    struct Bench {
+        engine: Engine,
+        folder: TempDir,
+        folders: Folders,
+        written: File,
+        ui: Ui,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let limits = Limits { max_sessions: 1, ..Limits::default() };
+            let engine = Engine::builder(Catalog::default()).limits(limits).start().unwrap();
+            let folder = TempDir::new().unwrap();
+            let folders = Folders::find(Some(folder.path())).unwrap();
+            let written = tempfile::tempfile().unwrap();
+            let ui = Ui::to_file(&written).unwrap();
+            Self { engine, folder, folders, written, ui }
+        }
+
+        fn sessions(&self) -> Sessions {
+            self.engine.sessions(who("test"))
+        }
+
+        async fn open(&self) -> SessionHandle {
+            self.sessions().open(OpenSession::in_folder(self.folder.path())).await.unwrap()
+        }
+
+        fn written(&mut self) -> String {
+            self.ui.flush().unwrap();
+            let mut text = String::new();
+            self.written.rewind().unwrap();
+            self.written.read_to_string(&mut text).unwrap();
+            text
+        }
+    }
+
+    fn all() -> SessionsArg {
+        SessionsArg { sessions: vec![], all: true }
+    }
+
+    #[tokio::test]
+    async fn m_d3_live_sessions_that_can_not_be_reached_are_not_called_none() {
+        let mut bench = Bench::new();
+        bench.open().await;
+        let (sessions, folders) = (bench.sessions(), bench.folders.clone());
+        let mut faults = Faults::new(&folders);
+        let find = async |_: &SessionId| Err::<(), _>(SessionError::Unreachable { message: "busy".to_owned() });
+        let found = all().find_live(&sessions, &mut faults, &mut bench.ui, find).await.unwrap();
+        assert!(found.is_empty() && faults.code() != 0);
+        let written = bench.written();
+        assert!(written.contains("busy") && !written.contains("No session is live"), "{written}");
+    }
+
+    #[tokio::test]
+    async fn m_b9_sessions_are_reached_and_never_opened() {
+        let mut bench = Bench::new();
+        let named = |id: &SessionId| SessionsArg { sessions: vec![id.to_string()], all: false };
+        for is_named in [false, true] {
+            let session = bench.open().await;
+            let (sessions, folders) = (bench.sessions(), bench.folders.clone());
+            let mut faults = Faults::new(&folders);
+            let arg = if is_named { named(session.id()) } else { all() };
+            let reached = arg.reach(&sessions, &mut faults, &mut bench.ui).await.unwrap();
+            assert_eq!((reached.len(), faults.code()), (1, 0));
+            // The first has to make room.
+            let other = bench.open().await;
+            let held = reached[0].hold().await;
+            assert!(matches!(held, Err(SessionError::NotLive { .. })), "named: {is_named}, {held:?}");
+            other.close().await.unwrap();
+        }
+    }
 }

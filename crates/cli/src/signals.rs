@@ -19,8 +19,8 @@ use crate::terminal::Terminal;
 /// left behind after a second, and the receipt is to be shown.
 pub(crate) const BEYOND_GRACE: Duration = LEAVE_AFTER.saturating_add(Duration::from_secs(2));
 
-/// How long the last line of who leaves at once may take.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How long writing the last line may take when the program leaves at once. It leaves as soon as the line is written.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What signals do.
 pub(crate) enum Signalled {

@@ -91,6 +91,17 @@ impl Ui {
         }
     }
 
+    /// Writes both streams to this file.
+    #[cfg(test)]
+    pub(crate) fn to_file(file: &File) -> io::Result<Self> {
+        Ok(Self {
+            out: Stream::new(file, Box::new(file.try_clone()?), true),
+            err: Stream::new(file, Box::new(file.try_clone()?), true),
+            last: Side::Err,
+            about: Side::Err,
+        })
+    }
+
     /// From now on what is told about the model's words goes where they go. What went wrong does not.
     pub(crate) fn tell_all(&mut self) {
         self.about = Side::Out;

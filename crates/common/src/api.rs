@@ -47,7 +47,7 @@ use crate::time::Timestamp;
 use crate::turn::{Outcome, Receipt};
 
 /// The version of all this. A client of another one is refused, but for `status`, the list of sessions and `stop`.
-pub const API_VERSION: u32 = 1;
+pub const API_VERSION: u32 = 2;
 /// The header in which a client says which version it speaks. Without it: the daemon's.
 pub const VERSION_HEADER: &str = "holdpoint-api";
 /// The header in which a client says its name.

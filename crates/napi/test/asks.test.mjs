@@ -116,9 +116,10 @@ everywhere('asks', (place, { remote }) => {
     const attached = sessions.sessionAttach(id, () => {})
     busy(300)
     assert.equal((await failure(sessions.sessionPauseConfirm(id, true))).code, 'alreadyAnswered')
-    await answered
+    await Promise.all([answered, attached])
+    await seen.event('askRaised', 1)
     // Now it is shown.
-    assert.equal((await attached).snapshot.asks.length, 1)
+    assert.equal(sessions.sessionSnapshot(id).asks.length, 1)
     await sessions.sessionPauseConfirm(id, false)
     await seen.event('turnFinished')
   })

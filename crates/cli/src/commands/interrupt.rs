@@ -35,7 +35,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let mut faults = Faults::new(folders);
         // None goes on until the one before it has ended.
         let mut sent = Vec::new();
-        for session in args.sessions.get(&sessions, &mut faults, ui).await? {
+        for session in args.sessions.reach(&sessions, &mut faults, ui).await? {
             let found = session.interrupt(None).await;
             sent.push((session, found));
         }

@@ -138,21 +138,31 @@ async fn watch(
     let id = last.settings.id.clone();
     // Begun before it is looked at, so that nothing is missed between.
     let mut news = sessions.watch().await?;
-    let mut was_live = false;
+    let (mut was_live, mut is_over) = (false, false);
     loop {
-        *last = match sessions.look(id.as_str()).await {
-            // Who stops takes no more requests, and tells of it when it has: until then the next one does not begin.
-            Err(SessionError::Unreachable { .. }) => {
-                while news.next().await.is_some() {}
-                return Ok(if news.has_stopped() { Watched::Stopped } else { Watched::Broke });
+        let looked = match sessions.look(id.as_str()).await {
+            Ok(session) => {
+                *last = session;
+                true
             }
-            looked => looked?,
+            // A daemon that stops takes no more requests, and its news end when it has. One that is busy may refuse a
+            // single request: the session is looked at again.
+            Err(SessionError::Unreachable { .. }) => false,
+            Err(error) => return Err(error),
         };
-        if is_so(last, what) {
+        if looked && is_so(last, what) {
             return Ok(Watched::So);
         }
+        if looked && is_over {
+            return Err(SessionError::NotLive { session: id });
+        }
         let is_live = loop {
-            match news.next().await {
+            let next = tokio::select! {
+                next = news.next() => next,
+                () = tokio::time::sleep(LOOK), if !looked => break was_live,
+            };
+            *breaks = 0;
+            match next {
                 Some(SessionNews::Session(session)) if session.id == id => break session.live,
                 Some(SessionNews::Deleted(deleted)) if deleted == id => return Err(unknown(id)),
                 Some(_) => {}
@@ -160,12 +170,8 @@ async fn watch(
                 None => return Ok(Watched::Broke),
             }
         };
-        *breaks = 0;
-        if was_live && !is_live {
-            // Closed, or unloaded: nothing happens there any more.
-            *last = sessions.look(id.as_str()).await?;
-            return if is_so(last, what) { Ok(Watched::So) } else { Err(SessionError::NotLive { session: id }) };
-        }
+        // Closed, or unloaded: nothing happens there any more.
+        is_over = !is_live && (is_over || was_live);
         was_live = is_live;
     }
 }

@@ -64,6 +64,11 @@ impl Course {
         self.until == Until::Left
     }
 
+    /// Whether a run is followed.
+    pub(super) fn follows_run(&self) -> bool {
+        self.until == Until::Run
+    }
+
     /// The turn that is followed, once it has begun.
     pub(super) fn turn(&self) -> Option<TurnId> {
         self.turn

@@ -147,6 +147,7 @@ impl Link {
     pub(crate) fn carry_out(&mut self, command: Command) {
         match command {
             Command::Open { id, attachment, limit } => self.open(id, attachment, limit),
+            Command::Reach { id, attachment, limit } => self.reach(id, attachment, limit),
             Command::New { attachment, limit } => self.open_fresh(attachment, limit),
             Command::Detach => self.detach(),
             Command::Start => _ = self.shared.daemon.send_replace(Wanted::Back),
@@ -229,7 +230,8 @@ impl Link {
                 if !now.asks.iter().any(|open| open.id == ask) {
                     return Ok("it is no longer asked".to_owned());
                 }
-                let session = shared.sessions.get(ask.session.as_str()).await?;
+                // A session that was closed or unloaded since is not opened for it.
+                let session = shared.sessions.reach(&ask.session).await?;
                 // What is cut is told by its receipt, when all of it is down.
                 Ok(match session.interrupt(now.turn).await? {
                     Interruption::NotRunning => "nothing was running".to_owned(),
@@ -277,6 +279,25 @@ impl Link {
             }
         });
         self.opening = Some(opening);
+    }
+
+    /// Shows a session that is live; one that is closed or only saved is not opened.
+    fn reach(&mut self, id: SessionId, attachment: u64, limit: usize) {
+        self.detach();
+        let shared = self.shared.clone();
+        let reaching = self.begin(async move {
+            match shared.sessions.reach(&id).await {
+                Ok(session) => {
+                    // Nobody listens when the screen is about to be left.
+                    let _ = shared.words.send(Word::Opened { session, attachment, limit, fresh: false }).await;
+                }
+                Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {
+                    shared.tell(Message::Closed { attachment }).await;
+                }
+                Err(error) => shared.tell(Message::NotOpened { attachment, why: why(error) }).await,
+            }
+        });
+        self.opening = Some(reaching);
     }
 
     fn open_fresh(&mut self, attachment: u64, limit: usize) {

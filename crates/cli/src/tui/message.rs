@@ -98,6 +98,12 @@ pub(crate) enum Command {
         attachment: u64,
         limit: usize,
     },
+    /// Shows this session again if it is still live; opens nothing.
+    Reach {
+        id: SessionId,
+        attachment: u64,
+        limit: usize,
+    },
     /// Opens a fresh session and shows it.
     New {
         attachment: u64,

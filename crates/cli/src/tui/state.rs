@@ -222,8 +222,13 @@ impl State {
 
     /// A session did not take a prompt.
     pub(crate) fn refuse(&mut self, refused: Refused) {
-        self.refused.retain(|before| before.id != refused.id || before.text != refused.text);
+        self.forget_refused(&refused.id, &refused.text);
         self.refused.push(refused);
+    }
+
+    /// Forgets that a session refused this prompt: it is sent again.
+    pub(crate) fn forget_refused(&mut self, id: &SessionId, text: &str) {
+        self.refused.retain(|refused| refused.id != *id || refused.text != text);
     }
 
     pub(crate) fn has_refused(&self, id: &SessionId, text: &str) -> bool {

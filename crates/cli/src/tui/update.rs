@@ -219,7 +219,7 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
                 let key = state.keymap.key(Action::Inbox);
                 state.tell(Tone::Waits, format!("{text} ({key})"));
             }
-            let mut commands = if reopened { session::reopen(state) } else { vec![] };
+            let mut commands = if reopened { session::show_reopened(state) } else { vec![] };
             commands.extend(notify(state, loud));
             commands
         }

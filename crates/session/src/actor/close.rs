@@ -4,7 +4,7 @@ use actix::prelude::*;
 use holdpoint_common::Who;
 
 use super::{Replied, SessionActor};
-use crate::state::{Input, Refused};
+use crate::state::{Input, Phase, Refused};
 
 /// Ends the session: its turn is cut, its processes end, its actor stops. The reply says that this has
 /// begun; the actor's end is seen by the manager.
@@ -26,8 +26,13 @@ impl Handler<Close> for SessionActor {
     type Result = Replied<Result<(), Refused>>;
 
     fn handle(&mut self, Close { unused_since, by }: Close, ctx: &mut Self::Context) -> Self::Result {
-        // What is not saved would end with it.
-        if let Some(unsaved) = self.outbox.failing() {
+        // What is not saved would end with it; a session that is ending already waits for its own last save.
+        let is_ending = match self.state.phase() {
+            Phase::Closed => true,
+            Phase::Interrupting(_, cut) => cut.closing.is_some(),
+            Phase::Idle | Phase::Running(_) => false,
+        };
+        if let Some(unsaved) = self.outbox.failing().filter(|_| !is_ending) {
             return Replied::Now(Err(Refused::NotSaving { unsaved }));
         }
         tracing::info!(%by, "close");

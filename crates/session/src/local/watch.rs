@@ -83,7 +83,11 @@ impl LocalWatch {
     /// Finds out which sessions there are. The saved ones, which may be many, only if there may be others.
     async fn call_roll(&mut self) -> Result<(), SessionError> {
         let watched = self.manager.send(GetWatched).await.map_err(|_| SessionError::Stopped)?;
-        let Watched { roster, live, came, saved } = watched;
+        let Watched { roster, live, came, saved, stopping } = watched;
+        // Keeps the streams of the sessions that are ending: each reports how its last turn ends.
+        if stopping && self.listed.is_some() {
+            return Ok(());
+        }
         self.roster = roster;
         let before = std::mem::replace(&mut self.shown, live.iter().cloned().collect());
         // The first time, all are told in their order.

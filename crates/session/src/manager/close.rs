@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::{Entry, Life, Manager};
 use crate::actor;
 use crate::error::SessionError;
+use crate::state::Refused;
 use crate::store::StoreError;
 
 /// Closes a session; replies when its actor has ended.
@@ -52,6 +53,11 @@ impl Handler<CloseSession> for Manager {
         Box::pin(async move {
             let closed = actor.send(actor::Close { unused_since: close.unused_since, by: close.by.clone() }).await;
             match closed {
+                // The other close that ends it has not been saved yet: both wait for that.
+                Ok(Err(Refused::Closed)) => {
+                    end.await.map_err(|_| SessionError::Gone { session: id })?;
+                    return Err(Refused::Closed.into());
+                }
                 Ok(closed) => closed?,
                 // It is rebuilt, or was unloaded before it heard of it.
                 Err(_) => {

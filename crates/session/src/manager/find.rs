@@ -7,9 +7,12 @@ use actix::prelude::*;
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp};
 
 use super::entries::Keep;
+use super::room::Room;
 use super::{Life, Live, Manager, Reach, start, stopped};
 use crate::error::SessionError;
+use crate::outfit::Base;
 use crate::saved;
+use crate::state::Refused;
 use crate::store::{SavedSession, SessionStore};
 
 /// The session of this id, name, or unique beginning of an id, with an actor.
@@ -44,26 +47,49 @@ impl Handler<Find> for Manager {
     type Result = ResponseFuture<Result<Live, SessionError>>;
 
     fn handle(&mut self, Find { what, supplies }: Find, ctx: &mut Self::Context) -> Self::Result {
+        let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
         let known = match self.known(&what) {
             Known::Exactly(id) => {
                 if let Some(entry) = self.sessions.get_mut(&id) {
                     entry.closed = false;
                 }
-                return self.reach(id, 0, Some(supplies), ctx);
+                let reached = self.reach(id.clone(), 0, Some(Arc::clone(&supplies)), ctx);
+                return Box::pin(async move {
+                    match reached.await {
+                        // Its actor ended with a close: what is saved of it can be opened.
+                        Err(SessionError::Refused(Refused::Closed)) => open(&manager, &base, &room, id, supplies).await,
+                        reached => reached,
+                    }
+                });
             }
             known => known,
         };
-        let (manager, base, room) = (ctx.address(), Arc::clone(&self.base), Arc::clone(&self.room));
         let mending = Arc::clone(&self.mending);
         Box::pin(async move {
             drop(mending.lock().await);
             let id = choose(&what, known, &*base.store).await?;
-            if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
-                return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped)?;
+            match open(&manager, &base, &room, id.clone(), Arc::clone(&supplies)).await {
+                Err(SessionError::Refused(Refused::Closed)) => open(&manager, &base, &room, id, supplies).await,
+                opened => opened,
             }
-            start::load(&manager, &base, &room, id, supplies).await
         })
     }
+}
+
+/// Opens the session of this id, or reaches it if the manager knows it.
+///
+/// Refused as closed if the session's actor is just ending with a close; the next try opens it.
+async fn open(
+    manager: &Addr<Manager>,
+    base: &Arc<Base>,
+    room: &Room,
+    id: SessionId,
+    supplies: Arc<Supplies>,
+) -> Result<Live, SessionError> {
+    if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
+        return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped)?;
+    }
+    start::load(manager, base, room, id, supplies).await
 }
 
 impl Handler<Look> for Manager {

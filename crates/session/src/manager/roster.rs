@@ -60,6 +60,8 @@ pub(crate) struct Watched {
     pub(crate) came: u64,
     /// As long as it stays the same, so do the sessions that are not live; but for those that were.
     pub(crate) saved: u64,
+    /// The engine is stopping: `live` is empty, and the sessions that are ending still publish.
+    pub(crate) stopping: bool,
 }
 
 /// What there is to watch now.
@@ -76,6 +78,7 @@ impl Handler<GetWatched> for Manager {
         live.sort_by_key(|(id, entry)| (entry.opened, *id));
         let live = live.into_iter().map(|(id, entry)| (id.clone(), entry.shown.subscribe())).collect();
         let Roster { changes, came, saved } = &self.roster;
-        MessageResult(Watched { roster: changes.subscribe(), live, came: *came, saved: *saved })
+        let stopping = self.stopping;
+        MessageResult(Watched { roster: changes.subscribe(), live, came: *came, saved: *saved, stopping })
     }
 }

@@ -85,8 +85,7 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
     let mut acknowledged: BTreeMap<SessionId, Acknowledged> = BTreeMap::new();
     for kill in 0..kills {
         let (mut child, mut lines) = start(folder.path());
-        // It works; then it has a random while to live: of two, one may die before all its sessions are at work again.
-        let at_work = if kill % 2 == 0 { SESSIONS } else { 1 };
+        // When all its sessions are at work, it has a random while to live.
         let mut working = BTreeSet::new();
         let mut lives: Option<Instant> = None;
         let while_ = Duration::from_micros(random.u64(0..120_000));
@@ -100,7 +99,7 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
                 "prompt" => drop(of.prompts.insert(words[2].parse().unwrap())),
                 other => panic!("{other}"),
             }
-            if working.len() >= at_work {
+            if working.len() == SESSIONS {
                 lives.get_or_insert_with(Instant::now);
             }
             if lives.is_some_and(|begun| begun.elapsed() >= while_) {

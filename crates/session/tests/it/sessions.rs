@@ -670,13 +670,40 @@ async fn m_b8_two_who_close_a_session_both_see_its_end() {
     let first = close();
     events.until("the cut", |event| matches!(event.fact(), Some(Fact::TurnCut { .. })).then_some(())).await;
     let second = close();
-    assert!(!first.is_finished());
+    // By then the manager and the actor have had the second close.
+    for _ in 0..2 {
+        harness.sessions().list().await.unwrap();
+    }
+    assert!(!first.is_finished() && !second.is_finished());
     drop(release);
     assert_eq!(soon("the first", first).await.unwrap(), Ok(()));
-    // It may have come when all was over.
-    let second = soon("the second", second).await.unwrap();
-    assert!(matches!(second, Ok(()) | Err(SessionError::Refused(Refused::Closed))), "{second:?}");
+    assert_eq!(soon("the second", second).await.unwrap(), Ok(()));
     assert!(!harness.sessions().list().await.unwrap()[0].live);
+}
+
+/// Opening a session by its id is never refused, also in the last moment of its close.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m_b9_a_session_that_is_just_being_closed_can_be_opened() {
+    let harness = Harness::start();
+    let id = harness.open().await.id().to_string();
+    for round in 0..500 {
+        let live = harness.sessions().get(&id).await.unwrap();
+        let closing = tokio::spawn(async move { live.close().await });
+        let closed = closing.abort_handle();
+        let openers = std::array::from_fn::<_, 4, _>(|_| {
+            let (sessions, id, closed) = (harness.sessions(), id.clone(), closed.clone());
+            tokio::spawn(async move {
+                while !closed.is_finished() {
+                    sessions.get(&id).await?;
+                }
+                Ok::<_, SessionError>(())
+            })
+        });
+        for opener in openers {
+            assert_eq!(soon("the opening", opener).await.unwrap(), Ok(()), "round {round}");
+        }
+        soon("the close", closing).await.unwrap().unwrap();
+    }
 }
 
 /// What the tools of an actor that failed have left is waited for by its session alone, which has its place meanwhile.

@@ -161,3 +161,25 @@ pub(super) fn end_abandoned(supervisor: u32) -> EndedProcesses {
     #[cfg(not(target_os = "linux"))]
     return EndedProcesses { left: vec![supervisor], ..EndedProcesses::default() };
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::io::Read;
+
+    use super::*;
+
+    /// The supervisor starts the program with the last byte of the order.
+    #[test]
+    fn an_order_is_not_completed_when_the_call_ends_before_its_last_byte() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let order = Order::encode(Duration::ZERO, OsStr::new("true"), &[]).unwrap();
+        let running = Running::new();
+        running.end();
+        assert!(begin(&ours, &order, std::process::id(), &running).is_err());
+        drop(ours);
+        let mut sent = Vec::new();
+        theirs.read_to_end(&mut sent).unwrap();
+        assert_eq!(sent, order[..order.len() - 1]);
+    }
+}

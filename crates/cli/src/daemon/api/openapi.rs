@@ -32,7 +32,8 @@ pub(super) fn document(resources: &[Resource]) -> Value {
             "version": API_VERSION.to_string(),
             "description": "What is said over the daemon's Unix socket. Nothing listens on TCP.",
         },
-        "servers": [{ "url": format!("/v{API_VERSION}") }],
+        // The same for all versions: a client of any version asks for the status there.
+        "servers": [{ "url": "/v1" }],
         "paths": paths,
         "components": { "schemas": schemas.take_definitions(true) },
     })

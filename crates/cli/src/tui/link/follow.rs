@@ -27,7 +27,10 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
     loop {
         let mut stream = match session.attach(from).await {
             Ok(stream) => stream,
-            Err(SessionError::Refused(Refused::Closed)) => return shared.tell(Message::Closed { attachment }).await,
+            // A session that was only reached is not opened by attaching to it.
+            Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {
+                return shared.tell(Message::Closed { attachment }).await;
+            }
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
                 shared.tell(Message::Lost { attachment }).await;
                 shared.unreachable(&mut pace).await;

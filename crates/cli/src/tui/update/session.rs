@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use holdpoint_common::SessionId;
 
 use super::super::layout::Scroll;
 use super::super::message::Command;
@@ -88,25 +89,28 @@ fn fetch_older(state: &mut State) -> Vec<Command> {
     state.attachments += 1;
     session.attachment = state.attachments;
     session.limit *= FURTHER;
-    fetch(session, state.me.pid)
-}
-
-/// What is shown is fetched anew, and takes its place when all of it is there.
-fn fetch(session: &mut Session, own: u32) -> Vec<Command> {
-    session.pending = Some(Told::new(own));
+    session.pending = Some(Told::new(state.me.pid));
     let (id, attachment, limit) = (session.id.clone(), session.attachment, session.limit);
     vec![Command::Open { id, attachment, limit }]
 }
 
-/// Shows the session as it is now, which was closed and is open again, or is opened for it.
-pub(super) fn reopen(state: &mut State) -> Vec<Command> {
+/// Opens the closed session that is shown, and shows it again: the user has asked for it.
+fn reopen(state: &mut State) -> Vec<Command> {
+    show_again(state, |id, attachment, limit| Command::Open { id, attachment, limit })
+}
+
+/// Shows the closed session again that another client has opened. If it was closed again since, it stays closed.
+pub(super) fn show_reopened(state: &mut State) -> Vec<Command> {
+    show_again(state, |id, attachment, limit| Command::Reach { id, attachment, limit })
+}
+
+fn show_again(state: &mut State, command: impl FnOnce(SessionId, u64, usize) -> Command) -> Vec<Command> {
     let Some(session) = &mut state.session else { return vec![] };
     state.attachments += 1;
     session.attachment = state.attachments;
-    // By its id: the handle that there is belongs to what was closed.
-    let mut commands = vec![Command::Detach];
-    commands.extend(fetch(session, state.me.pid));
-    commands
+    session.pending = Some(Told::new(state.me.pid));
+    // By its id: the handle that there is belongs to the closed session.
+    vec![Command::Detach, command(session.id.clone(), session.attachment, session.limit)]
 }
 
 /// A key while something is asked: none of it reaches the prompt.
@@ -161,6 +165,9 @@ fn send(state: &mut State) -> Vec<Command> {
         Some(command) => slash::carry_out(state, command),
         None => {
             session.give();
+            let id = session.id.clone();
+            // What becomes of it now counts, not what became of the same text before.
+            state.forget_refused(&id, &text);
             vec![Command::Prompt { text }]
         }
     }

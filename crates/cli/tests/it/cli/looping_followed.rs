@@ -270,3 +270,25 @@ fn m_a10_on_a_terminal_its_asks_are_answered_by_keys() {
     terminal.end(0);
     assert!(world.work("made").exists());
 }
+
+/// The run is over when its output breaks: the turn that is open by then is another client's.
+#[test]
+fn m_b2_a_loop_without_a_reader_cuts_no_turn_of_others() {
+    let world = World::new();
+    let goal = plays("shell: touch up; until test -e go; do sleep 0.01; done");
+    let mut child = world.command(&["loop", "--json", "--policy", "all", "--goal", &goal]).spawn().unwrap();
+    while !world.work("up").exists() {
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
+    std::fs::write(world.work("go"), "").unwrap();
+    let listed = serde_json::from_str::<SessionList>(&world.run(&["list", "--json"]).code(0).out).unwrap();
+    let session = listed.sessions[0].id.to_string();
+    world.run(&["wait", &session, "--for", "idle", "--timeout", "30s"]).code(0);
+    world.run(&["prompt", &session, "hang"]).code(0);
+    drop(child.stdout.take());
+    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+    assert_eq!(wait(&mut child).code(), Some(141));
+    assert_eq!(world.json(&["show", &session, "--json"])["status"], "running");
+    world.run(&["interrupt", &session]).code(0);
+}

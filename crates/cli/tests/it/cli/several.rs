@@ -52,3 +52,18 @@ fn what_can_not_be_deleted_keeps_no_other_from_it() {
     assert_eq!(ran.out, "one: deleted\ntwo: deleted\n", "{ran:#?}");
     assert!(ran.err.contains("live: ") && ran.err.contains("hint: `holdpoint close` closes it"), "{ran:#?}");
 }
+
+#[test]
+fn m_b9_a_saved_session_is_not_opened_to_be_held_released_or_interrupted() {
+    let world = World::new();
+    world.config("[limits]\nmax_sessions = 1\n");
+    for name in ["saved", "live"] {
+        world.idle(&world.open(&["--name", name], "say Hi."));
+    }
+    for command in ["hold", "release", "interrupt"] {
+        let ran = world.run(&[command, "saved", "live"]).code(1);
+        assert!(ran.err.contains(" is not live\nhint: `holdpoint attach` or `holdpoint prompt` opens it"), "{ran:#?}");
+        assert!(ran.out.starts_with("live: ") && ran.out.lines().count() == 1, "{ran:#?}");
+        assert_eq!(world.json(&["list", "--json"])["sessions"][0]["name"], "live", "it has not made room");
+    }
+}

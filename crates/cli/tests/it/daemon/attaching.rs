@@ -461,6 +461,8 @@ async fn m_b2_a_close_that_another_has_overtaken_is_refused() {
     let said = session.settled().await.unwrap().seq;
     assert_eq!(session.close_unused(fresh).await, Err(SessionError::Refused(Refused::InUse)));
     assert_eq!(sessions.close_unused(session.id(), fresh).await, Err(SessionError::Refused(Refused::InUse)));
+    let (path, request) = (format!("sessions/{}/close", session.id()), json!({ "unusedSince": fresh }));
+    assert_eq!(Api::new(&house).post(&path, &request).error(409).code, "inUse");
     session.close_unused(said).await.unwrap();
     assert!(!sessions.list().await.unwrap()[0].live);
 }

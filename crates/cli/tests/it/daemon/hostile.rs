@@ -271,14 +271,14 @@ fn t_s7_what_is_not_known_is_refused_and_changes_nothing() {
     assert_eq!(ask("GET", "../status", "").error(404).code, "unknownPath");
     assert_eq!(ask("PATCH", "sessions", "").error(405).code, "unknownMethod");
     assert_eq!(ask("PROMPT", &format!("sessions/{session}/prompts"), "").error(405).code, "unknownMethod");
-    for wrong in ["2", "0", "-1", "one", "1.0", ""] {
+    for wrong in ["1", "3", "0", "-1", "one", "2.0", ""] {
         let version = format!("holdpoint-api: {wrong}\r\n");
         assert_eq!(ask("POST", &format!("sessions/{session}/hold"), &version).error(426).code, "otherVersion");
         // What is the same in all versions.
         ask("GET", "status", &version).ok();
         ask("GET", "sessions", &version).ok();
     }
-    ask("GET", "asks", "holdpoint-api: 1\r\n").ok();
+    ask("GET", "asks", "holdpoint-api: 2\r\n").ok();
     for (path, status) in [("sessions//prompts", 404), ("sessions/UPPER/prompts", 404), ("asks/1/answer", 400)] {
         let answer = api.post(path, &json!({ "text": "x", "type": "resume" }));
         assert_eq!(answer.status, status, "{path}: {}", answer.text());

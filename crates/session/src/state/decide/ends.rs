@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, JobEnd, Outcome, Receipt, RunEnd, StoppedTool, ToolResult,
-    ToolStatus, TurnId, Who,
+    AskCloseCause, CutCause, EndedProcesses, Fact, Hold, JobEnd, Outcome, Receipt, RunEnd, StopHow, StoppedTool,
+    ToolResult, ToolStatus, TurnId, Who,
 };
 
 use super::Draft;
@@ -92,7 +92,7 @@ impl Draft<'_> {
         turn: &Turn,
         outcome: Outcome,
         error: Option<String>,
-        tools: Vec<StoppedTool>,
+        mut tools: Vec<StoppedTool>,
         processes: EndedProcesses,
     ) {
         self.close_asks(AskCloseCause::TurnEnded);
@@ -103,8 +103,13 @@ impl Draft<'_> {
         self.answer_open_calls(turn, if cut.is_some() { "the turn was interrupted" } else { "the turn ended" });
         // The cut has ended its jobs, and what ends them has been waited for: their own word may come behind it.
         let over = outcome != Outcome::Panicked && processes.left.is_empty();
-        if over && cut.is_some_and(|cut| cut.closing.is_none() && !cut.stopping) {
+        if over && cut.is_some() {
             self.end_jobs_of(turn.id);
+        }
+        // A runner that panicked or is gone reports no tools.
+        if outcome == Outcome::Panicked {
+            let reported: Vec<_> = tools.iter().map(|tool| tool.call).collect();
+            tools.extend(lost_tools(turn).filter(|lost| !reported.contains(&lost.call)));
         }
         // Of a step that has said nothing nobody knows whether it was asked for, but where its runner went with it.
         let counts = outcome == Outcome::Panicked || turn.open_step.is_some_and(|said| said > 0);
@@ -150,4 +155,10 @@ impl Draft<'_> {
             self.facts.push(Fact::ToolFinished(ToolResult::unrun(call.id, ToolStatus::Interrupted, told)));
         }
     }
+}
+
+/// The calls of a turn that have started and have no result, for the receipt of a turn whose runner is gone.
+pub(super) fn lost_tools(turn: &Turn) -> impl Iterator<Item = StoppedTool> + '_ {
+    let started = turn.calls.iter().filter(|(_, stage)| *stage == CallStage::Started);
+    started.map(|(call, _)| StoppedTool { call: call.id, name: call.name.clone(), how: StopHow::Lost })
 }

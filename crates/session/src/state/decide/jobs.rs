@@ -35,7 +35,10 @@ impl Draft<'_> {
         self.facts.extend(of_turn.map(|job| Fact::JobEnded { job: job.id, end: JobEnd::Interrupted }));
     }
 
+    /// Ends every job that this decision has not ended yet.
     pub(super) fn end_jobs(&mut self, end: JobEnd) {
-        self.facts.extend(self.state.jobs.iter().map(|job| Fact::JobEnded { job: job.id, end }));
+        let has_ended = |id| self.facts.iter().any(|fact| matches!(fact, Fact::JobEnded { job, .. } if *job == id));
+        let open: Vec<_> = self.state.jobs.iter().map(|job| job.id).filter(|id| !has_ended(*id)).collect();
+        self.facts.extend(open.into_iter().map(|job| Fact::JobEnded { job, end }));
     }
 }

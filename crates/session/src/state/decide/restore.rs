@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AskCloseCause, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event, Fact, Hold, HoldCause,
-    JobEnd, Outcome, Receipt, RestoreCause, RunEnd, StopHow, StoppedTool, ToolCall, Usage,
+    JobEnd, Outcome, Receipt, RestoreCause, RunEnd, Usage,
 };
 
 use super::Draft;
+use super::ends::lost_tools;
 use crate::state::apply::said;
 use crate::state::decision::{Effect, Reply};
 use crate::state::{CallStage, Phase, Turn};
@@ -108,10 +109,7 @@ impl Draft<'_> {
         self.close_asks(asks);
         self.answer_open_calls(turn, &cause.to_string());
         let usage = self.end_step(turn);
-        let begun = turn.calls.iter().filter(|(_, stage)| *stage == CallStage::Started);
-        let lost =
-            |(call, _): &(ToolCall, _)| StoppedTool { call: call.id, name: call.name.clone(), how: StopHow::Lost };
-        receipt.tools.extend(begun.map(lost));
+        receipt.tools.extend(lost_tools(turn));
         receipt.asks.extend(self.state.asks.iter().map(|ask| ask.id.clone()));
         let (cause, receipt) = (Some(cause), Some(receipt));
         self.facts.push(Fact::TurnFinished { outcome, error: None, cause, receipt, usage });

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, Event, Fact, HoldAt, HoldShown, Outcome,
-    PauseKind, QuestionReply, RestoreCause, RunLimits, TaskId, TaskRequest, TaskState, TurnId,
+    Answer, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, CallId, Event, Fact, HoldAt, HoldShown, Outcome,
+    PauseKind, QuestionReply, RestoreCause, RunLimits, StopHow, TaskId, TaskRequest, TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Decision, Gate, Input, Phase, Refused, Report, State};
 use proptest::prelude::*;
@@ -375,4 +375,19 @@ fn some_answer(c: u8) -> Answer {
         6 => reply(""),
         _ => Answer::Reply { answers: vec![] },
     }
+}
+
+/// The runner of a cut turn is gone: its receipt names the calls that had started.
+#[test]
+fn m_c3_a_receipt_names_the_tools_that_were_lost_with_their_runner() {
+    let cut = Input::Interrupt { turn: None, by: ann() };
+    let begun = [prompt("one"), gate(1, Gate::Step), report(1, Report::Answered(answer(1, 2))), gate(1, allow(2)), cut];
+    let mut bench = Bench::open(AsksMode::Wait, 1).with(begun);
+    let decision = bench.take(report(1, finished(Outcome::Panicked))).unwrap();
+    let receipt = decision.facts.iter().find_map(|fact| match fact {
+        Fact::TurnFinished { receipt, .. } => receipt.clone(),
+        _ => None,
+    });
+    let tools: Vec<_> = receipt.unwrap().tools.into_iter().map(|tool| (tool.call, tool.how)).collect();
+    assert_eq!(tools, [(CallId(2), StopHow::Lost)]);
 }

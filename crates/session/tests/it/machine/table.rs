@@ -26,7 +26,7 @@ const CALL: u64 = 2;
 
 /// Every phase, by name. A queue has room for one.
 #[rustfmt::skip]
-const PHASES: [&str; 34] = [
+const PHASES: [&str; 36] = [
     // No turn; held, and nothing or one prompt waits.
     "idle", "held", "queued",
     // A turn before its first step, and in one.
@@ -43,14 +43,14 @@ const PHASES: [&str; 34] = [
     "busy", "pausing", "paused",
     // The turn is cut while its call asks; while it runs, and since then held again and one prompt waits.
     "cut", "cut/pausing",
-    // The runtime stops while the turn is open, and one prompt waits.
-    "stopping",
+    // The runtime stops while the turn is open, and one prompt waits; the call has started a background job.
+    "stopping", "stopping/job",
     // In the first iteration of a run of one at a time, with a task; its call runs; a hold is requested.
     "run", "run-started", "run-pausing",
     // It has failed, and the next waits; the limit holds it, and one prompt waits; a restart has cut it.
     "run-waiting", "run-limit", "run-restored",
-    // The session is closed while the turn is open; the turn is down.
-    "closing", "closed",
+    // The session is closed while the turn is open; the call has started a background job; the turn is down.
+    "closing", "closing/job", "closed",
 ];
 
 /// The machine in that phase.
@@ -110,6 +110,7 @@ fn at(phase: &str) -> Bench {
         "cut" => asking().with([interrupt()]),
         "cut/pausing" => started().with([interrupt(), hold(), prompt("two")]),
         "stopping" => started().with([prompt("two"), Input::Shutdown]),
+        "stopping/job" => started().with([job_started(1, CALL), Input::Shutdown]),
         "run" => idle().with([run(1), gate(1, Gate::Step)]),
         "run-started" => {
             idle().with([run(1), gate(1, Gate::Step), report(1, Report::Answered(answer(1, 1))), gate(1, allow(CALL))])
@@ -119,6 +120,7 @@ fn at(phase: &str) -> Bench {
         "run-limit" => idle().with([run(1), gate(1, Gate::Step), prompt("one"), report(1, finished(Outcome::Done))]),
         "run-restored" => idle().with([run(1), gate(1, Gate::Step), restored(RestoreCause::Restart)]),
         "closing" => started().with([prompt("two"), close()]),
+        "closing/job" => started().with([job_started(1, CALL), close()]),
         "closed" => started().with([close(), report(1, finished(Outcome::Done))]),
         other => panic!("no phase `{other}`"),
     }
@@ -310,7 +312,9 @@ fn m_a1_every_phase_has_its_status() {
             "idle" | "idle/job" | "closed" => SessionStatus::Idle,
             "held" | "queued" | "paused" | "run-limit" | "run-restored" | "asking" | "continue?" | "confirm?"
             | "question?" => SessionStatus::Paused,
-            "cut" | "cut/pausing" | "stopping" | "closing" => SessionStatus::Interrupted,
+            "cut" | "cut/pausing" | "stopping" | "stopping/job" | "closing" | "closing/job" => {
+                SessionStatus::Interrupted
+            }
             _ => SessionStatus::Running,
         };
         assert_eq!(at(phase).state.status(), status, "{phase}");
@@ -344,8 +348,8 @@ fn every_phase_is_what_its_name_says() {
                     "started started/deny started/approve started/job continue? confirm? question?"
                 }
             },
-            Phase::Interrupting(_, cut) if cut.closing.is_some() => "closing",
-            Phase::Interrupting(_, cut) if cut.stopping => "stopping",
+            Phase::Interrupting(_, cut) if cut.closing.is_some() => "closing closing/job",
+            Phase::Interrupting(_, cut) if cut.stopping => "stopping stopping/job",
             Phase::Interrupting(..) => "cut cut/pausing",
             Phase::Closed => "closed",
         };

@@ -311,3 +311,40 @@ async fn t_u6_an_end_behind_a_late_save_is_saved() {
     let last = door.saved.lock().unwrap().last().cloned().unwrap();
     assert!(matches!(last.fact(), Some(Fact::SessionClosed { .. })), "{last:?}");
 }
+
+/// The last facts of a session that is closed are still being saved: a second close waits for that, too.
+#[tokio::test]
+async fn m_b8_a_second_close_waits_for_the_last_save_of_the_first() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let close = || {
+        let session = session.clone();
+        tokio::spawn(async move { session.close().await })
+    };
+    let tries = door.tries.load(Ordering::SeqCst);
+    door.open.send_replace(false);
+    let first = close();
+    door.asked(tries).await;
+    let early = close();
+    // By then the manager and the actor have had the second close.
+    for _ in 0..2 {
+        harness.sessions().list().await.unwrap();
+        soon("the actor", session.attach(AttachFrom::now())).await.unwrap();
+    }
+    assert!(!first.is_finished() && !early.is_finished());
+    let late = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", late).await;
+    let second = close();
+    for _ in 0..2 {
+        harness.sessions().list().await.unwrap();
+        soon("the actor", session.attach(AttachFrom::now())).await.unwrap();
+    }
+    assert!(!second.is_finished());
+    door.open.send_replace(true);
+    assert_eq!(soon("the first", first).await.unwrap(), Ok(()));
+    for close in [early, second] {
+        assert_eq!(soon("the second", close).await.unwrap(), Err(SessionError::Refused(Refused::Closed)));
+    }
+}

@@ -155,6 +155,18 @@ fn m_b2_a_prompt_that_was_refused_is_unsent_until_it_is_sent_again_or_cleared() 
 }
 
 #[test]
+fn m_b8_a_prompt_that_is_sent_again_is_not_the_one_that_was_refused() {
+    let mut scene = Scene::session();
+    let id = scene.snapshot.settings.id.clone();
+    scene.types("Go.");
+    scene.press("enter");
+    scene.tell(Message::PromptRefused { id: id.clone(), text: "Go.".to_owned(), why: "no".to_owned() });
+    assert!(scene.state.has_refused(&id, "Go."));
+    assert_eq!(scene.press("enter"), [Command::Prompt { text: "Go.".to_owned() }]);
+    assert!(!scene.state.has_refused(&id, "Go."), "its answer is not there yet");
+}
+
+#[test]
 fn a_stopped_daemon_is_told_and_started_by_a_key_alone() {
     let mut scene = asking();
     scene.types("y");

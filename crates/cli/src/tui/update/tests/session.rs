@@ -315,8 +315,14 @@ fn m_b4_a_closed_session_is_opened_again_by_enter_or_when_somebody_else_opens_it
     assert_eq!(scene.state.attachments, 1);
     let summary = SessionSummary::from(&scene.snapshot);
     let news = SessionNews::Session(Box::new(SessionSummary { live: true, ..summary }));
-    let attachment = opens(&scene.tell(Message::News(news.clone())));
-    assert_eq!(scene.tell(Message::News(news)), [], "it is opened once");
+    // By news it is only reached: the client that opened it may have closed it again.
+    let attachment = match &scene.tell(Message::News(news.clone()))[..] {
+        [Command::Detach, Command::Reach { id, attachment, .. }] if id.as_str() == "alpha" => *attachment,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(scene.tell(Message::News(news)), [], "it is reached once");
+    scene.tell(Message::Closed { attachment });
+    assert!(scene.screen(80, 24).contains("Enter open it again"), "it stays closed");
     for typed in ["", "/rename it", "say more"] {
         let mut scene = closed();
         // There is no more of it without that.
