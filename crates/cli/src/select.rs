@@ -123,7 +123,7 @@ impl<'a> Faults<'a> {
 }
 
 impl SessionsArg {
-    /// The live sessions. One that is only saved is not opened: what is done with its handle answers that it is not live.
+    /// The live sessions. A saved session is not opened: a verb on its handle answers that it is not live.
     ///
     /// # Errors
     /// All are meant, and can't be listed.
@@ -133,13 +133,38 @@ impl SessionsArg {
         faults: &mut Faults<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
-        if !self.all {
-            let reach = async |what: &str| {
-                let found = sessions.look(what).await?;
-                sessions.reach(&found.settings.id).await
-            };
-            return Ok(faults.find(&self.sessions, ui, reach).await);
+        if self.all {
+            return self.reach_all(sessions, faults, ui).await;
         }
+        let reach = async |what: &str| {
+            let found = sessions.look(what).await?;
+            sessions.reach(&found.settings.id).await
+        };
+        Ok(faults.find(&self.sessions, ui, reach).await)
+    }
+
+    /// The sessions that were named, opened if they are only saved; with `--all`, the live ones.
+    ///
+    /// # Errors
+    /// All are meant, and can't be listed.
+    pub(crate) async fn open(
+        &self,
+        sessions: &Sessions,
+        faults: &mut Faults<'_>,
+        ui: &mut Ui,
+    ) -> Result<Vec<SessionHandle>, CliError> {
+        if self.all {
+            return self.reach_all(sessions, faults, ui).await;
+        }
+        Ok(faults.find(&self.sessions, ui, async |what: &str| sessions.get(what).await).await)
+    }
+
+    async fn reach_all(
+        &self,
+        sessions: &Sessions,
+        faults: &mut Faults<'_>,
+        ui: &mut Ui,
+    ) -> Result<Vec<SessionHandle>, CliError> {
         self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.reach(id).await).await
     }
 

@@ -52,7 +52,13 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
     runtime()?.block_on(async {
         let sessions = control(folders, if holds { "hold" } else { "release" }).await?;
         let mut faults = Faults::new(folders);
-        for session in what.sessions.reach(&sessions, &mut faults, ui).await? {
+        let found = if holds {
+            what.sessions.reach(&sessions, &mut faults, ui).await?
+        } else {
+            // After a restart, what was queued waits under a hold in a session that is only saved.
+            what.sessions.open(&sessions, &mut faults, ui).await?
+        };
+        for session in found {
             let (name, before) = (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
             let now = match if holds { session.hold().await } else { session.release().await } {
                 Ok(now) => now,
