@@ -4,9 +4,8 @@
 
 mod debugged;
 
-use tracing::level_filters::LevelFilter;
-use tracing::{Level, Metadata, Subscriber};
-use tracing_subscriber::filter::{FilterExt, FilterFn, ParseError};
+use tracing::Subscriber;
+use tracing_subscriber::filter::{FilterExt, ParseError};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer};
 
@@ -37,7 +36,7 @@ impl Levels {
         S: Subscriber + for<'span> LookupSpan<'span>,
         L: Layer<S>,
     {
-        let lines = self.0.or(debugged::Debugged).and(silent());
+        let lines = self.0.or(debugged::Debugged);
         debugged::Marks.with_filter(debugged::sessions()).and_then(layer.with_filter(lines))
     }
 }
@@ -46,11 +45,4 @@ impl Default for Levels {
     fn default() -> Self {
         Self(EnvFilter::new(USUAL))
     }
-}
-
-/// Lets nothing of rig through that is more than `info`, whatever is asked for: it writes down whole answers of models,
-/// and their words and what tools are called with are never logged.
-fn silent() -> FilterFn {
-    let is_fine = |metadata: &Metadata<'_>| !metadata.target().starts_with("rig") || *metadata.level() <= Level::INFO;
-    FilterFn::new(is_fine as fn(&Metadata<'_>) -> bool).with_max_level_hint(LevelFilter::TRACE)
 }

@@ -166,8 +166,6 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
             "manager/saved.rs",
             // The manager, when a session is opened.
             "model/catalog.rs",
-            // One model stream and the filter on its own connection.
-            "model/provider/remote/plain.rs",
             // One session's actor and those who read its past; the manager, when a session is opened.
             "store/memory.rs",
             // The threads of the store: taken when something was damaged, and to look whether it was.

@@ -1,7 +1,8 @@
 //! A model behind HTTP: what all providers have in common.
 //!
-//! We write the requests, in one pass over the conversation; rig-core reads the answers, for it knows how every
-//! provider and its imitators deviate. Nothing of it leaves this module.
+//! A [`Protocol`] is one wire. It writes requests in one pass over the conversation, and its [`Reader`] reads the frames
+//! of an answer, without I/O. Everything else is here: the client, the request and its body, which is cut into frames,
+//! and what the end of an answer means.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,39 +10,41 @@ use std::sync::OnceLock;
 
 use holdpoint_common::{CallId, ModelSettings, Proxies, ToolResult};
 use reqwest::{Client, RequestBuilder, Url};
-use rig_core::operation::Completion;
-use rig_core::wire::{Framing, Wire, WireFrame};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{Access, Provider};
 use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
+pub(super) use call::OpenCall;
+pub(super) use frames::Framing;
+pub(super) use json::{Arguments, Count, Lenient, Text, malformed, object};
+#[cfg(test)]
+pub(super) use reader::tests as try_reader;
+pub(super) use reader::{Counts, End, Finish, Held, Pieces, Reader, is_fault};
+
 mod answer;
+mod call;
 mod client;
 mod error;
 mod fault;
 mod frames;
 mod http;
-mod plain;
+mod json;
 mod reader;
 
-/// Reasons with which servers end an answer that they could not go on with.
-const FAULTS: [&str; 4] = ["error", "abort", "network_error", "insufficient_system_resource"];
+/// Bytes that one event of an answer may have. A whole file written by one call is far below it.
+const MOST_EVENT: usize = 4 * 1024 * 1024;
 
 /// How one provider is spoken to.
 pub(super) trait Protocol: Clone + fmt::Debug + Send + Sync + 'static {
-    /// What of rig reads its answers.
-    type Reader: Wire<Op = Completion, Frame = WireFrame>;
+    /// What reads one answer.
+    type Reader: Reader;
 
     /// How its answers are cut into frames.
     const FRAMING: Framing;
 
     /// Where it is, and which of its models this is.
     fn endpoint(&self) -> &Endpoint;
-
-    /// What reads one answer.
-    fn decoder<'id>(&self) -> <Self::Reader as Wire>::Decoder<'id>;
 
     /// The most tokens that its requests let an answer have; nothing where they leave it to the provider.
     fn max_output(&self) -> Option<u64> {
@@ -50,27 +53,6 @@ pub(super) trait Protocol: Clone + fmt::Debug + Send + Sync + 'static {
 
     /// A request, ready to be sent.
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder;
-
-    /// Reads a frame that holds text or thought and nothing else, the short way: see [`plain`]. Nothing: it must go
-    /// the long way.
-    fn plain(frame: &str) -> Option<Vec<ModelEvent>> {
-        let _ = frame;
-        None
-    }
-
-    /// Whether an answer that ends for this reason is none, whatever it has said.
-    fn is_fault(reason: &str) -> bool {
-        FAULTS.iter().any(|fault| reason.eq_ignore_ascii_case(fault))
-    }
-
-    /// Whether there is a call in this answer, as the provider's own document, that no tool can be named for.
-    fn lost_call(document: &Value) -> bool;
-
-    /// What the provider wants back unchanged with this item of its answer.
-    fn signature(item: &Value) -> Option<String> {
-        let _ = item;
-        None
-    }
 }
 
 /// One model of one provider, and how it is reached.
@@ -149,14 +131,14 @@ impl<P: Protocol> Remote<P> {
         Self { name, protocol, client: OnceLock::new() }
     }
 
-    fn open(&self, request: &ModelRequest) -> Result<answer::Answer<P>, ModelError> {
+    fn open(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
         let endpoint = self.protocol.endpoint();
         let client = self.client.get_or_init(|| client::client(&endpoint.base_url, &endpoint.proxies)).clone()?;
         let http = self.protocol.request(&client, request).build().map_err(|error| ModelError::Setup {
             message: format!("the request can't be made: {}", error::chain(&error.without_url())),
             hint: "look at the model's key, name and base URL".into(),
         })?;
-        answer::Answer::open(self.protocol.clone(), client, http, request.bytes())
+        Ok(answer::stream::<P>(client, http, endpoint.key.clone(), request.bytes()))
     }
 }
 
@@ -172,15 +154,10 @@ impl<P: Protocol> Model for Remote<P> {
 
     fn stream(&self, request: &ModelRequest) -> ModelStream {
         match self.open(request) {
-            Ok(answer) => Box::pin(answer),
+            Ok(answer) => answer,
             Err(error) => Box::pin(futures_util::stream::iter([Err::<ModelEvent, _>(error)])),
         }
     }
-}
-
-/// Whether the name of a call, at `pointer`, is missing or empty.
-pub(super) fn is_nameless(call: &Value, pointer: &str) -> bool {
-    call.pointer(pointer).and_then(Value::as_str).is_none_or(str::is_empty)
 }
 
 /// Our own name for a call, whatever the provider called it: never missing, never doubled.

@@ -1,13 +1,10 @@
-//! What rig and HTTP report, in our words.
+//! What providers and HTTP report, in our words.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
 use reqwest::StatusCode;
 use reqwest::header::{self, DATE, HeaderMap, RETRY_AFTER};
-use rig_core::ProviderResponseError;
-use rig_core::error::ProviderError;
-use rig_core::http_client;
 use serde_json::Value;
 
 use crate::model::ModelError;
@@ -15,30 +12,25 @@ use crate::model::ModelError;
 /// Bytes of a provider's words that are kept where they are no message in JSON.
 const BODY_SHOWN: usize = 500;
 
+/// Codes with which a provider says that it can't go on now, and could later.
+const PASSING: [&str; 7] =
+    ["overloaded", "rate_limit", "resource_exhausted", "unavailable", "server_error", "api_error", "timeout"];
+
 /// `error`, with `key` nowhere in it.
-pub(super) fn model_error(error: &ProviderError, key: &str) -> ModelError {
-    let hide = |message: String| hidden(message, key);
-    match error {
-        ProviderError::Truncated => ModelError::Connection { message: "it ended before the answer did".into() },
-        ProviderError::Http(error) => http_error(error, hide),
-        ProviderError::ProviderResponse(response) | ProviderError::InvalidAuthentication(response) => {
-            refusal(response, hide)
-        }
-        ProviderError::Provider(message) => ModelError::Failed { message: hide(message.clone()) },
-        ProviderError::Response(message) => ModelError::Malformed { message: hide(message.clone()) },
-        ProviderError::Request(_) | ProviderError::Url(_) | ProviderError::UnsupportedOption(_) => ModelError::Setup {
-            message: hide(format!("the request can't be made: {}", chain(error))),
-            hint: "look at the model's name and base URL".into(),
-        },
-        other => match other.provider_response() {
-            Some(response) => refusal(response, hide),
-            None => ModelError::Malformed { message: hide(chain(other)) },
-        },
+pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
+    match &mut error {
+        ModelError::Setup { message, .. }
+        | ModelError::Refused { message, .. }
+        | ModelError::Connection { message }
+        | ModelError::Malformed { message }
+        | ModelError::Unavailable { message }
+        | ModelError::Failed { message } => *message = hidden(std::mem::take(message), key),
     }
+    error
 }
 
 /// A message with the key nowhere in it.
-pub(super) fn hidden(message: String, key: &str) -> String {
+fn hidden(message: String, key: &str) -> String {
     if key.is_empty() || !message.contains(key) { message } else { message.replace(key, "***") }
 }
 
@@ -52,44 +44,41 @@ pub(super) fn hidden_beginning(text: String, key: &str) -> String {
     text
 }
 
-fn http_error(error: &http_client::Error, hide: impl Fn(String) -> String) -> ModelError {
-    match error {
-        http_client::Error::InvalidContentType(kind) => ModelError::Malformed {
-            message: hide(format!("it is no event stream but `{}`", kind.to_str().unwrap_or("?"))),
-        },
-        http_client::Error::Instance(cause) => {
-            let cause: &(dyn Error + 'static) = &**cause;
-            let sent = cause.downcast_ref::<reqwest::Error>();
-            // The address that reqwest puts first is known, and hides the cause. Where nobody answers, it is the cause.
-            let message = chain(sent.and_then(Error::source).unwrap_or(cause));
-            let place = sent.filter(|error| error.is_connect()).and_then(reqwest::Error::url);
-            let place = place.map(|url| format!(" ({})", url.origin().ascii_serialization())).unwrap_or_default();
-            ModelError::Connection { message: hide(format!("{message}{place}")) }
-        }
-        other => ModelError::Connection { message: hide(chain(other)) },
+/// The connection could not be made, or broke.
+pub(super) fn connection(error: &reqwest::Error) -> ModelError {
+    // The address that reqwest puts first is known, and hides the cause. Where nobody answers, it is the cause.
+    let message = chain(error.source().unwrap_or(error));
+    let place = Some(error).filter(|error| error.is_connect()).and_then(reqwest::Error::url);
+    let place = place.map(|url| format!(" ({})", url.origin().ascii_serialization())).unwrap_or_default();
+    ModelError::Connection { message: format!("{message}{place}") }
+}
+
+/// The provider refused the request with this status and body.
+pub(super) fn refused(status: StatusCode, headers: &HeaderMap, body: &str, key: &str) -> ModelError {
+    let message = words(body, key);
+    ModelError::Refused {
+        status: status.as_u16(),
+        message: if message.is_empty() { status.canonical_reason().unwrap_or_default().into() } else { message },
+        retry_after: retry_after(headers),
     }
 }
 
-fn refusal(response: &ProviderResponseError, hide: impl Fn(String) -> String) -> ModelError {
-    let message = words(&response.body, hide);
-    match response.status {
-        Some(status) if !status.is_success() => ModelError::Refused {
-            status: status.as_u16(),
-            message: if message.is_empty() { status.canonical_reason().unwrap_or_default().into() } else { message },
-            retry_after: response.headers.as_ref().and_then(retry_after),
-        },
-        // In the middle of a stream there is no status; what a provider says of itself counts.
-        _ if is_passing(response) => ModelError::Unavailable { message },
-        _ => ModelError::Failed { message },
+/// The provider reported a fault without a status, in this body: its code says whether it may pass.
+pub(super) fn failed(body: &str, key: &str) -> ModelError {
+    let message = words(body, key);
+    let code = code(body).unwrap_or_default().to_ascii_lowercase();
+    if PASSING.iter().any(|word| code.contains(word)) {
+        ModelError::Unavailable { message }
+    } else {
+        ModelError::Failed { message }
     }
 }
 
-/// Whether a provider says that it can't go on now, and could later.
-fn is_passing(response: &ProviderResponseError) -> bool {
-    let code = response.machine_code().unwrap_or_default().to_ascii_lowercase();
-    let passing =
-        ["overloaded", "rate_limit", "resource_exhausted", "unavailable", "server_error", "api_error", "timeout"];
-    passing.iter().any(|word| code.contains(word))
+/// The machine's code of a fault.
+fn code(body: &str) -> Option<String> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    let texts = ["code", "status", "type"].into_iter().filter_map(|field| body["error"][field].as_str());
+    texts.map(str::to_owned).find(|code| !code.is_empty())
 }
 
 /// When to come back: `retry-after-ms`, or `retry-after` in seconds or as a date by the provider's own clock. What
@@ -108,12 +97,12 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(then.duration_since(now).unwrap_or_default())
 }
 
-/// What a provider says in a body, hidden: the message in it, or its beginning.
-fn words(body: &str, hide: impl Fn(String) -> String) -> String {
+/// What a provider says in a body, without the key: the message in it, or its beginning.
+fn words(body: &str, key: &str) -> String {
     let parsed: Option<Value> = serde_json::from_str(body).ok();
     let message = parsed.as_ref().and_then(told);
     // Hidden before it is cut, for half a key is no key that could be found.
-    let mut message = hide(message.unwrap_or(body).trim().to_owned());
+    let mut message = hidden(message.unwrap_or(body).trim().to_owned(), key);
     message.truncate(message.floor_char_boundary(BODY_SHOWN));
     message
 }
@@ -145,14 +134,9 @@ pub(super) fn chain(error: &dyn Error) -> String {
     said
 }
 
-/// What an answer without a byte is.
-pub(super) fn empty(status: StatusCode) -> ProviderError {
-    ProviderError::Response(format!("it is empty (HTTP {})", status.as_u16()))
-}
-
-/// What went wrong on the way.
-pub(super) fn transport(error: reqwest::Error) -> ProviderError {
-    ProviderError::from_transport_error(http_client::Error::instance(error))
+/// An answer without a byte.
+pub(super) fn empty(status: StatusCode) -> ModelError {
+    ModelError::Malformed { message: format!("it is empty (HTTP {})", status.as_u16()) }
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
-//! Faults that a provider tells of inside a stream, in all their forms: `{"error": …}` alone, beside a choice or in it,
-//! an event named `error`, or a message and a code with nothing around them. Its own words are kept, and its code says
-//! whether it may pass.
+//! Faults that a provider reports inside a stream, in all their forms: `{"error": …}` alone, beside a choice or in it,
+//! an event named `error`, or a message and a code with nothing around them. The provider's words are kept, and its
+//! code says whether the fault may pass.
 
 use reqwest::StatusCode;
-use rig_core::error::ProviderError;
+use reqwest::header::HeaderMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The name of an event that tells of a fault, whatever its data are.
-pub(super) const EVENT: &str = "error";
+use super::error;
+use crate::model::ModelError;
 
-/// The data of such an event, so that [`read`] knows them for a fault.
+/// The data of an event named `error`, in a form that [`read`] takes for a fault.
 pub(super) fn named(data: String) -> String {
     match serde_json::from_str::<Value>(&data) {
         Ok(value) if told(&value).is_some() => data,
@@ -18,29 +20,63 @@ pub(super) fn named(data: String) -> String {
     }
 }
 
-/// The fault that a frame tells of, with `key` nowhere in it; nothing if it is another.
-pub(super) fn read(frame: &str, key: &str) -> Option<ProviderError> {
-    // Most frames tell of none, and need not be read for it.
-    if !["\"error\"", "\"message\""].iter().any(|key| frame.contains(key)) {
+/// The fields that may report a fault, unread.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    choices: Option<&'a RawValue>,
+    #[serde(borrow)]
+    r#type: Option<&'a RawValue>,
+}
+
+impl Envelope<'_> {
+    /// Whether the frame may report a fault, and has to be read whole.
+    fn may_report(&self) -> bool {
+        self.error.is_some()
+            || self.message.is_some_and(|message| message.get().starts_with('"'))
+            || self.choices.is_some_and(|choices| choices.get().contains(ERROR))
+            || self.r#type.is_some_and(|kind| kind.get() == ERROR)
+    }
+}
+
+const ERROR: &str = "\"error\"";
+const MESSAGE: &str = "\"message\"";
+
+/// The fault that a frame reports, with `key` nowhere in it; `None` if it reports none.
+pub(super) fn read(frame: &str, key: &str) -> Option<ModelError> {
+    // Most frames hold neither, and need not be read for it.
+    if !frame.contains(ERROR) && !frame.contains(MESSAGE) {
         return None;
     }
+    serde_json::from_str::<Envelope<'_>>(frame).ok().filter(Envelope::may_report)?;
     let frame: Value = serde_json::from_str(frame).ok()?;
     let told = told(&frame)?;
-    let body = super::error::hidden(json!({ "error": told }).to_string(), key);
+    let body = json!({ "error": told }).to_string();
     Some(match status(told) {
-        Some(status) => ProviderError::from_http_response(status, body),
-        None => ProviderError::from_provider_body(body),
+        Some(status) => error::refused(status, &HeaderMap::new(), &body, key),
+        None => error::failed(&body, key),
     })
 }
 
-/// What a frame says of a fault. No wire has a text as the `message` of a frame that tells of none.
+/// Keys of a frame that says something else than a fault.
+const CONTENT: [&str; 4] = ["choices", "candidates", "message", "done"];
+
+/// The part of a frame that reports a fault. No wire has a text as the `message` of a frame that reports none.
 fn told(frame: &Value) -> Option<&Value> {
     let says = |told: &&Value| match told {
         Value::Object(fields) => fields.values().any(|value| !value.is_null()),
         told => told.as_str().is_some_and(|words| !words.is_empty()),
     };
     let places = [frame.get("error"), frame.pointer("/choices/0/error")];
-    places.into_iter().flatten().find(says).or_else(|| frame["message"].is_string().then_some(frame))
+    let words = || frame["message"].is_string().then_some(frame);
+    // An error without a word is one where there is nothing else.
+    let is_error = frame["type"] == "error" || frame.get("error").is_some_and(|error| !error.is_null());
+    let wordless = || (is_error && CONTENT.iter().all(|key| frame[key].is_null())).then_some(frame);
+    places.into_iter().flatten().find(says).or_else(words).or_else(wordless)
 }
 
 /// The HTTP status that a fault has as its code: a number, or one in a text.
@@ -49,4 +85,26 @@ fn status(told: &Value) -> Option<StatusCode> {
     let code = ["code", "status", "status_code"].into_iter().find_map(|key| number(&told[key]))?;
     let status = StatusCode::from_u16(u16::try_from(code).ok()?).ok()?;
     (status.is_client_error() || status.is_server_error()).then_some(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_l2_an_error_without_a_word_is_a_fault_unless_the_frame_says_something_else() {
+        let faults = [r#"{"error":{}}"#, r#"{"error":false}"#, r#"{"error":{"message":null}}"#, r#"{"type":"error"}"#];
+        for fault in faults {
+            assert!(matches!(read(fault, ""), Some(ModelError::Failed { .. })), "{fault}");
+        }
+        for none in [
+            r#"{"error":null}"#,
+            r#"{"error":{},"choices":[{"delta":{"content":"a"}}]}"#,
+            r#"{"error":{"code":null},"message":{"content":"a"}}"#,
+            r#"{"type":"message_start","message":{"content":[]}}"#,
+            r#"{"delta":{"text":"\"error\""}}"#,
+        ] {
+            assert_eq!(read(none, ""), None, "{none}");
+        }
+    }
 }

@@ -1,196 +1,201 @@
-//! The frames of an answer as they come: cut out of HTTP within bounds. The plain ones are taken out, faults end it, and
-//! all others are rig's.
+//! Cuts the bytes of an answer into frames, within a bound: the data of server-sent events, or lines.
+//!
+//! Our own, because no crate for it bounds what it keeps of an event that does not end: `eventsource-stream` 0.2.3,
+//! `sse-stream` 0.3.0 and `sseer` 0.3.1 buffer without a limit, and Ollama's lines need a splitter all the same.
 
-use std::collections::VecDeque;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use memchr::{memchr, memchr2};
 
-use futures_util::{Stream, StreamExt};
-use reqwest::{Response, StatusCode};
-use rig_core::error::ProviderError;
-use rig_core::http_client::framing::{NdjsonFramer, SseFramer};
-use rig_core::wire::{Framing, WireFrame};
+use super::{MOST_EVENT, fault};
+use crate::model::ModelError;
 
-use super::plain::Plain;
-use super::{Protocol, error, fault};
+/// How an answer is cut into frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// `text/event-stream`: the data of each event.
+    Sse,
+    /// A JSON value a line.
+    Lines,
+}
 
-/// Bytes that one event of an answer may have. A whole file written by one call is far below it.
-const MOST_EVENT: usize = 4 * 1024 * 1024;
+/// The name of an event that reports a fault, whatever its data are.
+const FAULT: &[u8] = b"error";
 
-/// Bytes that are framed at a time, at least: a framer's work grows with their square, for each line moves the rest.
-/// Inside a long line it is an eighth of what came of it, for each piece looks at the line again.
-const SLICE: usize = 8 * 1024;
+/// Some servers put it before the first line.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-type Bytes = Pin<Box<dyn Stream<Item = reqwest::Result<Vec<u8>>> + Send>>;
-
-/// An answer's body as frames.
-pub(super) struct Frames<P> {
-    body: Bytes,
-    framer: Framer,
-    /// What came and is not framed yet, from `framed` on.
-    chunk: Vec<u8>,
-    framed: usize,
-    ready: VecDeque<WireFrame>,
-    plain: Plain,
-    key: Arc<str>,
-    /// rig must see one frame, to know that there was a stream.
+/// Cuts bytes into frames. It keeps one line that has not ended, and the data of one event.
+#[derive(Debug)]
+pub(super) struct Framer {
+    framing: Framing,
+    line: Vec<u8>,
+    /// The lines of the event's data, each with a line feed.
+    data: Vec<u8>,
+    /// The event is named as a fault.
+    is_fault: bool,
+    /// The last line ended with a carriage return: a line feed that follows belongs to it.
+    after_return: bool,
+    /// No line has ended yet.
     first: bool,
-    over: bool,
-    /// The status of an answer of which nothing has come yet.
-    empty: Option<StatusCode>,
-    protocol: std::marker::PhantomData<fn() -> P>,
-}
-
-impl<P: Protocol> Frames<P> {
-    pub(super) fn of(response: Response, plain: Plain, key: Arc<str>) -> Self {
-        Self {
-            empty: Some(response.status()),
-            body: Box::pin(response.bytes_stream().map(|chunk| chunk.map(Vec::from))),
-            framer: Framer::new(P::FRAMING),
-            chunk: Vec::new(),
-            framed: 0,
-            ready: VecDeque::new(),
-            plain,
-            key,
-            first: true,
-            over: false,
-            protocol: std::marker::PhantomData,
-        }
-    }
-
-    /// The fault that a frame tells of, if it does.
-    fn fault(&self, frame: &WireFrame) -> Option<ProviderError> {
-        fault::read(&frame.as_str(), &self.key)
-    }
-
-    /// A frame that tells of an error, without the key that it may repeat: rig logs it.
-    fn hide(&self, frame: WireFrame) -> WireFrame {
-        match frame {
-            WireFrame::Text(text) if text.contains("error") => WireFrame::Text(error::hidden(text, &self.key)),
-            frame => frame,
-        }
-    }
-
-    /// Frames more of what came. `false`: an event is beyond its bound, and nothing more is read.
-    fn frame(&mut self) -> bool {
-        let slice = &self.chunk[self.framed..];
-        let slice = &slice[..slice.len().min(SLICE.max(self.framer.pending() / 8))];
-        self.framed += slice.len();
-        self.ready.extend(self.framer.push(slice));
-        if self.framer.pending() <= MOST_EVENT {
-            return true;
-        }
-        self.over = true;
-        self.chunk.clear();
-        self.framed = 0;
-        false
-    }
-}
-
-impl<P: Protocol> Stream for Frames<P> {
-    type Item = Result<WireFrame, ProviderError>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        loop {
-            if this.plain.is_full() {
-                // Nothing needs to wake us: whoever polls takes the pieces and polls again.
-                return Poll::Pending;
-            }
-            if let Some(frame) = this.ready.pop_front() {
-                let plain = match &frame {
-                    WireFrame::Text(text) if !this.first => P::plain(text),
-                    _ => None,
-                };
-                match plain {
-                    Some(pieces) => this.plain.add(pieces),
-                    None => {
-                        this.first = false;
-                        if this.plain.unheard(&frame) > MOST_EVENT {
-                            this.over = true;
-                            let message = format!("over {MOST_EVENT} bytes of it say nothing");
-                            return Poll::Ready(Some(Err(ProviderError::Response(message))));
-                        }
-                        return Poll::Ready(Some(match this.fault(&frame) {
-                            Some(fault) => Err(fault),
-                            None => Ok(this.hide(frame)),
-                        }));
-                    }
-                }
-            } else if this.framed < this.chunk.len() {
-                if !this.frame() {
-                    let message = format!("one event of it is over {MOST_EVENT} bytes");
-                    return Poll::Ready(Some(Err(ProviderError::Response(message))));
-                }
-            } else if this.over {
-                return Poll::Ready(None);
-            } else {
-                match ready!(this.body.poll_next_unpin(context)) {
-                    Some(Ok(chunk)) => {
-                        if !chunk.is_empty() {
-                            this.empty = None;
-                        }
-                        this.chunk = chunk;
-                        this.framed = 0;
-                    }
-                    Some(Err(error)) => {
-                        this.over = true;
-                        return Poll::Ready(Some(Err(error::transport(error))));
-                    }
-                    None => {
-                        this.over = true;
-                        if let Some(status) = this.empty {
-                            return Poll::Ready(Some(Err(error::empty(status))));
-                        }
-                        this.ready.extend(this.framer.finish());
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Cuts bytes into frames.
-enum Framer {
-    Sse(Box<SseFramer>),
-    Lines(NdjsonFramer),
 }
 
 impl Framer {
-    fn new(framing: Framing) -> Self {
-        match framing {
-            Framing::Sse => Self::Sse(Box::default()),
-            Framing::Ndjson | Framing::Whole => Self::Lines(NdjsonFramer::new()),
-        }
+    pub(super) fn new(framing: Framing) -> Self {
+        let (line, data) = (Vec::new(), Vec::new());
+        Self { framing, line, data, is_fault: false, after_return: false, first: true }
     }
 
-    fn push(&mut self, bytes: &[u8]) -> Vec<WireFrame> {
-        match self {
-            Self::Sse(framer) => {
-                let said = framer.push(bytes).filter(|event| !event.data.trim().is_empty());
-                said.map(|event| match event.event.as_str() {
-                    fault::EVENT => WireFrame::Text(fault::named(event.data)),
-                    _ => WireFrame::Text(event.data),
-                })
-                .collect()
+    /// Takes bytes up to the end of the next frame, and returns it; `None`: it has not ended.
+    ///
+    /// # Errors
+    /// [`ModelError::Malformed`] if an event is beyond [`MOST_EVENT`].
+    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, ModelError> {
+        while self.take_line(bytes) {
+            let frame = self.end_line();
+            if frame.is_some() {
+                return Ok(frame);
             }
-            Self::Lines(framer) => framer.push(bytes).map(WireFrame::from_bytes).collect(),
+        }
+        if self.line.len() + self.data.len() > MOST_EVENT {
+            return Err(ModelError::Malformed { message: format!("one event of it is over {MOST_EVENT} bytes") });
+        }
+        Ok(None)
+    }
+
+    /// The body ended: a last line without an end is a frame. An event without one is none.
+    pub(super) fn close(&mut self) -> Option<String> {
+        match self.framing {
+            Framing::Sse => None,
+            Framing::Lines => self.end_line(),
         }
     }
 
-    /// A last line without an end. An event without one is none.
-    fn finish(&mut self) -> Option<WireFrame> {
-        match self {
-            Self::Sse(_) => None,
-            Self::Lines(framer) => framer.finish().map(WireFrame::from_bytes),
+    /// Moves bytes to the line, up to its end. Whether it has ended.
+    fn take_line(&mut self, bytes: &mut &[u8]) -> bool {
+        if std::mem::take(&mut self.after_return) && bytes.first() == Some(&b'\n') {
+            *bytes = &bytes[1..];
+        }
+        let end = match self.framing {
+            Framing::Sse => memchr2(b'\n', b'\r', bytes),
+            Framing::Lines => memchr(b'\n', bytes),
+        };
+        let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+        self.line.extend_from_slice(line);
+        // The end is one byte; where there is none, nothing is left.
+        *bytes = rest.get(1..).unwrap_or_default();
+        self.after_return = rest.first() == Some(&b'\r');
+        end.is_some()
+    }
+
+    /// Reads the line that has ended. Returns the frame that it is, or that it ends.
+    fn end_line(&mut self) -> Option<String> {
+        let mut line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.first) && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
+        let frame = match self.framing {
+            Framing::Lines => Some(text(&line)),
+            Framing::Sse if line.is_empty() => self.end_event(),
+            Framing::Sse => {
+                self.field(&line);
+                None
+            }
+        };
+        // Its memory serves the next line, unless it was an unusual one.
+        line.clear();
+        line.shrink_to(64 * 1024);
+        self.line = line;
+        frame.filter(|frame| !frame.trim().is_empty())
+    }
+
+    /// Reads a field of an event. One without a name is a comment.
+    fn field(&mut self, line: &[u8]) {
+        let (name, value) = line.split_at(memchr(b':', line).unwrap_or(line.len()));
+        let value = value.strip_prefix(b":").unwrap_or_default();
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => {
+                self.data.extend_from_slice(value);
+                self.data.push(b'\n');
+            }
+            b"event" => self.is_fault = value == FAULT,
+            _ => {}
         }
     }
 
-    fn pending(&self) -> usize {
-        match self {
-            Self::Sse(framer) => framer.pending(),
-            Self::Lines(framer) => framer.pending(),
+    /// Ends the event.
+    fn end_event(&mut self) -> Option<String> {
+        let (mut data, is_fault) = (std::mem::take(&mut self.data), std::mem::take(&mut self.is_fault));
+        data.pop()?;
+        let data = text(&data);
+        Some(if is_fault && !data.trim().is_empty() { fault::named(data) } else { data })
+    }
+}
+
+/// Bytes as text. What is no UTF-8 is replaced, for it may be no more than a word of an answer.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The frames of a body that comes in pieces of so many bytes.
+    fn frames(framing: Framing, body: &[u8], piece: usize) -> Vec<String> {
+        let (mut framer, mut frames) = (Framer::new(framing), Vec::new());
+        for mut bytes in body.chunks(piece) {
+            while let Some(frame) = framer.next(&mut bytes).unwrap() {
+                frames.push(frame);
+            }
+            assert!(bytes.is_empty());
         }
+        frames.extend(framer.close());
+        frames
+    }
+
+    #[test]
+    fn m_e6_a_body_is_cut_into_the_same_frames_however_it_comes() {
+        let sse: [(&[u8], &[&str]); 14] = [
+            (b"data: a\n\ndata: b\n\n", &["a", "b"]),
+            (b"data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
+            (b"data: a\r\rdata: b\r\r", &["a", "b"]),
+            (b"data: a\r\n\ndata: b\n\r\n", &["a", "b"]),
+            (b"\xef\xbb\xbfdata: a\n\n", &["a"]),
+            (b"data: a\ndata: b\n\n", &["a\nb"]),
+            (b"data:a\n\ndata:  b\n\n", &["a", " b"]),
+            (b": comment\n\n:\ndata: a\n: comment\n\n", &["a"]),
+            (b"id: 1\nevent: message\nretry: 5\ndata: a\nother: x\n\n", &["a"]),
+            (b"data\ndata: \n\ndata:\n\nevent: error\n\ndata: a\n\n", &["a"]),
+            (b"event: error\ndata: gone\n\ndata: a\n\n", &["{\"error\":\"gone\"}", "a"]),
+            (b"data: a\n\ndata: b\n", &["a"]),
+            (b"data: \xff\n\n", &["\u{fffd}"]),
+            (b"", &[]),
+        ];
+        let lines: [(&[u8], &[&str]); 4] = [
+            (b"{}\n[]\n", &["{}", "[]"]),
+            (b"{}\r\n\r\n\n[]\r\n", &["{}\r", "[]\r"]),
+            (b"\xef\xbb\xbf{}\n[]", &["{}", "[]"]),
+            (b"\n", &[]),
+        ];
+        let sse = sse.map(|(body, expected)| (Framing::Sse, body, expected));
+        for (framing, body, expected) in sse.into_iter().chain(lines.map(|(body, said)| (Framing::Lines, body, said))) {
+            for piece in 1..=body.len().max(1) {
+                let said = String::from_utf8_lossy(body);
+                assert_eq!(frames(framing, body, piece), expected, "{said:?} in pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn m_e6_an_event_without_an_end_is_bounded_whatever_it_is_made_of() {
+        let data = [b"data: ".as_slice(), &[b'x'; 1024], b"\n"].concat();
+        for (framing, piece) in [(Framing::Sse, &data[..]), (Framing::Sse, &[b'x'; 1024]), (Framing::Lines, b"{ ")] {
+            let mut framer = Framer::new(framing);
+            let too_much = (0..MOST_EVENT).find(|_| framer.next(&mut &*piece).is_err());
+            assert!(too_much.is_some_and(|pieces| pieces * piece.len() < 2 * MOST_EVENT), "{framing:?}");
+        }
+        // Comments are not kept.
+        let mut framer = Framer::new(Framing::Sse);
+        assert!((0..100_000).all(|_| framer.next(&mut &b": ping, and nothing else but this comment\n"[..]).is_ok()));
     }
 }

@@ -1,19 +1,13 @@
-//! One request over HTTP: sent as it is, and whatever is no stream told as what it is instead.
+//! One request over HTTP: sent as it is, and answered by a body that comes in frames. A response that is no stream
+//! becomes an error that says what it is instead.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use reqwest::{Client, Request, Response, header};
-use rig_core::driver::{Exchange, Opened, Opening, Transport};
-use rig_core::error::ProviderError;
-use rig_core::http_client::Error as HttpError;
-use rig_core::wire::{Framing, WireFrame};
+use reqwest::{Client, Request, Response, StatusCode, header};
 
-use super::frames::Frames;
-use super::plain::Plain;
-use super::reader::Reader;
-use super::{Protocol, error};
+use super::error;
+use super::frames::{Framer, Framing};
+use crate::model::ModelError;
 
 /// Bytes of a refusal that are read.
 const MOST_REFUSAL: usize = 64 * 1024;
@@ -21,46 +15,84 @@ const MOST_REFUSAL: usize = 64 * 1024;
 /// How long the body of a refusal is read.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(3);
 
-/// One request and the client that sends it.
-#[derive(Clone)]
-pub(super) struct Http {
-    pub(super) client: Client,
-    pub(super) request: Arc<Request>,
-    pub(super) plain: Plain,
-    pub(super) key: Arc<str>,
+/// Sends a request.
+///
+/// # Errors
+/// [`ModelError`] if the provider can't be reached, refuses the request, or answers with something else than a stream.
+/// `key` is not in the part of a body that it quotes.
+pub(super) async fn send(client: Client, request: Request, framing: Framing, key: &str) -> Result<Body, ModelError> {
+    let response = client.execute(request).await.map_err(|error| error::connection(&error))?;
+    let status = response.status();
+    if !status.is_success() {
+        let headers = response.headers().clone();
+        return Err(error::refused(status, &headers, &beginning(response, key).await, key));
+    }
+    if let Some(encoding) = encoding(&response) {
+        let message = format!("it is encoded as `{encoding}`, which was not asked for");
+        return Err(ModelError::Malformed { message });
+    }
+    let Some(kind) = not_a_stream(&response, framing) else { return Ok(Body::new(response, framing)) };
+    if kind.starts_with("application/json") {
+        let body = beginning(response, key).await;
+        if body.trim().is_empty() {
+            return Err(error::empty(status));
+        }
+        if !error::is_answer(&body) {
+            return Err(error::failed(&body, key));
+        }
+    }
+    Err(ModelError::Malformed { message: format!("it is no event stream but `{kind}`") })
 }
 
-impl<P: Protocol> Transport<Reader<P>> for Http {
-    fn send(&self, (): (), _: Exchange) -> Opening<WireFrame> {
-        // Its body is bytes, which are shared.
-        let request = self.request.try_clone();
-        let Self { client, plain, key, .. } = self.clone();
-        Opening::new(async move {
-            let request = request.ok_or_else(|| ProviderError::request("its body is a stream"))?;
-            let response = client.execute(request).await.map_err(error::transport)?;
-            let (status, headers) = (response.status(), response.headers().clone());
-            if !status.is_success() {
-                let body = beginning(response, &key).await;
-                return Err(ProviderError::from_http_response(status, body).with_response_headers(Some(headers)));
-            }
-            if let Some(encoding) = encoding(&response) {
-                return Err(ProviderError::Response(format!("it is encoded as `{encoding}`, which was not asked for")));
-            }
-            match not_a_stream(&response, P::FRAMING) {
-                Some(kind) if kind.as_bytes().starts_with(b"application/json") => {
-                    let body = beginning(response, &key).await;
-                    Err(if body.trim().is_empty() {
-                        error::empty(status)
-                    } else if error::is_answer(&body) {
-                        ProviderError::from_transport_error(HttpError::InvalidContentType(kind))
-                    } else {
-                        ProviderError::from_provider_body(body)
-                    })
+/// The body of an answer. Dropping it drops the connection.
+pub(super) struct Body {
+    response: Response,
+    framer: Framer,
+    /// The bytes that came last; up to `framed`, they are cut into frames.
+    chunk: Vec<u8>,
+    framed: usize,
+    /// The status, until something comes.
+    empty: Option<StatusCode>,
+}
+
+impl Body {
+    fn new(response: Response, framing: Framing) -> Self {
+        let empty = Some(response.status());
+        Self { response, framer: Framer::new(framing), chunk: Vec::new(), framed: 0, empty }
+    }
+
+    /// The next frame of what came. `None`: more has to come.
+    ///
+    /// # Errors
+    /// [`ModelError::Malformed`] if a frame is beyond its bound.
+    pub(super) fn frame(&mut self) -> Result<Option<String>, ModelError> {
+        let mut rest = &self.chunk[self.framed..];
+        let frame = self.framer.next(&mut rest);
+        self.framed = self.chunk.len() - rest.len();
+        frame
+    }
+
+    /// Waits for more. `false`: the body is over.
+    ///
+    /// # Errors
+    /// [`ModelError`] if the connection breaks, or the body is over without a byte.
+    pub(super) async fn more(&mut self) -> Result<bool, ModelError> {
+        match self.response.chunk().await.map_err(|error| error::connection(&error))? {
+            Some(chunk) => {
+                if !chunk.is_empty() {
+                    self.empty = None;
                 }
-                Some(kind) => Err(ProviderError::from_transport_error(HttpError::InvalidContentType(kind))),
-                None => Ok(Opened::new(Frames::<P>::of(response, plain, key))),
+                self.chunk = Vec::from(chunk);
+                self.framed = 0;
+                Ok(true)
             }
-        })
+            None => self.empty.map_or(Ok(false), |status| Err(error::empty(status))),
+        }
+    }
+
+    /// The last frame of a body that is over, if it has no end.
+    pub(super) fn close(&mut self) -> Option<String> {
+        self.framer.close()
     }
 }
 
@@ -71,24 +103,23 @@ fn encoding(response: &Response) -> Option<String> {
 }
 
 /// What a response is instead of the stream that was asked for. Some servers stream without naming a type.
-fn not_a_stream(response: &Response, framing: Framing) -> Option<header::HeaderValue> {
+fn not_a_stream(response: &Response, framing: Framing) -> Option<String> {
     let kind = response.headers().get(header::CONTENT_TYPE)?;
     let is_stream = match framing {
         Framing::Sse => kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"),
-        Framing::Ndjson | Framing::Whole => !kind.as_bytes().starts_with(b"text/html"),
+        Framing::Lines => !kind.as_bytes().starts_with(b"text/html"),
     };
-    (!is_stream).then(|| kind.clone())
+    (!is_stream).then(|| kind.to_str().unwrap_or("?").to_owned())
 }
 
 /// The beginning of a body, as far as it comes soon, with `key` nowhere in it.
-async fn beginning(response: Response, key: &str) -> String {
+async fn beginning(mut response: Response, key: &str) -> String {
     if let Some(encoding) = encoding(&response) {
         return format!("its words are encoded as `{encoding}`, which was not asked for");
     }
     let mut bytes = Vec::new();
-    let mut body = response.bytes_stream();
     let read = async {
-        while let Some(Ok(chunk)) = body.next().await {
+        while let Ok(Some(chunk)) = response.chunk().await {
             bytes.extend_from_slice(&chunk[..chunk.len().min(MOST_REFUSAL - bytes.len())]);
             if bytes.len() == MOST_REFUSAL {
                 break;

@@ -1,0 +1,389 @@
+//! Reads the chunks of Gemini's `streamGenerateContent`.
+//!
+//! A chunk has candidates, of which the first one is ours, and its content has parts: text, thoughts and whole calls.
+//! An answer ends with the body, for a round of a hosted tool may give a finish reason before more content comes.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::SIGNED;
+use crate::model::provider::remote::{Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, object};
+use crate::model::{ModelError, ModelEvent};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Chunk {
+    candidates: Option<Vec<Candidate>>,
+    usage_metadata: Lenient<Usage>,
+    prompt_feedback: Lenient<Feedback>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Candidate {
+    content: Option<Content>,
+    finish_reason: Name,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Content {
+    parts: Option<Vec<Option<Part>>>,
+}
+
+/// A part of the content. Images and other kinds are not read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Part {
+    text: Text,
+    thought: Lenient<bool>,
+    thought_signature: Text,
+    function_call: Option<FunctionCall>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct FunctionCall {
+    name: Text,
+    args: Arguments,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Feedback {
+    block_reason: Name,
+    block_reason_message: Text,
+}
+
+impl Feedback {
+    /// The error for a prompt that was blocked.
+    fn blocked(self) -> Option<ModelError> {
+        let reason = self.block_reason.0.filter(|reason| !reason.is_empty() && !reason.ends_with("_UNSPECIFIED"))?;
+        let words = self.block_reason_message.filled().map(|words| format!(": {words}")).unwrap_or_default();
+        Some(ModelError::Failed { message: format!("the provider blocked the prompt ({reason}){words}") })
+    }
+}
+
+/// The name of an enum's value; its number where the server does not know the name.
+#[derive(Debug, Default)]
+struct Name(Option<String>);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        match raw.as_bytes().first() {
+            Some(b'"') => serde_json::from_str(raw).map(Self).map_err(serde::de::Error::custom),
+            Some(b'0'..=b'9') => Ok(Self(Some(raw.to_owned()))),
+            _ => Ok(Self(None)),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Usage {
+    prompt_token_count: Count,
+    tool_use_prompt_token_count: Count,
+    cached_content_token_count: Count,
+    candidates_token_count: Count,
+    thoughts_token_count: Count,
+}
+
+impl Usage {
+    /// A count that is zero is left out.
+    fn counts(&self) -> Counts {
+        let sum = |one: Count, other: Count| Some(one.0.unwrap_or(0).saturating_add(other.0.unwrap_or(0)));
+        Counts {
+            input: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
+            cached: self.cached_content_token_count.0,
+            cache_written: None,
+            output: sum(self.candidates_token_count, self.thoughts_token_count),
+        }
+    }
+}
+
+/// Reads the chunks of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Chunks {
+    /// The latest reason: an earlier one was a round's.
+    finish: Option<String>,
+    counts: Counts,
+    lost_call: bool,
+    last: Last,
+    /// The signature of the text that is still being said, or one that came before anything else.
+    signature: Option<String>,
+}
+
+/// What the last part was.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Last {
+    #[default]
+    Nothing,
+    Text,
+    ThoughtOrCall,
+}
+
+impl Reader for Chunks {
+    fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
+        let Some(chunk) = object::<Chunk>(frame)? else { return Ok(None) };
+        if let Some(usage) = chunk.usage_metadata.0 {
+            self.counts = usage.counts();
+        }
+        if let Some(blocked) = chunk.prompt_feedback.0.and_then(Feedback::blocked) {
+            return Err(blocked);
+        }
+        let Some(candidate) = chunk.candidates.and_then(|candidates| candidates.into_iter().next()) else {
+            return Ok(None);
+        };
+        let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
+        parts.into_iter().flatten().for_each(|part| self.part(part, pieces));
+        let Name(Some(reason)) = candidate.finish_reason else { return Ok(None) };
+        let goes_on = matches!(finish(&reason), Finish::Stop | Finish::Limit);
+        self.finish = Some(reason);
+        Ok(if goes_on { None } else { self.close(pieces) })
+    }
+
+    fn close(&mut self, pieces: &mut Pieces) -> Option<End> {
+        let reason = self.finish.take()?;
+        sign(self.signature.take(), pieces);
+        Some(End { finish: finish(&reason), counts: self.counts, lost_call: self.lost_call })
+    }
+}
+
+impl Chunks {
+    /// Reads a part. The signature of a thought or a call comes with it; that of a text is reported after all of it,
+    /// and one that comes alone belongs to the part before, or to the first part.
+    fn part(&mut self, part: Part, pieces: &mut Pieces) {
+        let Part { text, thought, thought_signature, function_call } = part;
+        let (is_thought, signature) = (thought.0 == Some(true), thought_signature.filled());
+        match (text.0, function_call) {
+            (Some(text), _) if text.is_empty() && signature.is_none() => {}
+            (Some(text), _) if is_thought => {
+                let signature = self.end_part(Last::ThoughtOrCall, signature, pieces);
+                pieces.thought(&text);
+                sign(signature, pieces);
+            }
+            (Some(text), _) => {
+                if signature.is_some() || self.last != Last::Text {
+                    self.signature = self.end_part(Last::Text, signature, pieces);
+                }
+                pieces.text(&text);
+            }
+            (None, Some(FunctionCall { name, args })) => {
+                let signature = self.end_part(Last::ThoughtOrCall, signature, pieces);
+                let signature = signature.map(|signature| format!("{SIGNED}{signature}"));
+                self.lost_call |= !pieces.call(name.filled().unwrap_or_default(), args.0, signature);
+            }
+            (None, None) if self.last == Last::ThoughtOrCall => sign(signature, pieces),
+            (None, None) if signature.is_some() => {
+                let before = std::mem::replace(&mut self.signature, signature);
+                sign(before, pieces);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Ends the part before another one, and returns the signature of that one.
+    fn end_part(&mut self, next: Last, signature: Option<String>, pieces: &mut Pieces) -> Option<String> {
+        let kept = self.signature.take();
+        if std::mem::replace(&mut self.last, next) == Last::Nothing {
+            return signature.or(kept);
+        }
+        sign(kept, pieces);
+        signature
+    }
+}
+
+/// Reports a signature.
+fn sign(signature: Option<String>, pieces: &mut Pieces) {
+    if let Some(signature) = signature {
+        pieces.add(ModelEvent::ThoughtSignature(format!("{SIGNED}{signature}")));
+    }
+}
+
+/// What a finish reason means. All that is neither the end nor the most tokens is a fault: a call that came out wrong,
+/// a recitation, what the model can't say.
+fn finish(reason: &str) -> Finish {
+    match reason {
+        "STOP" => Finish::Stop,
+        "MAX_TOKENS" => Finish::Limit,
+        "SAFETY"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "MODEL_ARMOR" => Finish::Filtered(None),
+        "" => Finish::Other(String::new()),
+        _ => Finish::Fault(reason.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::provider::remote::try_reader::{call, ends, is_malformed, play, signature, text, thought};
+
+    const STOP: &str = r#"{"candidates":[{"finishReason":"STOP"}]}"#;
+
+    /// A chunk with these parts.
+    fn parts(parts: &str) -> String {
+        format!(r#"{{"candidates":[{{"content":{{"parts":[{parts}],"role":"model"}}}}]}}"#)
+    }
+
+    /// That these parts bring these events, in one chunk and in a chunk each.
+    #[track_caller]
+    fn brings(all: &[&str], said: &[ModelEvent]) {
+        ends::<Chunks>(&[&parts(&all.join(",")), STOP], said, &Finish::Stop);
+        let each: Vec<_> = all.iter().map(|part| parts(part)).collect();
+        let each: Vec<_> = each.iter().map(String::as_str).chain([STOP]).collect();
+        ends::<Chunks>(&each, said, &Finish::Stop);
+    }
+
+    fn signed(name: &str, arguments: &str, signature: &str) -> ModelEvent {
+        ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: Some(signature.into()) }
+    }
+
+    #[test]
+    fn m_e6_parts_say_text_thoughts_and_calls() {
+        for (all, said) in [
+            (vec![r#"{"text":"a"}"#, r#"{"text":""}"#, r#"{"text":"b"}"#], vec![text("ab")]),
+            (
+                vec![r#"{"text":"hm","thought":true}"#, r#"{"text":"a","thought":false}"#],
+                vec![thought("hm"), text("a")],
+            ),
+            (vec![r#"{"functionCall":{"name":"a","args":{"x":1}}}"#], vec![call("a", r#"{"x":1}"#)]),
+            (
+                vec![r#"{"functionCall":{"name":"a"}}"#, r#"{"functionCall":{"name":"a","args":null}}"#],
+                vec![call("a", "{}"), call("a", "{}")],
+            ),
+            (
+                vec![r#"{"inlineData":{"mimeType":"image/png","data":"x"}}"#, r#"{"executableCode":{}}"#, "null", "{}"],
+                vec![],
+            ),
+            (vec![r#"{"text":5}"#, r#"{"text":"a","invented":[1]}"#], vec![text("a")]),
+        ] {
+            brings(&all, &said);
+        }
+        let nameless = parts(r#"{"functionCall":{"args":{}}}"#);
+        assert!(ends::<Chunks>(&[&nameless, STOP], &[], &Finish::Stop).lost_call);
+    }
+
+    #[test]
+    fn m_e6_signatures_stay_with_their_part() {
+        let (think, say, go) =
+            (r#"{"text":"hm","thought":true}"#, r#"{"text":"a"}"#, r#"{"functionCall":{"name":"a"}}"#);
+        let (alone, empty) = (r#"{"thoughtSignature":"s"}"#, r#"{"text":"","thoughtSignature":"s"}"#);
+        let (s, t) = (signature("gemini:s"), signature("gemini:t"));
+        for (all, said) in [
+            (
+                vec![r#"{"text":"hm","thought":true,"thoughtSignature":"s"}"#, think],
+                vec![thought("hm"), s.clone(), thought("hm")],
+            ),
+            (vec![think, r#"{"text":"","thought":true,"thoughtSignature":"s"}"#], vec![thought("hm"), s.clone()]),
+            (vec![think, alone, say], vec![thought("hm"), s.clone(), text("a")]),
+            // Of a text, after all of it.
+            (vec![r#"{"text":"a","thoughtSignature":"s"}"#, say, go], vec![text("aa"), s.clone(), call("a", "{}")]),
+            (vec![say, alone, say], vec![text("aa"), s.clone()]),
+            (vec![think, empty, say, go], vec![thought("hm"), text("a"), s.clone(), call("a", "{}")]),
+            (
+                vec![r#"{"text":"a","thoughtSignature":"s"}"#, r#"{"text":"b","thoughtSignature":"t"}"#],
+                vec![text("a"), s.clone(), text("b"), t.clone()],
+            ),
+            (vec![r#"{"text":"a","thoughtSignature":"s"}"#, think], vec![text("a"), s.clone(), thought("hm")]),
+            // Of a call, with it.
+            (
+                vec![r#"{"functionCall":{"name":"a"},"thoughtSignature":"s"}"#, go],
+                vec![signed("a", "{}", "gemini:s"), call("a", "{}")],
+            ),
+            (vec![go, alone], vec![call("a", "{}"), s.clone()]),
+            // Of what has yet to come.
+            (vec![alone, go], vec![signed("a", "{}", "gemini:s")]),
+            (vec![alone, think], vec![thought("hm"), s.clone()]),
+            (vec![alone, say], vec![text("a"), s.clone()]),
+            (vec![alone, r#"{"thoughtSignature":"t"}"#], vec![s.clone(), t.clone()]),
+            (vec![alone], vec![s.clone()]),
+            (
+                vec![r#"{"text":"a","thoughtSignature":""}"#, r#"{"text":"b","thoughtSignature":null}"#],
+                vec![text("ab")],
+            ),
+        ] {
+            brings(&all, &said);
+        }
+    }
+
+    #[test]
+    fn m_e6_an_answer_ends_with_the_body_or_a_fault() {
+        let a = parts(r#"{"text":"a"}"#);
+        assert_eq!(play::<Chunks>(&[&a]), (vec![text("a")], Ok(None)), "cut");
+        ends::<Chunks>(&[&a, STOP, &a], &[text("aa")], &Finish::Stop);
+        for (reason, finish) in [
+            ("\"MAX_TOKENS\"", Finish::Limit),
+            ("\"SAFETY\"", Finish::Filtered(None)),
+            ("\"\"", Finish::Other(String::new())),
+            ("\"OTHER\"", Finish::Fault("OTHER".into())),
+            ("17", Finish::Fault("17".into())),
+        ] {
+            let last = format!(r#"{{"candidates":[{{"finishReason":{reason}}}]}}"#);
+            ends::<Chunks>(&[&a, &last], &[text("a")], &finish);
+        }
+        // A round's reason is not the answer's.
+        ends::<Chunks>(&[STOP, &a, r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#], &[text("a")], &Finish::Limit);
+        ends::<Chunks>(&[r#"{"candidates":[{"finishReason":null}]}"#, STOP], &[], &Finish::Stop);
+    }
+
+    #[test]
+    fn m_e6_a_blocked_prompt_says_why() {
+        for (feedback, words) in [
+            (r#"{"blockReason":"SAFETY","safetyRatings":[]}"#, Some("SAFETY")),
+            (r#"{"blockReason":9,"blockReasonMessage":"because"}"#, Some("(9): because")),
+            (r#"{"blockReason":"BLOCK_REASON_UNSPECIFIED"}"#, None),
+            (r#"{"blockReason":null}"#, None),
+            ("null", None),
+        ] {
+            let frame = format!(r#"{{"promptFeedback":{feedback}}}"#);
+            match (play::<Chunks>(&[&frame, STOP]).1, words) {
+                (Err(ModelError::Failed { message }), Some(words)) => assert!(message.contains(words), "{message}"),
+                (end, words) => assert!(words.is_none() && end.is_ok(), "{feedback}: {end:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn m_e6_what_says_nothing_is_ignored_and_what_is_broken_is_an_error() {
+        for nothing in [
+            "{}",
+            "5",
+            r#"{"responseId":"x"}"#,
+            r#"{"candidates":null}"#,
+            r#"{"candidates":[]}"#,
+            r#"{"candidates":[{"content":null}]}"#,
+            r#"{"candidates":[{"content":{"parts":null}}]}"#,
+        ] {
+            ends::<Chunks>(&[nothing, STOP], &[], &Finish::Stop);
+        }
+        for broken in [
+            "{",
+            r#"{"candidates":5}"#,
+            r#"{"candidates":["x"]}"#,
+            r#"{"candidates":[{"content":"x"}]}"#,
+            r#"{"candidates":[{"content":{"parts":"x"}}]}"#,
+            r#"{"candidates":[{"content":{"parts":[{"text":"\ud800"}]}}]}"#,
+        ] {
+            is_malformed::<Chunks>(&[broken], "");
+        }
+    }
+
+    #[test]
+    fn m_e6_usage_is_the_latest() {
+        let one = r#"{"usageMetadata":{"promptTokenCount":5}}"#;
+        let all = r#"{"usageMetadata":{"promptTokenCount":5,"toolUsePromptTokenCount":1,"cachedContentTokenCount":2,"candidatesTokenCount":3,"thoughtsTokenCount":4}}"#;
+        let counted = |frames: &[&str]| ends::<Chunks>(frames, &[], &Finish::Stop).counts;
+        let expected = Counts { input: Some(6), cached: Some(2), cache_written: None, output: Some(7) };
+        assert_eq!(counted(&[one, STOP, all]), expected);
+        assert_eq!(counted(&[one, all, STOP, r#"{"usageMetadata":null}"#]), expected);
+        assert_eq!(counted(&[STOP]), Counts::default());
+        // Zeros are left out.
+        assert_eq!(counted(&[one, STOP]), Counts { input: Some(5), output: Some(0), ..Counts::default() });
+    }
+}

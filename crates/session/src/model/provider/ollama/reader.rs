@@ -1,0 +1,192 @@
+//! Reads the records of Ollama's chat: one JSON value a line, the last one `done`.
+
+use serde::Deserialize;
+
+use super::think::Split;
+use crate::model::ModelError;
+use crate::model::provider::remote::{
+    Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, is_fault, object,
+};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Record {
+    message: Option<Message>,
+    done: Lenient<bool>,
+    done_reason: Text,
+    prompt_eval_count: Count,
+    prompt_eval_cached_count: Count,
+    eval_count: Count,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    thinking: Text,
+    content: Text,
+    tool_calls: Option<Vec<Call>>,
+}
+
+/// A call, always whole.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Call {
+    function: Option<Function>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Function {
+    name: Text,
+    arguments: Arguments,
+}
+
+/// Reads the records of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    split: Split,
+    lost_call: bool,
+}
+
+impl Reader for Records {
+    fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
+        let Some(record) = object::<Record>(frame)? else { return Ok(None) };
+        self.message(record.message.unwrap_or_default(), pieces);
+        if record.done.0 != Some(true) {
+            return Ok(None);
+        }
+        self.split.end(pieces);
+        let counts = Counts {
+            input: record.prompt_eval_count.0,
+            cached: record.prompt_eval_cached_count.0,
+            cache_written: None,
+            output: record.eval_count.0,
+        };
+        let finish = record.done_reason.0.map_or(Finish::Stop, finish);
+        Ok(Some(End { finish, counts, lost_call: self.lost_call }))
+    }
+}
+
+impl Records {
+    fn message(&mut self, message: Message, pieces: &mut Pieces) {
+        if let Some(thought) = message.thinking.filled() {
+            // A model whose thoughts come apart has none in its text.
+            self.split.end(pieces);
+            pieces.thought(&thought);
+        }
+        if let Some(content) = message.content.filled() {
+            self.split.add(&content, pieces);
+        }
+        for call in message.tool_calls.unwrap_or_default() {
+            let Function { name, arguments } = call.function.unwrap_or_default();
+            self.split.end(pieces);
+            self.lost_call |= !pieces.call(name.filled().unwrap_or_default(), arguments.0, None);
+        }
+    }
+}
+
+/// What a reason means.
+fn finish(reason: String) -> Finish {
+    match reason.as_str() {
+        "stop" => Finish::Stop,
+        "length" => Finish::Limit,
+        other if is_fault(other) => Finish::Fault(reason),
+        _ => Finish::Other(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelEvent;
+    use crate::model::provider::remote::try_reader::{call, ends, is_malformed, play, text, thought};
+
+    const DONE: &str = r#"{"done":true,"done_reason":"stop"}"#;
+
+    fn record(message: &str) -> String {
+        format!(r#"{{"message":{message},"done":false}}"#)
+    }
+
+    fn says(content: &str) -> String {
+        record(&serde_json::json!({ "content": content }).to_string())
+    }
+
+    #[track_caller]
+    fn brings(records: &[String], said: &[ModelEvent]) {
+        let frames: Vec<_> = records.iter().map(String::as_str).chain([DONE]).collect();
+        ends::<Records>(&frames, said, &Finish::Stop);
+    }
+
+    #[test]
+    fn m_e6_thoughts_between_tags_are_split_off_wherever_the_text_is_cut() {
+        for (content, said) in [
+            ("<think>hm</think>a", vec![thought("hm"), text("a")]),
+            (" \n<think>\n h m \n</think>\n\na b", vec![thought("h m"), text("a b")]),
+            ("<think></think>a", vec![text("a")]),
+            ("<think>never closed ", vec![thought("never closed")]),
+            ("<think>a </thin b</think>", vec![thought("a </thin b")]),
+            ("a <think>b</think>", vec![text("a <think>b</think>")]),
+            ("<thinking>a", vec![text("<thinking>a")]),
+            (" <thi", vec![text(" <thi")]),
+            ("<think>hm</think>a<think>b</think>", vec![thought("hm"), text("a<think>b</think>")]),
+        ] {
+            brings(&[says(content)], &said);
+            let each: Vec<_> = content.chars().map(|char| says(&char.to_string())).collect();
+            brings(&each, &said);
+        }
+        // Nothing is kept back that can't be a tag.
+        let (mut records, mut pieces) = (Records::default(), Pieces::default());
+        records.read(&says("<think>hm </th"), &mut pieces).unwrap();
+        assert_eq!(pieces.pop(), Some(thought("hm")));
+    }
+
+    #[test]
+    fn m_e6_a_model_whose_thoughts_come_apart_has_none_in_its_text() {
+        let native = record(r#"{"thinking":"hm","content":""}"#);
+        brings(&[native.clone(), says("<think>a</think>")], &[thought("hm"), text("<think>a</think>")]);
+        brings(&[says("<th"), native], &[text("<th"), thought("hm")]);
+    }
+
+    #[test]
+    fn m_e6_calls_come_whole() {
+        for (function, arguments) in [
+            (r#"{"name":"a","arguments":{"x":1}}"#, r#"{"x":1}"#),
+            (r#"{"name":"a","arguments":"{\"x\":1}"}"#, r#"{"x":1}"#),
+            (r#"{"name":"a","arguments":null}"#, "{}"),
+            (r#"{"name":"a"}"#, "{}"),
+            (r#"{"name":"a","arguments":[]}"#, "[]"),
+        ] {
+            let calls = record(&format!(r#"{{"tool_calls":[{{"function":{function}}},{{"function":{function}}}]}}"#));
+            brings(&[says("<t"), calls], &[text("<t"), call("a", arguments), call("a", arguments)]);
+        }
+        let nameless = record(r#"{"tool_calls":[{"function":{"arguments":{}}}]}"#);
+        assert!(ends::<Records>(&[&nameless, DONE], &[], &Finish::Stop).lost_call);
+    }
+
+    #[test]
+    fn m_e6_the_end_is_the_record_that_is_done() {
+        let a = says("a");
+        assert_eq!(play::<Records>(&[&a]), (vec![text("a")], Ok(None)), "cut");
+        ends::<Records>(&[&a, r#"{"done":true}"#, "not read"], &[text("a")], &Finish::Stop);
+        for (reason, finish) in [
+            ("length", Finish::Limit),
+            ("load", Finish::Other("load".into())),
+            ("error", Finish::Fault("error".into())),
+        ] {
+            ends::<Records>(&[&a, &format!(r#"{{"done":true,"done_reason":"{reason}"}}"#)], &[text("a")], &finish);
+        }
+        let counted = r#"{"done":true,"prompt_eval_count":5,"prompt_eval_cached_count":2,"eval_count":3}"#;
+        let counts = Counts { input: Some(5), cached: Some(2), cache_written: None, output: Some(3) };
+        assert_eq!(ends::<Records>(&[counted], &[], &Finish::Stop).counts, counts);
+    }
+
+    #[test]
+    fn m_e6_what_says_nothing_is_ignored_and_what_is_broken_is_an_error() {
+        for nothing in ["{}", "5", r#"{"status":"loading"}"#, r#"{"message":null}"#, r#"{"message":{"content":5}}"#] {
+            brings(&[nothing.to_owned()], &[]);
+        }
+        for broken in ["{", "Internal Server Error", r#"{"message":{"content":"\ud800"}}"#, r#"{"message":5}"#] {
+            is_malformed::<Records>(&[broken], "");
+        }
+    }
+}

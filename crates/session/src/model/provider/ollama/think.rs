@@ -1,0 +1,86 @@
+//! Splits thoughts off the text of models that think aloud, between tags at the beginning of their answer.
+
+use crate::model::provider::remote::Pieces;
+
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
+
+/// Where the split is.
+#[derive(Debug)]
+pub(super) enum Split {
+    /// Nothing but white space and the beginning of the tag has come, which is kept.
+    Opening(String),
+    /// In the thoughts. `kept`: white space and the beginning of the tag at their end. `begun`: some were reported.
+    Inside { kept: String, begun: bool },
+    /// After the thoughts: white space before the text is dropped.
+    After,
+    /// In the text.
+    Text,
+}
+
+impl Default for Split {
+    fn default() -> Self {
+        Self::Opening(String::new())
+    }
+}
+
+impl Split {
+    /// Adds content, as the thoughts and the text that it holds.
+    pub(super) fn add(&mut self, content: &str, pieces: &mut Pieces) {
+        match self {
+            Self::Text => pieces.text(content),
+            Self::After => {
+                let text = content.trim_start();
+                if !text.is_empty() {
+                    *self = Self::Text;
+                    pieces.text(text);
+                }
+            }
+            Self::Opening(kept) => {
+                kept.push_str(content);
+                let begin = kept.trim_start();
+                if let Some(rest) = begin.strip_prefix(OPEN) {
+                    let rest = rest.to_owned();
+                    *self = Self::Inside { kept: String::new(), begun: false };
+                    self.add(&rest, pieces);
+                } else if !OPEN.starts_with(begin) {
+                    self.end(pieces);
+                }
+            }
+            Self::Inside { kept, begun } => {
+                kept.push_str(content);
+                if let Some((thought, rest)) = kept.split_once(CLOSE) {
+                    report(thought.trim_end(), *begun, pieces);
+                    let rest = rest.to_owned();
+                    *self = Self::After;
+                    return self.add(&rest, pieces);
+                }
+                let whole = kept.len() - begun_tag(kept);
+                let rest = kept.split_off(kept[..whole].trim_end().len());
+                *begun |= report(kept, *begun, pieces);
+                *kept = rest;
+            }
+        }
+    }
+
+    /// What comes from now on is text: what is kept was no tag.
+    pub(super) fn end(&mut self, pieces: &mut Pieces) {
+        match std::mem::replace(self, Self::Text) {
+            Self::Opening(kept) => pieces.text(&kept),
+            Self::Inside { kept, begun } => drop(report(kept.trim_end(), begun, pieces)),
+            Self::After | Self::Text => {}
+        }
+    }
+}
+
+/// Reports a piece of thought, without white space at the beginning of all of them. Whether something is left of it.
+fn report(thought: &str, begun: bool, pieces: &mut Pieces) -> bool {
+    let thought = if begun { thought } else { thought.trim_start() };
+    pieces.thought(thought);
+    !thought.is_empty()
+}
+
+/// How many bytes at the end of a text may begin the closing tag.
+fn begun_tag(text: &str) -> usize {
+    (1..CLOSE.len()).rev().find(|bytes| text.ends_with(&CLOSE[..*bytes])).unwrap_or(0)
+}

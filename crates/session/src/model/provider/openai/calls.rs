@@ -1,0 +1,120 @@
+//! The calls of a chat completion, put together from their fragments.
+//!
+//! Servers tell calls apart by an index, by an id, or by nothing but their order; some use one index for all calls, and
+//! some send a new id with every fragment of the same call.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::model::ModelError;
+use crate::model::provider::remote::{Arguments, Count, Held, OpenCall, Pieces, Text};
+
+/// A fragment of a call, or a whole one.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Fragment {
+    index: Count,
+    id: Id,
+    function: Option<Function>,
+}
+
+impl Fragment {
+    /// The same, at this index.
+    pub(super) fn at(self, index: u64) -> Self {
+        Self { index: Count(Some(index)), ..self }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Function {
+    name: Text,
+    arguments: Option<Arguments>,
+}
+
+/// The id of a call, as text or as a number. Some servers send an empty one, or `"null"`, for none.
+#[derive(Debug, Default)]
+struct Id(Option<String>);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(deserializer)?.get().trim_matches('"');
+        let is_id = !matches!(text, "" | "null") && !text.starts_with(['{', '[']);
+        Ok(Self(is_id.then(|| text.to_owned())))
+    }
+}
+
+/// The calls of one answer, in the order in which they began.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: Vec<Tagged>,
+    held: Held,
+    /// A call that ended names no tool.
+    lost: bool,
+}
+
+/// A call, and what its fragments are known by.
+#[derive(Debug, Default)]
+struct Tagged {
+    index: Option<u64>,
+    id: Option<String>,
+    call: OpenCall,
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Adds a fragment to its call.
+    ///
+    /// # Errors
+    /// [`ModelError::Malformed`] if too much is kept that no event reported.
+    pub(super) fn add(&mut self, fragment: Fragment, pieces: &mut Pieces) -> Result<(), ModelError> {
+        let (index, Id(id)) = (fragment.index.0, fragment.id);
+        let Function { name, arguments } = fragment.function.unwrap_or_default();
+        let (name, arguments) = (name.filled(), arguments.unwrap_or_default().0);
+        let at = match self.find(index, id.as_deref(), name.is_some(), !arguments.is_empty()) {
+            Some(at) => at,
+            None => {
+                self.held.add(size_of::<Tagged>())?;
+                self.open.push(Tagged { index, ..Tagged::default() });
+                self.open.len() - 1
+            }
+        };
+        let Tagged { id: known, call, .. } = &mut self.open[at];
+        if let Some(id) = id.filter(|id| known.as_ref() != Some(id)) {
+            self.held.add(id.len())?;
+            *known = Some(id);
+        }
+        if let Some(name) = name {
+            call.name(name, &mut self.held)?;
+        }
+        call.write(&arguments, pieces, &mut self.held)
+    }
+
+    /// The call that a fragment continues; `None` if it begins one.
+    fn find(&self, index: Option<u64>, id: Option<&str>, names: bool, writes: bool) -> Option<usize> {
+        if index.is_some() {
+            let at = self.open.iter().rposition(|open| open.index == index)?;
+            let Tagged { id: known, call, .. } = &self.open[at];
+            // Another id is another call, unless it is only another fragment of the same one.
+            let other = id.is_some() && known.is_some() && id != known.as_deref();
+            return (!other || !(names || call.is_complete())).then_some(at);
+        }
+        if id.is_some() {
+            return self.open.iter().rposition(|open| open.id.as_deref() == id);
+        }
+        let Tagged { call, .. } = self.open.last()?;
+        let begins = (call.is_complete() && (names || writes)) || (names && !call.is_begun());
+        (!begins).then_some(self.open.len() - 1)
+    }
+
+    /// Ends all calls. `true`: one of them names no tool.
+    pub(super) fn end(&mut self, pieces: &mut Pieces) -> bool {
+        for Tagged { call, .. } in std::mem::take(&mut self.open) {
+            self.lost |= !call.end(String::new(), pieces);
+        }
+        self.lost
+    }
+}

@@ -1,0 +1,119 @@
+//! A call whose arguments are still being written.
+
+use super::reader::{Held, Pieces};
+use crate::model::{ModelError, ModelEvent};
+
+/// A call in the making.
+#[derive(Debug, Default)]
+pub(crate) struct OpenCall {
+    pub(crate) name: String,
+    arguments: String,
+    /// Bytes of `arguments` that no [`ModelEvent::Writing`] reported.
+    unreported: usize,
+    nesting: Nesting,
+}
+
+impl OpenCall {
+    /// Names the tool. A call keeps the first name it is given: some servers repeat it in every fragment.
+    pub(crate) fn name(&mut self, name: String, held: &mut Held) -> Result<(), ModelError> {
+        if self.name.is_empty() {
+            held.add(name.len())?;
+            self.name = name;
+        }
+        Ok(())
+    }
+
+    /// Appends a piece of the arguments, and reports it once the call has a name.
+    pub(crate) fn write(&mut self, piece: &str, pieces: &mut Pieces, held: &mut Held) -> Result<(), ModelError> {
+        // Some gateways send `null` before the real arguments.
+        if self.arguments.trim() == "null" && !piece.trim().is_empty() {
+            self.arguments.clear();
+        }
+        self.arguments.push_str(piece);
+        self.nesting.add(piece);
+        self.unreported += piece.len();
+        if self.name.is_empty() {
+            return held.add(piece.len());
+        }
+        if self.unreported > 0 {
+            pieces.add(ModelEvent::Writing { bytes: std::mem::take(&mut self.unreported) });
+        }
+        Ok(())
+    }
+
+    /// Whether arguments came.
+    pub(crate) fn is_begun(&self) -> bool {
+        !self.arguments.trim().is_empty()
+    }
+
+    /// Whether the arguments are a whole object, by their brackets.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.nesting.is_closed()
+    }
+
+    /// Ends the call, with `announced` for arguments if none were written. `false`: it names no tool, and is lost.
+    pub(crate) fn end(self, announced: String, pieces: &mut Pieces) -> bool {
+        let arguments = if self.is_begun() { self.arguments } else { announced };
+        pieces.call(self.name, arguments, None)
+    }
+}
+
+/// Follows the brackets of JSON text as it is written, so that no piece is looked at twice.
+#[derive(Debug, Default)]
+struct Nesting {
+    depth: usize,
+    opened: bool,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Nesting {
+    fn add(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_string => self.escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                _ if self.in_string => {}
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    self.opened = true;
+                }
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.opened && self.depth == 0 && !self.in_string
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m_e6_arguments_are_complete_when_their_brackets_close() {
+        for (text, complete) in [
+            ("", false),
+            ("null", false),
+            ("{", false),
+            (r#"{"a":"}"#, false),
+            (r#"{"a":"\"}"#, false),
+            (r#"{"a":{"b":[1]}"#, false),
+            ("{}", true),
+            (r#"{"a":"\\"}"#, true),
+            (r#" {"a":{"b":["]"]}} "#, true),
+        ] {
+            for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+                let (mut call, mut pieces, mut held) = (OpenCall::default(), Pieces::default(), Held::default());
+                for piece in [&text[..cut], &text[cut..]] {
+                    call.write(piece, &mut pieces, &mut held).unwrap();
+                }
+                assert_eq!(call.is_complete(), complete, "{text} cut at {cut}");
+            }
+        }
+    }
+}
