@@ -31,6 +31,7 @@ mod frames;
 mod http;
 mod json;
 mod reader;
+mod tls;
 
 /// Bytes that one event of an answer may have. A whole file written by one call is far below it.
 const MOST_EVENT: usize = 4 * 1024 * 1024;

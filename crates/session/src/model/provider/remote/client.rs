@@ -1,10 +1,12 @@
 //! The HTTP client of a model: made for one server, and only as much as that server needs.
 
+use std::error::Error;
 use std::time::Duration;
 
 use holdpoint_common::Proxies;
 use reqwest::{NoProxy, Proxy};
 
+use super::tls;
 use crate::model::ModelError;
 
 /// How long connecting may take.
@@ -37,7 +39,14 @@ pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
 /// HTTP/1.1 alone, so that dropping an answer ends its connection instead of a stream in one that lives on.
 /// No redirects, so that no key goes anywhere it was not meant for; no retries, for these are the runtime's.
 pub(super) fn client(base_url: &str, proxies: &Proxies) -> Result<reqwest::Client, ModelError> {
+    let setup = |error: &dyn Error| ModelError::Setup {
+        message: format!("no HTTP client can be made: {}", super::error::chain(error)),
+        hint: "are the system's TLS certificates installed (package ca-certificates)?".into(),
+    };
+    // Loading the system's roots takes milliseconds and megabytes that plain HTTP has no use for.
+    let tls = if base_url.starts_with("http://") { tls::by_no_roots() } else { tls::by_system_roots() };
     let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls.map_err(|error| setup(&error))?)
         .http1_only()
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none())
@@ -45,19 +54,12 @@ pub(super) fn client(base_url: &str, proxies: &Proxies) -> Result<reqwest::Clien
         // This process's own environment counts for nothing: in a daemon it is nobody's.
         .no_proxy()
         .user_agent(concat!("holdpoint/", env!("CARGO_PKG_VERSION")));
-    if base_url.starts_with("http://") {
-        // Loading the system's roots takes milliseconds and megabytes that plain HTTP has no use for.
-        builder = builder.tls_certs_only([]);
-    }
     if !is_loopback(base_url) {
         for proxy in through(proxies)? {
             builder = builder.proxy(proxy);
         }
     }
-    builder.build().map_err(|error| ModelError::Setup {
-        message: format!("no HTTP client can be made: {}", super::error::chain(&error)),
-        hint: "are the system's TLS certificates installed (package ca-certificates)?".into(),
-    })
+    builder.build().map_err(|error| setup(&error))
 }
 
 /// The proxies, the particular ones first.
