@@ -54,16 +54,19 @@ fn what_can_not_be_deleted_keeps_no_other_from_it() {
 }
 
 #[test]
-fn m_b9_a_saved_session_is_not_opened_to_be_held_released_or_interrupted() {
+fn m_b9_a_saved_session_is_not_opened_to_be_held_or_interrupted() {
     let world = World::new();
     world.config("[limits]\nmax_sessions = 1\n");
     for name in ["saved", "live"] {
         world.idle(&world.open(&["--name", name], "say Hi."));
     }
-    for command in ["hold", "release", "interrupt"] {
+    for command in ["hold", "interrupt"] {
         let ran = world.run(&[command, "saved", "live"]).code(1);
         assert!(ran.err.contains(" is not live\nhint: `holdpoint attach` or `holdpoint prompt` opens it"), "{ran:#?}");
         assert!(ran.out.starts_with("live: ") && ran.out.lines().count() == 1, "{ran:#?}");
         assert_eq!(world.json(&["list", "--json"])["sessions"][0]["name"], "live", "it has not made room");
     }
+    let ran = world.run(&["release", "saved"]).code(0);
+    assert!(ran.out.starts_with("saved: "), "{ran:#?}");
+    assert_eq!(world.json(&["list", "--json"])["sessions"][0]["name"], "saved", "release opens it");
 }
