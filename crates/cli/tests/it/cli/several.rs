@@ -66,6 +66,8 @@ fn m_b9_a_saved_session_is_not_opened_to_be_held_or_interrupted() {
         assert!(ran.out.starts_with("live: ") && ran.out.lines().count() == 1, "{ran:#?}");
         assert_eq!(world.json(&["list", "--json"])["sessions"][0]["name"], "live", "it has not made room");
     }
+    // A held session does not make room.
+    world.run(&["release", "live"]).code(0);
     let ran = world.run(&["release", "saved"]).code(0);
     assert!(ran.out.starts_with("saved: "), "{ran:#?}");
     assert_eq!(world.json(&["list", "--json"])["sessions"][0]["name"], "saved", "release opens it");
