@@ -4,6 +4,10 @@
 //! finish reason; its usage may come in the same chunk or in a later one, until `[DONE]` or the end of the body. Some
 //! gateways send the message whole instead, as a server does that was not asked for a stream.
 
+use std::fmt;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -29,7 +33,7 @@ struct Chunk {
 struct Choice {
     index: Count,
     delta: Option<Message>,
-    message: Option<Message>,
+    message: Option<Box<Message>>,
     finish_reason: Text,
     /// Where Moonshot has it.
     usage: Lenient<Usage>,
@@ -47,7 +51,7 @@ struct Message {
     reasoning_text: Text,
     tool_calls: Option<Vec<Fragment>>,
     /// A call as it was before there were tools: its presence is all that is read.
-    function_call: Option<serde::de::IgnoredAny>,
+    function_call: Option<IgnoredAny>,
 }
 
 /// The content of a message: text, or parts of it.
@@ -59,13 +63,29 @@ enum Content {
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?.get();
-        let content = match raw.as_bytes().first() {
-            Some(b'[') => serde_json::from_str(raw).map(Self::Parts),
-            Some(b'{') => serde_json::from_str(raw).map(|part| Self::Parts(vec![part])),
-            _ => serde_json::from_str(raw).map(|Text(words)| Self::Words(words.unwrap_or_default())),
-        };
-        content.map_err(serde::de::Error::custom)
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or its parts")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Words(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<Content, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(parts)).map(Content::Parts)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, part: A) -> Result<Content, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(part)).map(|part| Content::Parts(vec![part]))
     }
 }
 
@@ -190,7 +210,7 @@ impl Chunks {
             return Ok(None);
         }
         let message = choice.message.ok_or_else(|| malformed("it has no message"))?;
-        self.message(message, true, pieces)?;
+        self.message(*message, true, pieces)?;
         self.finish.get_or_insert(Finish::Stop);
         Ok(self.close(pieces))
     }
@@ -257,7 +277,6 @@ mod tests {
             (r#"{"role":"assistant","content":null}"#, vec![]),
             (r#"{"content":"","refusal":"no"}"#, vec![text("no")]),
             (r#"{"content":"a","refusal":null}"#, vec![text("a")]),
-            (r#"{"content":5}"#, vec![]),
             (r#"{"reasoning_content":"","reasoning":"r","content":"a"}"#, vec![thought("r"), text("a")]),
             (r#"{"reasoning_content":"r","reasoning":"r"}"#, vec![thought("r")]),
             (r#"{"reasoning_text":"r"}"#, vec![thought("r")]),
@@ -385,7 +404,13 @@ mod tests {
         {
             ends::<Chunks>(&[&delta(r#"{"content":"a"}"#), nothing, STOP], &[text("a")], &Finish::Stop);
         }
-        for broken in ["{", "ping", r#"{"choices":5}"#, r#"{"choices":[{"delta":{"content":"\ud800"}}]}"#] {
+        for broken in [
+            "{",
+            "ping",
+            r#"{"choices":5}"#,
+            r#"{"choices":[{"delta":{"content":5}}]}"#,
+            r#"{"choices":[{"delta":{"content":"\ud800"}}]}"#,
+        ] {
             is_malformed::<Chunks>(&[broken], "");
         }
     }
