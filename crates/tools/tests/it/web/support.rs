@@ -152,10 +152,13 @@ pub(crate) fn as_second_client<T>(details: &str, does: impl AsyncFnOnce(Page) ->
         details.split_once("/devtools/inspector.html?ws=").expect("the address of the developer tools");
     let base = &base[base.find("http://").unwrap()..];
     let target = target.rsplit('/').next().unwrap().to_owned();
+    let address = base.trim_start_matches("http://").split('/').next().unwrap();
+    let version: serde_json::Value = serde_json::from_str(&get(address, "/json/version")).unwrap();
+    let socket = version["webSocketDebuggerUrl"].as_str().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (chrome, mut handler) =
-            Chrome::connect_with_config(base, HandlerConfig { viewport: None, ..HandlerConfig::default() })
+            Chrome::connect_with_config(socket, HandlerConfig { viewport: None, ..HandlerConfig::default() })
                 .await
                 .unwrap();
         let driving = tokio::spawn(async move { while let Some(Ok(())) = handler.next().await {} });
@@ -175,11 +178,16 @@ pub(crate) fn as_second_client<T>(details: &str, does: impl AsyncFnOnce(Page) ->
     })
 }
 
-/// What the browser says of its pages.
+/// The browser's list of its pages.
 pub(crate) fn pages(address: &str) -> String {
+    get(address, "/json/list")
+}
+
+/// A reply of a browser's debugging port.
+fn get(address: &str, path: &str) -> String {
     use std::io::{BufRead, BufReader, Read, Write};
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    write!(stream, "GET /json/list HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
     let mut reader = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);
     while reader.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
