@@ -44,7 +44,7 @@ mkdirSync(declared, { recursive: true })
 const target = values.target ? ['--target', values.target] : []
 // With all that the workspace's tests are built with, and the program that starts daemons: what `cargo test` has built is
 // not built anew.
-const debug = ['--workspace', '--lib', '--bins', '--test', 'cli', '--features', 'holdpoint-napi/test-support']
+const debug = ['--workspace', '--lib', '--bins', '--test', 'it', '--features', 'holdpoint-napi/test-support']
 const what = values.debug ? debug : ['--release', '--package', 'holdpoint-napi']
 run('cargo', ['build', '--quiet', ...what, ...target], {
   env: { ...process.env, NAPI_TYPE_DEF_TMP_FOLDER: declared },
