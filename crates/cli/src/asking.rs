@@ -55,7 +55,7 @@ pub(crate) enum Pressed {
     Answer(Answer),
     /// The turn is to end.
     Interrupt,
-    /// The words for what is asked no longer are left.
+    /// The user gave up the words typed for an ask that has closed.
     Left,
 }
 
@@ -106,8 +106,8 @@ impl Asking {
         self.over
     }
 
-    /// It is asked no longer. Whether it stays all the same: whoever is amid words for it types on, without a look at the
-    /// screen and after any pause.
+    /// The ask has closed. Returns whether its prompt stays: a user in the middle of typing words for it may continue
+    /// without looking at the screen, after any pause.
     pub(crate) fn close(&mut self) -> bool {
         let amid = match self.entry {
             Entry::Words { chosen } => chosen || !self.typed.is_empty(),

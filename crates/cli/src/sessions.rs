@@ -70,7 +70,7 @@ async fn forget_seen(sessions: &Sessions, before: &Snapshot) {
     if !matches!(sessions.close_unused(id, before.seq).await, Ok(()) | Err(SessionError::Refused(Refused::Closed))) {
         return;
     }
-    // Anybody may have come first. Of what they did, a number is left at least.
+    // Another client may have used the session first: that raised its event number.
     let Ok(after) = sessions.look(id.as_str()).await else { return };
     if !is_said(&after) && after.seq <= before.seq + 1 {
         // One that stays is listed, and does no harm.
@@ -78,7 +78,7 @@ async fn forget_seen(sessions: &Sessions, before: &Snapshot) {
     }
 }
 
-/// Whether there was ever a prompt or a run: what was handed back has given its title.
+/// Whether the session ever had a prompt or a run. A prompt that was handed back still set the title.
 fn is_said(session: &Snapshot) -> bool {
     let waits = !session.queue.is_empty() || session.run.is_some();
     let ended = session.last_turn.is_some() || session.last_run.is_some();

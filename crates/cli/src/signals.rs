@@ -62,7 +62,7 @@ impl Leaving {
 
     /// Waits until a signal has asked for it.
     pub(crate) async fn asked(&self) {
-        // It does not fail: whoever asks is kept by what waits.
+        // Never fails: `self` holds the sender.
         let _ = self.0.subscribe().wait_for(|asked| asked.signal != 0).await;
     }
 
@@ -162,8 +162,8 @@ fn say(line: String) {
 /// moves, and a daemon that hangs says nothing.
 fn interrupt(session: SessionHandle, turn: Option<TurnId>) {
     let sent = std::thread::Builder::new().name("holdpoint-interrupt".to_owned()).spawn(move || {
-        // If it is gone there is nothing to interrupt; if its turn has not begun, whoever follows it interrupts it when it
-        // does.
+        // If the session is gone there is nothing to interrupt; if its turn has not begun, the follower interrupts it when
+        // it begins.
         let sent = runtime().map(|runtime| runtime.block_on(session.interrupt(turn)).map(drop));
         tracing::debug!(?sent, "interrupted by a signal");
     });

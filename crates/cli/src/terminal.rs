@@ -102,7 +102,7 @@ impl Terminal {
         Ok(keys)
     }
 
-    /// Puts the terminal back as it was, for good: for whoever ends the program, from any thread.
+    /// Restores the terminal for good, before the program exits. Callable from any thread.
     pub(crate) fn leave(&self) {
         let mut before = self.before();
         before.over = true;

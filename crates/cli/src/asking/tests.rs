@@ -163,7 +163,7 @@ fn m_a10_what_is_typed_on_answers_nothing() {
     assert_eq!(asking.press(Key::Char('2'), at + GUARD), Pressed::Next);
 }
 
-/// Nor is it the beginning of what is to be said.
+/// Keys typed for an earlier ask do not become the start of an answer.
 #[test]
 fn m_a10_what_is_typed_on_is_no_text_for_a_question() {
     let question = Question { id: "a".into(), header: "a".into(), question: "a".into(), options: vec![] };

@@ -55,7 +55,7 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
         let found = if holds {
             what.sessions.reach(&sessions, &mut faults, ui).await?
         } else {
-            // After a restart, what was queued waits under a hold in a session that is only saved.
+            // After a restart, the queue waits under a hold in a session that is only saved.
             what.sessions.open(&sessions, &mut faults, ui).await?
         };
         for session in found {

@@ -61,7 +61,7 @@ fn line(setup: &ProviderSetup, width: usize) -> String {
     let from = setup.base_url_from.as_ref().map(|from| format!(" ({from})")).unwrap_or_default();
     let key = match (&setup.key_from, setup.provider.key_variable()) {
         (Some(from), _) => format!("key: {from}"),
-        // Of whoever is there, it is not known whether one is wanted.
+        // The server at this address may need no key.
         (None, Some(variable)) if setup.base_url_from.is_some() => format!("without a key ({variable})"),
         (None, Some(variable)) => format!("no key ({variable})"),
         (None, None) => "needs no key".to_owned(),

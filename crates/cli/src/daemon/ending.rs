@@ -23,7 +23,7 @@ const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// Watches for signals from now on, on a thread of its own: the first TERM or INT tells that it is time to stop, and
 /// from then on the time runs. An INT after that leaves at once; another TERM is the same wish of somebody else. A hang-up
-/// means nothing to a daemon; it is caught and not ignored, because what is ignored stays so in the processes of tools.
+/// means nothing to a daemon; it is caught, not ignored, because tool processes would inherit an ignored signal.
 pub(super) fn watch(sockets: Sockets) -> io::Result<oneshot::Receiver<&'static str>> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let (stop, asked) = oneshot::channel();

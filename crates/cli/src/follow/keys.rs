@@ -112,7 +112,7 @@ impl Follower<'_> {
     async fn interrupt(&mut self) -> Result<(), CliError> {
         let (session, turn) = (self.session.clone(), self.now);
         match self.unless_left(true, async move { session.interrupt(turn).await }).await {
-            // Where something ends, so does what is followed, unless that is left at will.
+            // An interrupted turn or run ends the follower, unless the user may leave it at any time.
             Some(Ok(Interruption::Interrupting(_) | Interruption::RunEnded)) if !self.course.is_left_at_will() => {
                 self.leaving.interrupted();
                 Ok(())
