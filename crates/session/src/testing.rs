@@ -36,7 +36,7 @@ use crate::open::OpenSession;
 use crate::sessions::Sessions;
 use crate::{AttachFrom, builtin_tools};
 
-pub use holdpoint_tools::testing::patience;
+pub use holdpoint_tools::testing::{full, patience, rounds};
 pub use model::{LiveReply, Script, ScriptedModel, reply};
 pub use recorder::{Finished, Recorder};
 pub use tools::{Probe, ProbeCall, ProbeTool};

@@ -21,6 +21,7 @@ mod before_main;
 #[cfg(target_os = "linux")]
 mod census;
 mod patience;
+mod rounds;
 mod session;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ pub use again::{again, in_own_process, part};
 #[cfg(target_os = "linux")]
 pub use census::Census;
 pub use patience::patience;
+pub use rounds::{full, rounds};
 
 use crate::ask::{AskReply, Asker};
 use crate::background::Background;

@@ -273,7 +273,7 @@ impl<C: Command> Ansi for C {
 mod tests {
     use std::os::fd::AsFd;
 
-    use holdpoint_tools::testing::{again, part};
+    use holdpoint_tools::testing::{again, part, rounds};
     use portable_pty::CommandBuilder;
 
     use super::super::tty::Tty;
@@ -309,7 +309,7 @@ mod tests {
         if let Some(thread) = part() {
             panic_in(&thread);
         }
-        let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 100 } else { 1 };
+        let rounds = rounds(1, 100);
         for thread in THREADS.iter().cycle().take(THREADS.len() * rounds) {
             let other = again(thread);
             let mut program = CommandBuilder::new(other.get_program());

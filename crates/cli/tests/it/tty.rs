@@ -12,6 +12,9 @@ use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{LocalModes, Termios, tcgetattr};
 
+/// A key that answers counts this long after the ask appeared, and after a key that answers nothing.
+pub(crate) const GUARD: Duration = Duration::from_millis(300);
+
 /// What has come out, as a screen and as it came.
 struct Shown {
     screen: vt100::Parser,
@@ -148,16 +151,34 @@ impl Tty {
         self.master.as_mut().unwrap().1.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Presses a key until it has had its effect: one that comes too early does not count.
+    /// Waits for this. Returns a time at which it was not on the screen yet, unless it is there at once.
+    #[track_caller]
+    pub(crate) fn wait_from(&self, text: &str) -> Option<Instant> {
+        let by = Instant::now() + patience();
+        let mut absent = None;
+        loop {
+            let now = Instant::now();
+            if self.shows(text, Duration::ZERO) {
+                return absent;
+            }
+            assert!(now < by, "no {text:?} on the screen:\n{}", self.text());
+            absent = Some(now);
+            self.shows(text, Duration::from_millis(5));
+        }
+    }
+
+    /// Presses a key once it counts, and waits for its effect. A program that stalled may have taken it as too early: it is
+    /// pressed again.
     #[track_caller]
     pub(crate) fn press_until(&mut self, key: &str, text: &str) {
         let by = Instant::now() + patience();
-        let mut next = Duration::from_millis(50);
-        while !self.shows(text, next) {
-            assert!(Instant::now() < by, "{key:?} brought no {text:?}:\n{}", self.text());
+        std::thread::sleep(GUARD + Duration::from_millis(50));
+        loop {
             self.press(key);
-            // Pressed again sooner, it would be of what is typed on.
-            next = Duration::from_millis(400);
+            if self.shows(text, Duration::from_secs(3)) {
+                return;
+            }
+            assert!(Instant::now() < by, "{key:?} brought no {text:?}:\n{}", self.text());
         }
     }
 
@@ -278,4 +299,22 @@ fn text_of(shown: &Shown) -> String {
 
 pub(crate) fn signal_to(pid: u32, signal: &str) {
     assert!(std::process::Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap().success());
+}
+
+/// Tries until a try says something: where a key must be early, a machine that stalls can make it late.
+#[track_caller]
+pub(crate) fn until_conclusive(mut attempt: impl FnMut() -> bool) {
+    let by = Instant::now() + patience();
+    while !attempt() {
+        assert!(Instant::now() < by, "the machine stalled in every attempt");
+    }
+}
+
+/// A key that was meant to be too early has answered an ask, which was not on the screen at `absent`. That is right only
+/// if it was late: the attempt says nothing.
+#[track_caller]
+pub(crate) fn pressed_late(absent: Option<Instant>, terminal: &Tty) -> bool {
+    let late = absent.is_none_or(|absent| absent.elapsed() >= GUARD);
+    assert!(late, "a key pressed too early answered:\n{}", terminal.text());
+    false
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{Event, Fact};
 use holdpoint_tools::testing::Census;
-pub(crate) use holdpoint_tools::testing::patience;
+pub(crate) use holdpoint_tools::testing::{patience, rounds};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -127,16 +127,6 @@ pub(crate) fn timeout() -> String {
 
 pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_holdpoint"))
-}
-
-/// Whether the long versions are asked for.
-fn full() -> bool {
-    std::env::var_os("HOLDPOINT_FULL").is_some()
-}
-
-/// So many rounds, or more where time does not matter.
-pub(crate) fn rounds(everyday: usize, at_length: usize) -> usize {
-    if full() { at_length } else { everyday }
 }
 
 impl Ran {

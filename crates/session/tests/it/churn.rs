@@ -11,7 +11,7 @@ use holdpoint_session::model::{Catalog, Model, ModelEvent, ModelRequest, ModelSt
 use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_session::testing::{patience, soon};
 use holdpoint_session::{AttachFrom, Engine, OpenSession, Sessions};
-use holdpoint_tools::testing::in_own_process;
+use holdpoint_tools::testing::{full, in_own_process, rounds};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
@@ -86,18 +86,13 @@ async fn t_t8_sessions_that_are_closed_leave_nothing() {
     if !in_own_process() {
         return;
     }
-    let rounds = if full() { (2_000, 10_000) } else { (200, 500) };
+    let rounds = rounds((200, 500), (2_000, 10_000));
     leave_nothing(Forgetful, rounds).await;
     // With SQLite's descriptors and threads: fewer, for each of their facts is on disk before the next.
     if full() {
         let store = TempDir::new().unwrap();
         leave_nothing(Sqlite::open(store.path()).unwrap(), (500, 1_000)).await;
     }
-}
-
-/// Whether the long versions are asked for.
-fn full() -> bool {
-    std::env::var_os("HOLDPOINT_FULL").is_some()
 }
 
 async fn leave_nothing(store: impl SessionStore, (warm, rounds): (usize, usize)) {

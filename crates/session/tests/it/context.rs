@@ -12,6 +12,7 @@ use holdpoint_session::history::{GO_ON, apart, join, messages};
 use holdpoint_session::model::{Message, ModelRequest};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_tools::ToolSpec;
+use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -159,7 +160,7 @@ fn size(request: &ModelRequest) -> (u64, u64) {
 }
 
 fn cases() -> u32 {
-    if std::env::var_os("HOLDPOINT_FULL").is_some() { 20_000 } else { 200 }
+    rounds(200, 20_000)
 }
 
 proptest! {

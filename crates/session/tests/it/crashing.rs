@@ -14,7 +14,7 @@ use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, patience, reply};
 use holdpoint_session::{SessionError, SessionHandle};
 use holdpoint_tools::ToolOutcome;
-use holdpoint_tools::testing::{again, part};
+use holdpoint_tools::testing::{again, part, rounds};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -79,7 +79,7 @@ async fn t_u1_nothing_that_was_acknowledged_is_lost_or_doubled_by_kills_at_rando
     if let Some(folder) = store() {
         return busy(&folder).await;
     }
-    let kills = if std::env::var_os("HOLDPOINT_FULL").is_some() { 200 } else { 20 };
+    let kills = rounds(20, 200);
     let folder = TempDir::new().unwrap();
     let mut random = fastrand::Rng::with_seed(1);
     let mut acknowledged: BTreeMap<SessionId, Acknowledged> = BTreeMap::new();

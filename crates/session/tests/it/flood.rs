@@ -10,7 +10,7 @@ use holdpoint_session::model::Catalog;
 use holdpoint_session::state::Refused;
 use holdpoint_session::testing::soon;
 use holdpoint_session::{AttachFrom, Engine, OpenSession, SessionError, SessionHandle, Sessions};
-use holdpoint_tools::testing::in_own_process;
+use holdpoint_tools::testing::{in_own_process, rounds};
 use tempfile::TempDir;
 
 use crate::forgetful::Forgetful;
@@ -25,13 +25,8 @@ const NEIGHBOURS: usize = 4;
 /// KiB that the process may grow by, whatever the number of requests.
 const GROWTH: u64 = 16 * 1024;
 
-/// Whether the long versions are asked for.
-fn at_length() -> bool {
-    std::env::var_os("HOLDPOINT_FULL").is_some()
-}
-
 fn requests() -> usize {
-    if at_length() { 1_000_000 } else { 100_000 }
+    rounds(100_000, 1_000_000)
 }
 
 /// How the requests of the flood ended.

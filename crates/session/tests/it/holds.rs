@@ -6,6 +6,7 @@ use holdpoint_common::{Answer, Fact, Hold, HoldCause, HoldShown, Outcome, PauseK
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Interruption, SessionHandle};
 use holdpoint_tools::ToolOutcome;
+use holdpoint_tools::testing::rounds;
 use serde_json::json;
 
 /// A turn of three steps whose probe calls stop until the test lets each go on.
@@ -181,7 +182,7 @@ async fn m_d4_an_interrupt_clears_the_hold_and_a_close_while_paused_ends_cleanly
 /// Hold asked for as the boundary is reached: label and runner always agree.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_d1_a_hold_races_the_boundary() {
-    let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 1_000 } else { 200 };
+    let rounds = rounds(200, 1_000);
     let harness = Harness::start();
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;

@@ -11,7 +11,7 @@ use holdpoint_common::{
 use holdpoint_session::model::{Catalog, Message, Model, ModelEvent, ModelRequest, ModelStream};
 use holdpoint_session::testing::{Harness, reply, soon};
 use holdpoint_session::{Engine, Interruption, OpenSession};
-use holdpoint_tools::testing::Census;
+use holdpoint_tools::testing::{Census, rounds};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 
@@ -269,7 +269,6 @@ async fn m_c1_while_a_policy_confirm_is_open() {
 /// Sleeping, looping, compiling, a pipeline of ten: all gone when the receipt is there, every time.
 #[tokio::test]
 async fn t_p1_whatever_runs_is_gone_with_the_receipt() {
-    let full = std::env::var_os("HOLDPOINT_FULL").is_some();
     let harness = Harness::start();
     let census = Census::new();
     let mark = census.mark();
@@ -283,7 +282,7 @@ async fn t_p1_whatever_runs_is_gone_with_the_receipt() {
     ];
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
-    for command in commands.iter().cycle().take(if full { 100 } else { 12 }) {
+    for command in commands.iter().cycle().take(rounds(12, 100)) {
         harness.model.then(reply().call("shell", json!({ "command": command })));
         session.prompt("go").await.unwrap();
         events

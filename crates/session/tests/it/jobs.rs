@@ -4,7 +4,7 @@
 use holdpoint_common::{CallId, Event, Fact, Job, JobEnd, Limits, Outcome, SessionStatus};
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Interruption, SessionError};
-use holdpoint_tools::testing::Census;
+use holdpoint_tools::testing::{Census, rounds};
 use serde_json::json;
 
 async fn job_started(events: &mut Recorder) -> Job {
@@ -194,7 +194,7 @@ async fn m_b8_a_session_that_fails_takes_its_jobs_down_and_says_so() {
 /// The news of a job goes another way than its call's result, and either may be first.
 #[tokio::test]
 async fn m_e7_no_job_is_lost_behind_a_flood_of_output() {
-    let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 50 } else { 5 };
+    let rounds = rounds(5, 50);
     for _ in 0..rounds {
         let harness = Harness::start();
         let flood = json!({"command": "yes | head -c 3000000"});

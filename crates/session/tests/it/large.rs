@@ -10,7 +10,7 @@ use holdpoint_session::AttachFrom;
 use holdpoint_session::state::State;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, reply};
-use holdpoint_tools::testing::in_own_process;
+use holdpoint_tools::testing::{in_own_process, rounds};
 use tempfile::TempDir;
 
 /// Bytes of an answer.
@@ -80,8 +80,7 @@ async fn t_u12_a_session_larger_than_memory_may_be_opens_whole() {
         return;
     }
     // A fact in six is an answer: as many bytes as 100,000 facts of the size of the row have.
-    let full = std::env::var_os("HOLDPOINT_FULL").is_some();
-    let (facts, most) = if full { (600_000, 512) } else { (60_000, 256) };
+    let (facts, most) = rounds((60_000, 256), (600_000, 512));
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let harness = Harness::with(|engine| engine.store(store.clone()));

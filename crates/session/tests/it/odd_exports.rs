@@ -12,6 +12,7 @@ use holdpoint_session::{AttachFrom, RunRequest, SessionError};
 use holdpoint_tests::json::{Slip, slip};
 use holdpoint_tests::model_server::{Reply, Wire};
 use holdpoint_tests::world::{Talk, World};
+use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
@@ -269,7 +270,7 @@ async fn go_on(world: &World, id: &SessionId) -> Result<(), Box<dyn Error>> {
 #[test]
 fn a_text_of_odd_facts_is_refused_with_its_line_or_is_a_session_that_goes_on() {
     let engine = tokio::runtime::Runtime::new().unwrap();
-    let cases = if std::env::var_os("HOLDPOINT_FULL").is_some() { 20_000 } else { 150 };
+    let cases = rounds(150, 20_000);
     for wire in [Wire::Anthropic, Wire::OpenAi] {
         let limits = |limits: Limits| Limits { run_retry_ms: 1, ..limits };
         let world = World::with(wire, "", limits);

@@ -4,7 +4,7 @@
 use holdpoint_common::{Fact, KEPT_HEAD, KEPT_TAIL, Limits, ToolStatus};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_session::{AttachFrom, ClientEnd};
-use holdpoint_tools::testing::in_own_process;
+use holdpoint_tools::testing::{in_own_process, rounds};
 use serde_json::json;
 
 /// KiB that the process may grow by, whatever the output's size.
@@ -17,7 +17,7 @@ async fn t_p8_a_flood_of_output_is_bounded() {
     if !in_own_process() {
         return;
     }
-    let mib: u64 = if std::env::var_os("HOLDPOINT_FULL").is_some() { 8 * 1024 } else { 128 };
+    let mib: u64 = rounds(128, 8 * 1024);
     let harness = Harness::limited(Limits::default());
     let session = harness.open().await;
     // Warm: threads and buffers are there.

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 /// How often each race is run.
 fn rounds() -> usize {
-    if std::env::var_os("HOLDPOINT_FULL").is_some() { 1_000 } else { 100 }
+    holdpoint_tools::testing::rounds(100, 1_000)
 }
 
 /// Calls of the probe ask a Confirm as often as their input says, and tell what they were told.

@@ -9,6 +9,7 @@ use holdpoint_session::model::{Catalog, Model, ModelEvent, ModelRequest, ModelSt
 use holdpoint_session::testing::soon;
 use holdpoint_session::{AttachFrom, Attachment, Engine, OpenSession, RunRequest};
 use holdpoint_tools::Supervisor;
+use holdpoint_tools::testing::rounds;
 
 /// Answers at once, and counts.
 #[derive(Default)]
@@ -59,8 +60,7 @@ impl Shown {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_d1_m_d2_label_and_loop_agree_whenever_it_is_toggled() {
-    let full = std::env::var_os("HOLDPOINT_FULL").is_some_and(|full| full == "1");
-    let rounds = if full { 10_000 } else { 1_000 };
+    let rounds = rounds(1_000, 10_000);
     holdpoint_tools::testing::serve_as_supervisor();
     let model = Arc::new(Counting::default());
     let catalog = Catalog::default().with(Arc::clone(&model) as Arc<dyn Model>);

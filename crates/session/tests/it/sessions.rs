@@ -8,7 +8,7 @@ use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, LiveReply, Recorder, reply, soon};
 use holdpoint_session::{AttachFrom, ClientEnd, SessionError, SessionHandle};
-use holdpoint_tools::testing::Census;
+use holdpoint_tools::testing::{Census, rounds};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
 use tempfile::TempDir;
@@ -320,7 +320,7 @@ async fn t_t1_an_actor_that_panics_is_rebuilt_and_others_lose_nothing() {
 async fn m_b8_what_an_actor_fails_over_is_not_sent_again() {
     let harness = Harness::start();
     let session = harness.open().await;
-    let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 32 } else { 4 };
+    let rounds = rounds(4, 32);
     for _ in 0..rounds {
         // They are told of its end, one by one, before it is gone.
         let mut clients = Vec::new();

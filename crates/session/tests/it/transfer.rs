@@ -6,6 +6,7 @@ use holdpoint_common::{Answer, CutCause, Event, Fact, Limits, Outcome, PolicyMod
 use holdpoint_session::store::{Memory, SessionStore, Sqlite, StoreError};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_session::transfer::{ExportError, ImportError, export, import};
+use holdpoint_tools::testing::rounds;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -111,17 +112,16 @@ async fn refused(text: &[u8], how: &str) -> (u64, String) {
 
 #[tokio::test]
 async fn a_text_that_is_not_as_it_was_written_is_refused_with_its_line_and_changes_nothing() {
-    let full = std::env::var_os("HOLDPOINT_FULL").is_some();
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let id = session(store.clone()).await;
     let whole = text(&store, &id).await;
     let lines: Vec<_> = whole.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     let mut random = fastrand::Rng::with_seed(9);
-    for cut in (0..whole.len()).step_by(if full { 1 } else { 37 }) {
+    for cut in (0..whole.len()).step_by(rounds(37, 1)) {
         refused(&whole[..cut], &format!("cut to {cut}")).await;
     }
-    for round in 0..if full { 20_000 } else { 500 } {
+    for round in 0..rounds(500, 20_000) {
         let mut text = whole.clone();
         for _ in 0..random.usize(1..4) {
             let at = random.usize(..text.len());

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_tools::testing::{Bench, Census, again, in_own_process, part, patience};
+use holdpoint_tools::testing::{Bench, Census, again, in_own_process, part, patience, rounds};
 use holdpoint_tools::{ProcessSpec, Processes, Read, SUPERVISOR_NAME, Shell, Supervisor, ToolError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
@@ -185,7 +185,7 @@ fn t_p2_nothing_is_left_when_the_owner_is_killed_at_any_moment() {
     if part().is_some() {
         return owned();
     }
-    let rounds = if full() { 100 } else { 15 };
+    let rounds = rounds(15, 100);
     let all: Vec<_> = TREES.iter().map(|(_, tree, _)| *tree).collect();
     for round in 0..rounds {
         let census = Census::new();
@@ -218,7 +218,7 @@ fn owned() {
 
 #[test]
 fn t_p1_every_command_is_gone_after_a_cut() {
-    let rounds = if full() { 100 } else { 10 };
+    let rounds = rounds(10, 100);
     let commands = ["sleep 1000", "while :; do :; done", "while :; do sleep 0.001; done", TREES[9].1];
     for _ in 0..rounds {
         for command in commands {
@@ -298,7 +298,7 @@ fn t_p10_another_call_of_the_same_program_is_untouched() {
     untouched.wait_for("ready");
     other.wait_living(3);
     let before = pids(&other);
-    for _ in 0..if full() { 100 } else { 20 } {
+    for _ in 0..rounds(20, 100) {
         let census = Census::new();
         let bench = bench(&census);
         let calling = bench.start(Shell::new(), json!({"command": "setsid sleep 1000.5 & echo ready; sleep 1000.5"}));
@@ -588,8 +588,4 @@ fn without_a_supervisor_the_group_is_ended() {
 
 fn pids(census: &Census) -> Vec<u32> {
     census.living().into_iter().map(|(pid, _)| pid).collect()
-}
-
-fn full() -> bool {
-    std::env::var_os("HOLDPOINT_FULL").is_some()
 }

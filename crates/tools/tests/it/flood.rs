@@ -3,7 +3,7 @@
 
 use holdpoint_common::limits::OUTPUT_DELTA;
 use holdpoint_tools::Shell;
-use holdpoint_tools::testing::{Bench, in_own_process};
+use holdpoint_tools::testing::{Bench, in_own_process, rounds};
 use serde_json::json;
 
 #[test]
@@ -11,7 +11,7 @@ fn t_p8_a_flood_of_output_takes_no_memory() {
     if !in_own_process() {
         return;
     }
-    let mebibytes = if std::env::var_os("HOLDPOINT_FULL").is_some() { 8 * 1024 } else { 96 };
+    let mebibytes = rounds(96, 8 * 1024);
     let bench = Bench::new();
     let before = peak_kib();
     // No newline; bytes that are no text become three times as many.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use holdpoint_tools::testing::{Bench, in_own_process, patience};
+use holdpoint_tools::testing::{Bench, in_own_process, patience, rounds};
 use holdpoint_tools::{Exit, ProcessSpec, Processes, Supervisor};
 
 #[test]
@@ -12,7 +12,7 @@ fn t_p5_short_commands_leave_nothing() {
     if !in_own_process() {
         return;
     }
-    let rounds = if std::env::var_os("HOLDPOINT_FULL").is_some() { 10_000 } else { 300 };
+    let rounds = rounds(300, 10_000);
     let bench = Bench::new();
     let run = |supervisor: &Supervisor| {
         let processes = Processes::new(supervisor.clone(), Duration::from_millis(500));

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use holdpoint_tools::testing::Bench;
+use holdpoint_tools::testing::{Bench, rounds};
 use holdpoint_tools::{ReadFile, Tool, shown};
 use proptest::prelude::*;
 use serde_json::json;
@@ -33,7 +33,7 @@ fn any_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if std::env::var_os("HOLDPOINT_FULL").is_some() { 20_000 } else { 500 },
+        cases: rounds(500, 20_000),
         failure_persistence: None,
         max_shrink_iters: 1_000,
         ..ProptestConfig::default()

@@ -300,6 +300,7 @@ impl fmt::Display for Instruction {
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_tools::testing::rounds;
     use proptest::prelude::*;
 
     use super::*;
@@ -382,7 +383,7 @@ mod tests {
     }
 
     fn cases() -> u32 {
-        if std::env::var_os("HOLDPOINT_FULL").is_some() { 100_000 } else { 300 }
+        rounds(300, 100_000)
     }
 
     proptest! {

@@ -12,6 +12,7 @@ use holdpoint_common::{
     PauseKind, QuestionReply, RestoreCause, RunLimits, StopHow, TaskId, TaskRequest, TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Decision, Gate, Input, Phase, Refused, Report, State};
+use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
@@ -83,8 +84,7 @@ pub(super) use ensure;
 
 /// Plays histories while `W` watches.
 pub(super) fn watched<W: Watch>() {
-    let full = std::env::var_os("HOLDPOINT_FULL").is_some_and(|full| full == "1");
-    let cases = if full { 100_000 } else { 2_000 };
+    let cases = rounds(2_000, 100_000);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4_000, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let result = runner.run(&plots(), |plot| {

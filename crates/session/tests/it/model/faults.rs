@@ -8,12 +8,8 @@ use holdpoint_session::history::GO_ON;
 use holdpoint_session::testing::{Finished, Recorder};
 use holdpoint_tests::model_server::{Reply, Request, Wire};
 use holdpoint_tests::world::{KEY, Talk, World};
+use holdpoint_tools::testing::rounds;
 use serde_json::{Value, json};
-
-/// Whether the long versions are asked for.
-fn full() -> bool {
-    std::env::var_os("HOLDPOINT_FULL").is_some()
-}
 
 /// A call that leaves a line behind for each time it runs.
 const CALL: &str = r#"{"command":"echo ran >> ran"}"#;
@@ -150,7 +146,7 @@ async fn t_l4_an_answer_that_breaks_is_kept_and_gone_on_with_once() {
     for wire in Wire::ALL {
         let broken = Reply::stream().say("The first half, ").call(0, "shell", CALL);
         let whole = broken.body_len(wire);
-        let rounds = if full() { 125 } else { 13 };
+        let rounds = rounds(13, 125);
         for _ in 0..rounds {
             let at = fastrand::usize(..=whole);
             let world = World::start(wire);
@@ -282,7 +278,7 @@ async fn t_l7_bad_arguments_are_answered_to_the_model_and_never_run() {
         let mut talk = world.open().await;
         world.server.answer(|_| Reply::text(["I see."]));
         let bad = bad_arguments();
-        let step = if full() { 1 } else { 4 };
+        let step = rounds(4, 1);
         let mut rounds = 0;
         let bad = bad.iter().enumerate().filter(|(_, arguments)| can_say(wire, arguments));
         for (n, arguments) in bad.filter(|(n, _)| *n < 16 || n % step == 0) {

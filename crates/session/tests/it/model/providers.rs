@@ -11,6 +11,7 @@ use holdpoint_session::model::{Message, ModelError, ModelEvent, ModelRequest};
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
 use holdpoint_tests::said::{Said, ask, call, hello, model, named, play, signature, text, thought, usage};
 use holdpoint_tools::ToolSpec;
+use holdpoint_tools::testing::rounds;
 use serde_json::{Value, json};
 
 fn is_call(event: &Said) -> bool {
@@ -90,7 +91,7 @@ async fn m_e6_text_thought_calls_and_usage_of_every_provider() {
 
 #[tokio::test]
 async fn t_l4_cut_anywhere_no_call_is_half_and_none_is_doubled() {
-    let step = if std::env::var_os("HOLDPOINT_FULL").is_some() { 1 } else { 17 };
+    let step = rounds(17, 1);
     for wire in Wire::ALL {
         let reply = Reply::stream().say("some text").call(0, "shell", r#"{"command":"rm -rf build"}"#);
         let unfinished = reply.body_len(wire);

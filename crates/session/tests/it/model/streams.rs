@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use holdpoint_common::{CallId, Fact, Outcome};
 use holdpoint_tests::model_server::{Reply, Wire};
 use holdpoint_tests::world::{Talk, World};
+use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
@@ -183,7 +184,7 @@ async fn play(world: &World, wire: Wire, stream: &Stream) -> Result<(), TestCase
 #[test]
 fn t_l4_whatever_a_stream_is_made_of_the_session_goes_on() {
     let engine = tokio::runtime::Runtime::new().unwrap();
-    let cases = if std::env::var_os("HOLDPOINT_FULL").is_some() { 2_000 } else { 30 };
+    let cases = rounds(30, 2_000);
     for wire in Wire::ALL {
         // What falls is kept, and played first from then on.
         let kept = FileFailurePersistence::Direct("tests/it/model/streams.proptest-regressions");

@@ -11,6 +11,7 @@ use holdpoint_session::OpenSession;
 use holdpoint_tests::json::{Described, slip};
 use holdpoint_tests::model_server::{Reply, Wire};
 use holdpoint_tests::world::{Talk, World};
+use holdpoint_tools::testing::rounds;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestRunner};
@@ -118,7 +119,7 @@ async fn play(world: &World, talk: &mut Talk, calls: &[Call]) -> Result<Vec<Tool
 #[test]
 fn t_l7_whatever_a_tool_is_called_with_is_answered() {
     let engine = tokio::runtime::Runtime::new().unwrap();
-    let cases = if std::env::var_os("HOLDPOINT_FULL").is_some() { 20_000 } else { 150 };
+    let cases = rounds(150, 20_000);
     let world = World::start(Wire::Anthropic);
     world.server.answer(|_| Reply::text(["I see."]));
     lay_out(world.folder.path());

@@ -269,7 +269,7 @@ async fn t_u3_sessions_whose_facts_are_lost_are_listed_and_lack_what_they_had() 
 }
 
 fn rounds() -> u64 {
-    if std::env::var_os("HOLDPOINT_FULL").is_some() { 2_000 } else { 100 }
+    holdpoint_tools::testing::rounds(100, 2_000)
 }
 
 #[tokio::test]

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::FileMark;
-use holdpoint_tools::testing::Bench;
+use holdpoint_tools::testing::{Bench, rounds};
 use holdpoint_tools::{EditFile, WriteFile};
 use serde_json::json;
 
-use super::support::{call, edit, intent, is_full, read, replace, write};
+use super::support::{call, edit, intent, read, replace, write};
 
 fn set_modified(path: &std::path::Path, time: SystemTime) {
     File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
@@ -18,7 +18,7 @@ fn set_modified(path: &std::path::Path, time: SystemTime) {
 fn t_d10_what_was_changed_since_it_was_read_is_refused() {
     let bench = Bench::new();
     let path = bench.root().join("a");
-    let rounds = if is_full() { 100 } else { 10 };
+    let rounds = rounds(10, 100);
     for round in 0..rounds {
         let (before, after) = (format!("one {round:03}\n"), format!("two {round:03}\n"));
         fs::write(&path, &before).unwrap();
@@ -109,7 +109,7 @@ fn m_b7_a_diff_that_no_longer_applies_is_refused() {
 fn t_d10_edits_of_one_file_at_once_all_land() {
     let bench = Bench::new();
     let count = 16;
-    for round in 0..if is_full() { 100 } else { 5 } {
+    for round in 0..rounds(5, 100) {
         let name = format!("file {round}");
         let text: String = (0..count).map(|line| format!("line <{line}>\r\n")).collect();
         fs::write(bench.root().join(&name), &text).unwrap();

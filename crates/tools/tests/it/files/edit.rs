@@ -3,12 +3,12 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use holdpoint_tools::testing::Bench;
+use holdpoint_tools::testing::{Bench, rounds};
 use holdpoint_tools::{EditFile, WriteFile};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::support::{call, edit, intent, is_full, read, replace};
+use super::support::{call, edit, intent, read, replace};
 
 /// A bench with one file, `a`.
 fn with(text: &str) -> Bench {
@@ -206,7 +206,7 @@ fn plain(text: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if is_full() { 20_000 } else { 300 }))]
+    #![proptest_config(ProptestConfig::with_cases(rounds(300, 20_000)))]
 
     #[test]
     fn m_e7_an_edit_and_its_reverse_give_the_same_bytes(
@@ -262,7 +262,7 @@ fn t_d10_a_reader_sees_the_text_before_or_after() {
     let path = bench.root().join("a");
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            for _ in 0..if is_full() { 200 } else { 10 } {
+            for _ in 0..rounds(10, 200) {
                 call(&bench, EditFile::new(), replace("a", &one, &other)).unwrap();
                 call(&bench, EditFile::new(), replace("a", &other, &one)).unwrap();
             }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdpoint_common::{PolicyMode, PolicyRules, Verdict};
-use holdpoint_tools::testing::Bench;
+use holdpoint_tools::testing::{Bench, rounds};
 use holdpoint_tools::{EditFile, Glob, Grep, ListDir, Policy, ReadFile, Tool, WriteFile};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::support::{call, is_full};
+use super::support::call;
 
 /// What stands in every file outside, and nowhere else.
 const SECRET: &str = "outside_is_none_of_its_business";
@@ -240,7 +240,7 @@ fn swapping<T>(world: &World, work: impl FnOnce() -> T) -> T {
 fn t_d1_a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
     let world = World::new();
     let before = world.seen_outside();
-    let calls = if is_full() { 10_000 } else { 1_000 };
+    let calls = rounds(1_000, 10_000);
     let mut landed = 0;
     swapping(&world, || {
         for round in 0..calls / 28 {
@@ -262,7 +262,7 @@ fn t_d1_a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if is_full() { 3_000 } else { 50 }))]
+    #![proptest_config(ProptestConfig::with_cases(rounds(50, 3_000)))]
 
     #[test]
     fn t_d1_random_links_lead_nowhere_unasked(

@@ -8,12 +8,12 @@ use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{PolicyMode, PolicyRules, Rule};
-use holdpoint_tools::testing::Bench;
+use holdpoint_tools::testing::{Bench, rounds};
 use holdpoint_tools::{Glob, Grep, ListDir, Policy, ToolError};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use serde_json::{Value, json};
 
-use super::support::{call, intent, is_full};
+use super::support::{call, intent};
 
 fn grep(bench: &Bench, input: Value) -> String {
     call(bench, Grep::new(), input).unwrap().output
@@ -122,7 +122,7 @@ fn m_e7_limits_are_told_and_results_always_the_same() {
         first.ends_with("\n[the first 200 matches, there may be more: go on with a narrower pattern, path or glob]\n")
     );
     assert_eq!(first.matches(": needle").count(), 200);
-    for _ in 0..if is_full() { 500 } else { 20 } {
+    for _ in 0..rounds(20, 500) {
         assert_eq!(grep(&bench, json!({"pattern": "needle"})), first);
     }
     let odd = grep(&bench, json!({"pattern": "needle", "limit": 3}));

@@ -4,11 +4,6 @@ use holdpoint_tools::testing::Bench;
 use holdpoint_tools::{EditFile, Intent, ReadFile, Tool, ToolOutcome, WriteFile};
 use serde_json::{Value, json};
 
-/// Whether the long versions of tests run.
-pub(super) fn is_full() -> bool {
-    std::env::var_os("HOLDPOINT_FULL").is_some()
-}
-
 pub(super) fn call(bench: &Bench, tool: impl Tool + 'static, input: Value) -> Result<ToolOutcome, String> {
     let called = bench.call(tool, input);
     assert_eq!(called.streamed, 0);

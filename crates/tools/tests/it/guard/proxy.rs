@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
 
-use holdpoint_tools::testing::patience;
+use holdpoint_tools::testing::{full, patience};
 use holdpoint_tools::web::guard::{Guard, OwnPorts, Refusal, Resolve, Rules, SystemResolver, Verdict, Why};
 
 use super::client::{by_guard, connect, exchange, get, head, status, tunnel};
@@ -272,7 +272,7 @@ fn it_ends_when_it_is_dropped_and_all_that_goes_through_it() {
 fn a_look_up_that_hangs_holds_nothing_up() {
     let ((hold, held), (begun, begins)) = (mpsc::channel(), mpsc::channel());
     let guard = Guard::start_with(Rules::default(), Arc::new(Hanging { begun, held: Mutex::new(held) })).unwrap();
-    if std::env::var_os("HOLDPOINT_FULL").is_some() {
+    if full() {
         assert!(matches!(refused(&guard, "http://hanging.example/"), Why::Lookup { .. }));
     }
     let mut asking = connect(&guard);

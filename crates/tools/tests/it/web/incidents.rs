@@ -7,6 +7,7 @@ use chromiumoxide::cdp::browser_protocol::page::{EventJavascriptDialogOpening, H
 use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
 use futures_util::StreamExt;
 use holdpoint_common::WebSettings;
+use holdpoint_tools::testing::rounds;
 use serde_json::json;
 
 use super::server::{Answer, Server, html, status, typed};
@@ -199,7 +200,7 @@ fn m_e7_web_a_page_without_end_is_read_as_far_as_it_came() {
 /// In full runs it takes longer than chromiumoxide waits for anything.
 #[test]
 fn m_e7_web_a_slow_page_is_waited_for_as_long_as_the_settings_say() {
-    let late = Duration::from_secs(if std::env::var_os("HOLDPOINT_FULL").is_some() { 35 } else { 1 });
+    let late = Duration::from_secs(rounds(1, 35));
     let server = Server::start(move |path| match path {
         "/late" => {
             std::thread::sleep(late);

@@ -1,7 +1,7 @@
 //! What many pages leave: nothing.
 #![cfg(target_os = "linux")]
 
-use holdpoint_tools::testing::in_own_process;
+use holdpoint_tools::testing::{in_own_process, rounds};
 
 use super::server::{Server, html};
 use super::support::{Session, pages, wait_until};
@@ -22,7 +22,7 @@ fn m_e7_web_many_pages_leave_nothing() {
     if !in_own_process() {
         return;
     }
-    let opens = if std::env::var_os("HOLDPOINT_FULL").is_some() { 200 } else { 5 };
+    let opens = rounds(5, 200);
     let server = Server::start(|_| html("<p>text</p>"));
     // What libraries keep once for the whole process is there then.
     let mut first = Session::new();

@@ -1,0 +1,13 @@
+//! How long the long tests are.
+
+/// Whether the long versions of tests run: `HOLDPOINT_FULL=1`, as `just test-full` sets it.
+#[must_use]
+pub fn full() -> bool {
+    std::env::var_os("HOLDPOINT_FULL").is_some_and(|full| full == "1")
+}
+
+/// The size of a test: `everyday`, or `at_length` in the long versions ([`full`]).
+#[must_use]
+pub fn rounds<T>(everyday: T, at_length: T) -> T {
+    if full() { at_length } else { everyday }
+}
