@@ -222,7 +222,7 @@ test('m_f1_a_daemon_that_is_not_there_or_is_another', async () => {
 })
 
 test('m_f1_a_daemon_that_dies_at_work', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
-  const { sessions, pid } = await startDaemon()()
+  const { sessions, pid } = await startDaemon('[limits]\ngrace_ms = 10000\n')()
   const id = await open(sessions, { policy: 'all' })
   const seen = await record(sessions, id)
   // It takes its grace to end, and the daemon is killed meanwhile.

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe } from 'node:test'
@@ -42,8 +42,8 @@ export function everywhere(name, tests) {
   })
 }
 
-/** A daemon with a state folder of its own, started when it is first wanted and stopped after the tests. */
-export function startDaemon() {
+/** A daemon with a state folder and configuration of its own, started when it is first wanted and stopped after the tests. */
+export function startDaemon(config = '') {
   let started
   after(async () => {
     if (!started) return
@@ -51,11 +51,13 @@ export function startDaemon() {
     if (isAlive(pid)) await run(program, ['--state-dir', stateDir, 'daemon', 'stop'])
     await rm(stateDir, { recursive: true, force: true })
   })
-  return () => (started ??= start())
+  return () => (started ??= start(config))
 }
 
-async function start() {
+async function start(config) {
   const stateDir = await mkdtemp(path.join(tmpdir(), 'hpd-'))
+  await mkdir(path.join(stateDir, 'config'))
+  await writeFile(path.join(stateDir, 'config/config.toml'), config)
   await run(program, ['--state-dir', stateDir, 'daemon', 'start'])
   const pid = Number(await readFile(path.join(stateDir, 'data/daemon.lock'), 'utf8'))
   return { stateDir, pid, sessions: await connect({ stateDir }) }

@@ -17,11 +17,11 @@ async fn turn(talk: &mut Talk, prompt: &str) -> Finished {
 
 #[tokio::test]
 async fn t_l5_a_model_that_writes_a_long_call_is_not_silent() {
-    // Side by side, for each lasts two seconds.
+    // Side by side, for each lasts longer than the model may be silent.
     join_all([Wire::OpenAi, Wire::Anthropic].map(async |wire| {
-        let world = World::with(wire, "", |limits| Limits { model_silence_s: 1, ..limits });
+        let world = World::with(wire, "", |limits| Limits { model_silence_s: 3, ..limits });
         let mut talk = world.open().await;
-        let pieces = [r#"{"comm"#, r#"and":""#, "echo ", "ran ", ">> ", r#"ran"}"#];
+        let pieces = [r#"{""#, "comm", r#"and":""#, "ec", "ho ", "ra", "n ", ">> ", "ra", r#"n"}"#];
         let slow = |reply: Reply, piece: &&str| reply.pause(Duration::from_millis(350)).write_call(0, piece);
         let reply = pieces.iter().fold(Reply::stream().begin_call(0, "shell"), slow);
         world.server.reply(reply.finish("tool_calls")).reply(Reply::text(["done"]));

@@ -135,12 +135,14 @@ fn debugging() -> io::Result<(u16, [OsString; 2])> {
     Ok((port, [format!("--remote-debugging-port={port}").into(), pages.into()]))
 }
 
-/// What it is at home in is its own folder: nothing of the user's is read or written.
+/// Its home and its working directory are its own folder: nothing of the user's is read or written.
 fn home(env: Vec<(String, String)>, profile: &Profile) -> Vec<(String, String)> {
     let own = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR", "PWD"];
     let mut env: Vec<_> = env.into_iter().filter(|(name, _)| !own.contains(&name.as_str())).collect();
     let folder = profile.path().to_string_lossy().into_owned();
-    env.extend(own.map(|name| (name.to_owned(), folder.clone())));
+    // It makes a socket among its temporary files, and ends if the path to it is longer than 107 bytes.
+    let temporary = if cfg!(target_os = "linux") { "/proc/self/cwd".to_owned() } else { folder.clone() };
+    env.extend(own.map(|name| (name.to_owned(), if name == "TMPDIR" { &temporary } else { &folder }.clone())));
     env
 }
 

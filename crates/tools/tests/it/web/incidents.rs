@@ -11,7 +11,9 @@ use holdpoint_tools::testing::rounds;
 use serde_json::json;
 
 use super::server::{Answer, Server, html, status, typed};
-use super::support::{Session, as_second_client, local, pages, pause, resumed, said, wait_until};
+use super::support::{
+    Session, as_second_client, has, local, pages, pause, resumed, said, wait_until, with_more_and_more_time,
+};
 
 #[test]
 fn m_e7_web_downloads_are_refused_and_told() {
@@ -189,12 +191,13 @@ fn m_e7_web_a_page_without_end_is_read_as_far_as_it_came() {
             "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>T</title><p>the beginning</p>".to_owned(),
         ),
     });
-    let mut session = Session::with(WebSettings { load_s: 1, ..local() });
-    let text = session.open(&server.url("/endless"));
-    assert!(text.contains("the beginning") && text.contains("still loading after 1 s"), "{text}");
-    let why = session.open_fails(&server.url("/silent"));
-    assert!(why.contains("took more than 1 s"), "{why}");
-    session.close();
+    with_more_and_more_time(|session, load_s| {
+        let called = session.call(json!({"action": "open_page", "url": server.url("/endless")}));
+        let text = called.result.map_err(|error| error.to_string())?.output;
+        has(&text, "the beginning")?;
+        has(&text, &format!("still loading after {load_s} s"))?;
+        has(&session.open_fails(&server.url("/silent")), &format!("took more than {load_s} s"))
+    });
 }
 
 /// In full runs it takes longer than chromiumoxide waits for anything.
@@ -229,8 +232,5 @@ fn m_e7_web_a_dead_server_is_told() {
 #[test]
 fn m_e7_web_a_page_that_never_rests_is_given_up() {
     let server = Server::start(|_| html("<p>text</p><script>for (;;);</script>"));
-    let mut session = Session::with(WebSettings { load_s: 1, ..local() });
-    let why = session.open_fails(&server.url("/"));
-    assert!(why.contains("its scripts never rest"), "{why}");
-    session.close();
+    with_more_and_more_time(|session, _| has(&session.open_fails(&server.url("/")), "its scripts never rest"));
 }

@@ -37,7 +37,11 @@ impl Session {
 
     /// One to which names lead where this says.
     pub(crate) fn with_names(settings: WebSettings, names: Arc<dyn Resolve>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::within(tempfile::tempdir().unwrap(), settings, names)
+    }
+
+    /// One whose browsers' folders are in `web` of this one.
+    pub(crate) fn within(folder: TempDir, settings: WebSettings, names: Arc<dyn Resolve>) -> Self {
         let browsers = Browsers::with_resolver(settings, folder.path().join("web"), names).unwrap();
         let make = browsers.of_session("s1".parse().unwrap());
         let census = Census::new();
@@ -108,6 +112,28 @@ pub(crate) fn browser_folders(place: &Path) -> Vec<std::path::PathBuf> {
 /// Settings under which this machine is reached unasked.
 pub(crate) fn local() -> WebSettings {
     WebSettings { allow: vec!["127.0.0.1".to_owned(), "localhost".to_owned()], load_s: 300, ..WebSettings::default() }
+}
+
+/// Calls with a session that may take one second for a page, then with one that may take more: what a slow machine does
+/// not manage in the time a page has, it manages in four times as much. Returns what a call found that was enough.
+#[track_caller]
+pub(crate) fn with_more_and_more_time<T>(attempt: impl Fn(&mut Session, u32) -> Result<T, String>) -> T {
+    let mut why = String::new();
+    for load_s in [1, 4, 16, 64] {
+        let mut session = Session::with(WebSettings { load_s, ..local() });
+        let result = attempt(&mut session, load_s);
+        session.close();
+        match result {
+            Ok(found) => return found,
+            Err(too_little) => why = too_little,
+        }
+    }
+    panic!("{why}")
+}
+
+/// That this is in the text, or what the text is.
+pub(crate) fn has(text: &str, wanted: &str) -> Result<(), String> {
+    if text.contains(wanted) { Ok(()) } else { Err(format!("no {wanted:?} in: {text}")) }
 }
 
 #[track_caller]
