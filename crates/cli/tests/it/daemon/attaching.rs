@@ -13,7 +13,7 @@ use holdpoint_session::{AttachFrom, Attachment, InterruptedTurn, Interruption, S
 use serde_json::json;
 
 use super::client::{Api, Stream};
-use super::house::House;
+use super::house::{House, until};
 use crate::world::rounds;
 
 fn house() -> (House, Api) {
@@ -389,7 +389,7 @@ async fn interrupted(house: &House, script: &str) -> (SessionHandle, Attachment,
     let session = house.sessions().open(house.session()).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt(script).await.unwrap();
-    while !matches!(events.next().await.unwrap().delta(), Some(Delta::Output { .. })) {}
+    until(&mut events, |event| matches!(event.delta(), Some(Delta::Output { .. }))).await;
     let Interruption::Interrupting(turn) = session.interrupt(None).await.unwrap() else { panic!("it ran") };
     (session, events, turn)
 }
@@ -401,7 +401,7 @@ async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_at_once() 
     house.start();
     let sessions = house.sessions();
     let (session, mut events, turn) = interrupted(&house, "shell: echo up; sleep 1000").await;
-    while !matches!(events.next().await.unwrap().fact(), Some(Fact::TurnFinished { .. })) {}
+    until(&mut events, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).await;
     sessions.close(session.id()).await.unwrap();
     let end = turn.end().await.unwrap();
     assert_eq!((end.outcome, end.receipt.unwrap().tools.len()), (Outcome::Interrupted, 1));
@@ -412,7 +412,7 @@ async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_at_once() 
 #[tokio::test]
 async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_meanwhile() {
     let house = House::new();
-    house.0.config("[limits]\ngrace_ms = 1000\n");
+    house.0.config("[limits]\ngrace_ms = 3000\n");
     house.start();
     let sessions = house.sessions();
     let stubborn = "shell: trap '' TERM; echo up; while true; do sleep 0.1; done";
@@ -421,8 +421,7 @@ async fn m_c3_an_interrupt_has_its_receipt_when_the_session_is_closed_meanwhile(
         let (sessions, id) = (sessions.clone(), session.id().clone());
         async move { sessions.close(&id).await }
     });
-    let close = |event: &Event| matches!(event.fact(), Some(Fact::TurnCut { cause: CutCause::Close { .. } }));
-    while !close(&events.next().await.unwrap()) {}
+    until(&mut events, |event| matches!(event.fact(), Some(Fact::TurnCut { cause: CutCause::Close { .. } }))).await;
     let end = turn.end().await.unwrap();
     assert_eq!((end.outcome, end.receipt.unwrap().tools.len()), (Outcome::Interrupted, 1));
     closing.await.unwrap().unwrap();

@@ -11,7 +11,7 @@ use holdpoint_tests::model_server::{ModelServer, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::Api;
-use super::house::{House, ask};
+use super::house::{House, ask, until};
 use crate::world::{patience, rounds, wait};
 
 #[test]
@@ -59,7 +59,7 @@ async fn t_n6_it_stops_with_a_tool_that_is_stuck_and_the_next_one_waits() {
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt(STUBBORN).await.unwrap();
     let up = |event: &Event| matches!(event.delta(), Some(Delta::Output { text, .. }) if text.contains("up"));
-    while !up(&events.next().await.expect("the tool says something")) {}
+    until(&mut events, up).await;
     house.signal(Signal::TERM);
     let by = Instant::now() + patience();
     while house.socket().exists() {

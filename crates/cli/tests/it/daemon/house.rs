@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
-use holdpoint_common::{PolicyMode, Supplies, Who};
-use holdpoint_session::{OpenSession, Sessions};
+use holdpoint_common::{Event, PolicyMode, Supplies, Who};
+use holdpoint_session::{Attachment, OpenSession, Sessions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -163,4 +164,17 @@ pub(crate) fn ask(mut stream: UnixStream, path: &str, headers: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+/// Waits for an event like this.
+pub(crate) async fn until(events: &mut Attachment, wanted: impl Fn(&Event) -> bool) -> Arc<Event> {
+    let wait = async {
+        loop {
+            let event = events.next().await.expect("the stream goes on");
+            if wanted(&event) {
+                return event;
+            }
+        }
+    };
+    tokio::time::timeout(patience(), wait).await.expect("such an event comes")
 }

@@ -4,12 +4,12 @@ use holdpoint_common::{Answer, Fact, PolicyMode};
 use holdpoint_session::{AttachFrom, Attachment};
 use holdpoint_tests::model_server::{ModelServer, Reply};
 
-use super::house::House;
+use super::house::{House, until};
 use crate::world::Ran;
 
 /// Until the turn has ended.
 async fn finished(events: &mut Attachment) {
-    while !matches!(events.next().await.expect("the turn ends").fact(), Some(Fact::TurnFinished { .. })) {}
+    until(events, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).await;
 }
 
 #[tokio::test]
@@ -19,9 +19,7 @@ async fn t_f13_each_attach_and_answer_is_logged_with_who_it_was() {
     let session = house.sessions().open(house.session().policy(PolicyMode::Ask)).await.unwrap();
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     session.prompt("shell: touch made").await.unwrap();
-    while events.shown().is_none() {
-        events.next().await.expect("a Confirm");
-    }
+    until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
     let ask = events.shown().unwrap().id.clone();
     session.answer(&ask, Answer::Resume).await.expect_err("a Confirm is not gone on with");
     session.answer(&ask, Answer::Approve { always: false }).await.unwrap();

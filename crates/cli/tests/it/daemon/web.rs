@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Answer, AskCloseCause, AskRequest, Event, Fact, Outcome, PolicyMode};
+use holdpoint_common::{Answer, AskCloseCause, AskRequest, Fact, Outcome, PolicyMode};
 use holdpoint_session::{AttachFrom, Attachment, SessionHandle};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::house::House;
+use super::house::{House, until};
 
 /// A server with one page; its address.
 fn server() -> String {
@@ -42,19 +42,10 @@ async fn paused(house: &House) -> (SessionHandle, Attachment) {
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     let script = format!("call web {{\"action\": \"open_page\", \"url\": \"{}\", \"pause\": true}}", server());
     session.prompt(script).await.unwrap();
-    let raised = until(&mut events, |fact| matches!(fact, Fact::AskRaised { .. })).await;
+    let raised = until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
     let Some(Fact::AskRaised { ask }) = raised.fact() else { panic!("{raised:?}") };
     assert!(ask.request.message().starts_with("Page loaded: http://127.0.0.1:"), "{ask:?}");
     (session, events)
-}
-
-async fn until(events: &mut Attachment, wanted: impl Fn(&Fact) -> bool) -> std::sync::Arc<Event> {
-    loop {
-        let event = events.next().await.expect("the stream goes on");
-        if event.fact().is_some_and(&wanted) {
-            return event;
-        }
-    }
 }
 
 /// The folders of browsers that are there.
@@ -75,7 +66,7 @@ async fn m_a9_a_page_is_paused_in_the_daemon_and_its_debugging_port_is_shown() {
     assert!(browser.contains(&address));
     assert_eq!(folders(&house), 1);
     events.answer(Answer::Resume).await.unwrap();
-    let finished = until(&mut events, |fact| matches!(fact, Fact::ToolFinished { .. })).await;
+    let finished = until(&mut events, |event| matches!(event.fact(), Some(Fact::ToolFinished { .. }))).await;
     assert!(format!("{finished:?}").contains("its text"), "{finished:?}");
     session.close().await.unwrap();
     let by = Instant::now() + crate::world::patience();
@@ -92,14 +83,14 @@ async fn m_a9_a_browser_that_dies_in_a_pause_closes_the_ask() {
     let (session, mut events) = paused(&house).await;
     let browser = house.status()["browsers"][0]["pid"].as_i64().unwrap();
     kill_process(Pid::from_raw(browser.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
-    let closed = until(&mut events, |fact| matches!(fact, Fact::AskClosed { .. })).await;
+    let closed = until(&mut events, |event| matches!(event.fact(), Some(Fact::AskClosed { .. }))).await;
     let Some(Fact::AskClosed { ask, cause }) = closed.fact() else { panic!("{closed:?}") };
     assert_eq!(*cause, AskCloseCause::CallEnded);
-    let finished = until(&mut events, |fact| matches!(fact, Fact::ToolFinished { .. })).await;
+    let finished = until(&mut events, |event| matches!(event.fact(), Some(Fact::ToolFinished { .. }))).await;
     assert!(format!("{finished:?}").contains("the browser has ended"), "{finished:?}");
     let late = session.answer(ask, Answer::Resume).await.unwrap_err();
     assert!(late.to_string().contains("is closed: its call ended"), "{late}");
-    let over = until(&mut events, |fact| matches!(fact, Fact::TurnFinished { .. })).await;
+    let over = until(&mut events, |event| matches!(event.fact(), Some(Fact::TurnFinished { .. }))).await;
     assert!(
         matches!(over.fact(), Some(Fact::TurnFinished { outcome: Outcome::Done, .. })),
         "the turn goes on: {over:?}"
@@ -117,13 +108,15 @@ async fn m_e7_web_a_private_page_is_confirmed_once() {
     let mut events = session.attach(AttachFrom::start()).await.unwrap();
     let url = server();
     session.prompt(format!("call web {{\"action\": \"open_page\", \"url\": \"{url}\"}}")).await.unwrap();
-    let raised = until(&mut events, |fact| matches!(fact, Fact::AskRaised { .. })).await;
+    let raised = until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. }))).await;
     let Some(Fact::AskRaised { ask }) = raised.fact() else { panic!("{raised:?}") };
     let AskRequest::Pause(pause) = &ask.request else { panic!("{ask:?}") };
     let details = pause.details.as_deref().unwrap();
     assert!(details.starts_with(&url) && details.contains("127.0.0.1 is on this machine"), "{details}");
     events.answer(Answer::Approve { always: false }).await.unwrap();
-    let next = until(&mut events, |fact| matches!(fact, Fact::AskRaised { .. } | Fact::ToolFinished { .. })).await;
+    let next =
+        until(&mut events, |event| matches!(event.fact(), Some(Fact::AskRaised { .. } | Fact::ToolFinished { .. })))
+            .await;
     assert!(format!("{next:?}").contains("its text"), "it is not asked again: {next:?}");
     session.close().await.unwrap();
 }
