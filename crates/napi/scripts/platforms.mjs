@@ -1,5 +1,5 @@
-// Makes the packages of a release below npm/: one for each platform that lies in native/, and the one that people install,
-// which takes the one that fits. Nothing is published.
+// Makes the packages of a release: one for each platform that lies in native/, and the one that people install, which takes
+// the one that fits. Nothing is published. They are put in npm/ here, or in the folder that is named.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../', import.meta.url))
 const main = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 const { version, license, repository, engines } = main
 const licenses = ['LICENSE-APACHE', 'LICENSE-MIT']
-const npm = path.join(root, 'npm')
+const npm = path.resolve(process.argv[2] ?? path.join(root, 'npm'))
 rmSync(npm, { recursive: true, force: true })
 
 function write(folder, files, manifest) {
@@ -37,4 +37,4 @@ for (const platform of ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64'
 const { devDependencies, scripts, ...manifest } = main
 const files = main.files.filter((file) => !file.startsWith('native/'))
 write(path.join(npm, 'holdpoint'), [...files, 'README.md'], { ...manifest, files: [...files, ...licenses], optionalDependencies: packages })
-console.log(readdirSync(npm).map((folder) => `npm/${folder}`).join('\n'))
+console.log(readdirSync(npm).map((folder) => path.join(npm, folder)).join('\n'))

@@ -53,13 +53,13 @@ const PROGRAM = `
 const NAMES = '{ sessionOpen, sessionAttach, sessionPauseConfirm, sessionPrompt, sessionSettled }'
 
 test('m_f4_a_fresh_project_uses_the_package', async () => {
-  const project = await folder()
+  const [project, npm] = [await folder(), await folder()]
   // As it is published: the package, and that of this platform, which is not packed for being large.
-  await run(process.execPath, ['scripts/platforms.mjs'], { cwd: root })
+  await run(process.execPath, ['scripts/platforms.mjs', npm], { cwd: root })
   const pack = ['pack', '--json', '--pack-destination', project]
-  const { stdout } = await run('npm', pack, { cwd: path.join(root, 'npm/holdpoint') })
+  const { stdout } = await run('npm', pack, { cwd: path.join(npm, 'holdpoint') })
   const [{ filename }] = Object.values(JSON.parse(stdout))
-  const platform = path.join(root, 'npm', `${process.platform}-${process.arch}`)
+  const platform = path.join(npm, `${process.platform}-${process.arch}`)
   await writeFile(path.join(project, 'package.json'), JSON.stringify({ name: 'fresh', private: true }))
   await run('npm', ['install', '--offline', '--no-audit', '--no-fund', platform, `./${filename}`], { cwd: project })
   for (const name of ['holdpoint', `@holdpoint/${process.platform}-${process.arch}`]) {
