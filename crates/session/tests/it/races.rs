@@ -2,23 +2,31 @@
 
 use std::sync::mpsc;
 
-use holdpoint_common::{Answer, AnswerError, Ask, AskId, Fact, Outcome, PauseKind, PauseResponse, SessionStatus, Who};
+use holdpoint_common::{
+    Answer, AnswerError, Ask, AskId, Delta, Event, Fact, Outcome, PauseKind, PauseResponse, SessionStatus, Who,
+};
 use holdpoint_session::state::Refused;
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::{Answered, AttachFrom, Interruption, SessionError, SessionHandle};
 use holdpoint_tools::{ToolError, ToolOutcome};
 use serde_json::json;
-use tokio::task::JoinHandle;
 
 /// How often each race is run.
 fn rounds() -> usize {
     holdpoint_tools::testing::rounds(100, 1_000)
 }
 
-/// Calls of the probe ask a Confirm as often as their input says, and tell what they were told.
+/// Calls of the probe ask a Confirm as often as their input says, after the cut if it says `late`, and tell what they were
+/// told.
 fn asking(harness: &Harness) -> mpsc::Receiver<PauseResponse> {
     let (told, tells) = mpsc::channel();
     harness.probe.does(move |input, context| {
+        if input["late"] == true {
+            context.output("begun");
+            while !context.is_cancelled() {
+                std::thread::yield_now();
+            }
+        }
         for _ in 0..input["times"].as_u64().unwrap_or(1) {
             let response = context.pause(PauseKind::Confirm, "?", None);
             // The test may be over.
@@ -43,13 +51,38 @@ fn jitter() {
     }
 }
 
-/// Answers in a moment, beside what else is done.
-fn answers(session: &SessionHandle, ask: &AskId, answer: Answer) -> JoinHandle<Result<Answered, SessionError>> {
+/// Does two things at once; in some rounds one after the other, so that each comes first on any machine.
+async fn race<A: Send + 'static, B>(
+    round: usize,
+    one: impl Future<Output = A> + Send + 'static,
+    other: impl Future<Output = B>,
+) -> (A, B) {
+    match round % 10 {
+        0 => (one.await, other.await),
+        1 => {
+            let other = other.await;
+            (one.await, other)
+        }
+        _ => {
+            let one = tokio::spawn(async {
+                jitter();
+                one.await
+            });
+            jitter();
+            let other = other.await;
+            (one.await.unwrap(), other)
+        }
+    }
+}
+
+/// Answers an ask.
+fn answers(
+    session: &SessionHandle,
+    ask: &AskId,
+    answer: Answer,
+) -> impl Future<Output = Result<Answered, SessionError>> + Send + 'static {
     let (session, ask) = (session.clone(), ask.clone());
-    tokio::spawn(async move {
-        jitter();
-        session.answer(&ask, answer).await
-    })
+    async move { session.answer(&ask, answer).await }
 }
 
 /// A session that asks, and what it asked.
@@ -76,13 +109,12 @@ async fn race_answer_and_interrupt_at_once() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let (mut answered, mut cut) = (0, 0);
-    for _ in 0..rounds() {
+    for round in 0..rounds() {
         let ask = asked(&harness, &session, &mut events, 1).await;
-        let answerer = answers(&session, &ask.id, approve());
-        jitter();
-        let interrupted = session.interrupt(None).await.unwrap();
+        let answer = answers(&session, &ask.id, approve());
+        let (answer, interrupted) = race(round, answer, session.interrupt(None)).await;
         let told = tells.recv().unwrap();
-        match answerer.await.unwrap() {
+        match answer {
             Ok(_) => {
                 answered += 1;
                 // The answer counted. If the cut overtook the tool's waking, it arrives as interrupted.
@@ -94,7 +126,7 @@ async fn race_answer_and_interrupt_at_once() {
             }
             Err(other) => panic!("{other}"),
         }
-        if let Interruption::Interrupting(turn) = interrupted {
+        if let Interruption::Interrupting(turn) = interrupted.unwrap() {
             turn.end().await.unwrap();
         }
         settled(&session, &mut events).await;
@@ -114,13 +146,11 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
     let stranger = harness.open().await;
     let mut previous: Option<Ask> = None;
     let mut won = [0, 0];
-    for _ in 0..rounds() {
+    for round in 0..rounds() {
         let ask = asked(&harness, &session, &mut events, 1).await;
         let id = ask.id.clone();
-        let denier = answers(&other, &id, Answer::Deny { reason: None });
-        jitter();
-        let approved = session.answer(&id, approve()).await;
-        let denied = denier.await.unwrap();
+        let deny = answers(&other, &id, Answer::Deny { reason: None });
+        let (denied, approved) = race(round, deny, session.answer(&id, approve())).await;
         let told = tells.recv().unwrap();
         let loser = match (approved, denied) {
             (Ok(_), Err(loser)) => {
@@ -184,11 +214,20 @@ async fn race_an_ask_raised_as_the_turn_is_cut() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let (mut shown, mut raised) = (0, 0);
-    for _ in 0..rounds() {
-        harness.model.then(reply().call("probe", json!({ "times": 1 })));
+    for round in 0..rounds() {
+        // In some rounds it is certainly raised before the cut, or after it.
+        let (before, after) = (round % 10 == 0, round % 10 == 1);
+        harness.model.then(reply().call("probe", json!({ "times": 1, "late": after })));
         session.prompt("go").await.unwrap();
         events.tool_started().await;
-        jitter();
+        if before {
+            events.asked().await;
+        } else if after {
+            let begun = |event: &Event| matches!(event.delta(), Some(Delta::Output { .. })).then_some(());
+            events.until_new("the tool to begin", begun).await;
+        } else {
+            jitter();
+        }
         session.interrupt_and_wait().await.unwrap().unwrap();
         // The receipt waits for the tool, which has not even begun where the cut was faster than its thread.
         if let Ok(told) = tells.try_recv() {
@@ -219,10 +258,13 @@ async fn race_interrupt_between_accept_and_start() {
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
     let mut cut = 0;
-    for _ in 0..rounds() {
+    for round in 0..rounds() {
+        // In some rounds the turn is certainly not over by itself.
+        let answer = (round % 10 == 0).then(|| harness.model.then_live());
         // The next turn must run whole: an interrupt never leaks into it.
         session.prompt("first").await.unwrap();
         let interrupted = session.interrupt(None).await.unwrap();
+        drop(answer);
         session.prompt("second").await.unwrap();
         if let Interruption::Interrupting(turn) = interrupted {
             cut += 1;
@@ -241,15 +283,14 @@ async fn race_interrupt_between_accept_and_start() {
 async fn race_close_while_asking() {
     let harness = Harness::start();
     let tells = asking(&harness);
-    for _ in 0..rounds() {
+    for round in 0..rounds() {
         let session = harness.open().await;
         let mut events = Recorder::of(session.attach(AttachFrom::start()).await.unwrap());
         let ask = asked(&harness, &session, &mut events, 1).await;
-        let answerer = answers(&session, &ask.id, approve());
-        jitter();
-        session.close().await.unwrap();
+        let (answer, closed) = race(round, answers(&session, &ask.id, approve()), session.close()).await;
+        closed.unwrap();
         let told = tells.recv().unwrap();
-        match answerer.await.unwrap() {
+        match answer {
             Ok(_) => assert!(matches!(told, PauseResponse::Approved | PauseResponse::Interrupted)),
             Err(_) => assert_eq!(told, PauseResponse::Interrupted),
         }
