@@ -20,7 +20,7 @@ use super::style::Tone;
 use super::wrap::wrap;
 use crate::table::fit;
 
-/// Rows that a notice takes at most.
+/// Rows that a notice takes at most: a third of the screen, but so many on any.
 const NOTICE: usize = 4;
 
 /// Draws all of it.
@@ -113,7 +113,8 @@ fn hints(hints: &[(String, &str)], width: usize) -> Line<'static> {
 }
 
 /// The last lines of the screen: what is told for a while, or what can be pressed.
-fn foot(state: &State, hints_now: &[(String, &str)], width: u16) -> Vec<Line<'static>> {
+fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'static>> {
+    let width = area.width;
     if let Some(prefix) = state.prefix {
         let mut spans = vec![Span::styled(format!("{prefix} "), Tone::Strong.style())];
         let next = |action, does| state.keymap.behind(prefix, action).map(|key| (key, does));
@@ -130,7 +131,12 @@ fn foot(state: &State, hints_now: &[(String, &str)], width: u16) -> Vec<Line<'st
     if let Some(notice) = &state.notice {
         let mut lines = Vec::new();
         wrap(&Line::styled(notice.text.clone(), notice.tone.style()), usize::from(width), "", &mut lines);
-        lines.truncate(NOTICE);
+        let most = usize::from(area.height / 3).max(NOTICE);
+        if lines.len() > most {
+            // Its end says what to do.
+            let cut = Line::styled("…", notice.tone.style());
+            lines.splice(most / 2..lines.len() - (most - 1) / 2, [cut]);
+        }
         return lines;
     }
     if !state.daemon {

@@ -37,7 +37,12 @@ pub(crate) struct Running {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// One whose folder is in this one: where how long its path is matters.
+    pub(crate) fn within(folder: &Path) -> Self {
+        let root = tempfile::tempdir_in(folder).unwrap();
         for folder in ["home", "config/holdpoint", "work"] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }

@@ -41,7 +41,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
         });
         hints
     };
-    let foot = foot(state, &hints, area.width);
+    let foot = foot(state, &hints, area);
     let now = state.now.time;
     let opening = state.opening.is_some();
     let hub = &mut state.hub;

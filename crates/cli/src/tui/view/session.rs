@@ -57,7 +57,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
         Some(session) if state.prefix.is_none() && session.asking.is_none() => commands(session, area),
         _ => vec![],
     };
-    let foot = if typed.is_empty() { foot(state, &hints, area.width) } else { typed };
+    let foot = if typed.is_empty() { foot(state, &hints, area) } else { typed };
     let foot_rows = u16::try_from(foot.len()).unwrap_or_default();
     let Some(session) = &mut state.session else { return };
 

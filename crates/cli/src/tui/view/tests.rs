@@ -8,6 +8,7 @@ use holdpoint_common::{
 };
 
 use super::super::scene::{Scene, ask, block, pause, standing, user};
+use super::super::style::Tone;
 
 /// The screen at both sizes, beside what it was.
 fn shows(name: &str, scene: &mut Scene) {
@@ -424,6 +425,17 @@ fn session_closed() {
     let mut scene = worked();
     scene.tell(super::super::message::Message::Closed { attachment: 1 });
     shows("closed", &mut scene);
+}
+
+/// Of what does not fit the middle is cut: the end says what to do.
+#[test]
+fn session_long_notice() {
+    let mut scene = worked();
+    let path = "a-folder-with-a-long-name/".repeat(30);
+    scene
+        .state
+        .tell(Tone::Fault, format!("the store failed: {path} is damaged; look at its data with `holdpoint status`"));
+    shows("notice-long", &mut scene);
 }
 
 #[test]
