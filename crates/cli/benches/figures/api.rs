@@ -29,11 +29,11 @@ const DEAF_ROUNDS: usize = 7;
 const FACTS: u64 = 25_000;
 
 /// A daemon, and a client of it.
-struct World {
-    place: Place,
-    server: ModelServer,
-    runtime: Runtime,
-    sessions: Sessions,
+pub(crate) struct World {
+    pub(crate) place: Place,
+    pub(crate) server: ModelServer,
+    pub(crate) runtime: Runtime,
+    pub(crate) sessions: Sessions,
     folder: TempDir,
 }
 
@@ -68,8 +68,13 @@ pub(crate) fn measure(table: &Table) {
 }
 
 impl World {
-    fn new() -> Self {
-        let (place, server) = (Place::new(), ModelServer::start());
+    pub(crate) fn new() -> Self {
+        Self::on(Place::new())
+    }
+
+    /// Starts the daemon of this place.
+    pub(crate) fn on(place: Place) -> Self {
+        let server = ModelServer::start();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         place.succeed(&["daemon", "start"]);
         let openai = Provider { api_key: Some("key".to_owned()), base_url: Some(server.base_url()) };
@@ -80,11 +85,11 @@ impl World {
         Self { place, server, runtime, sessions, folder: TempDir::new().unwrap() }
     }
 
-    async fn open(&self, model: &str, policy: PolicyMode) -> SessionHandle {
+    pub(crate) async fn open(&self, model: &str, policy: PolicyMode) -> SessionHandle {
         self.sessions.open(OpenSession::in_folder(self.folder.path()).model(model).policy(policy)).await.unwrap()
     }
 
-    async fn watched(&self, model: &str) -> (SessionHandle, Attachment) {
+    pub(crate) async fn watched(&self, model: &str) -> (SessionHandle, Attachment) {
         let session = self.open(model, PolicyMode::Ask).await;
         let client = session.attach(AttachFrom::now()).await.unwrap();
         (session, client)

@@ -1,26 +1,75 @@
-//! The daemon: how fast a command reaches it, how fast it is there, what it takes when it has nothing to do.
+//! The daemon: how fast a command reaches it, how fast it starts and stops, what it takes when it has nothing to do.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
 
+use holdpoint_common::limits::{LEAVE_AFTER, SAVE_LATE};
+use holdpoint_common::{Delta, Limits, PolicyMode};
+use holdpoint_session::AttachFrom;
+use holdpoint_tests::model_server::Reply;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::api;
 use crate::floors::Floor;
+use crate::support::{MODEL, World, until, wait_all};
 use crate::table::{Amount, Samples, Table};
+use crate::trees::{IGNORING, tree_pids};
 
 /// How long an idle daemon is watched.
 const IDLE: Duration = Duration::from_secs(10);
+
+/// Commands that find no daemon at the same time, and how often they do.
+const CROWD: usize = 50;
+const CROWDS: usize = 5;
+
+/// The time after which a daemon leaves whatever is stuck.
+const DAEMON_LIMIT: Duration = Duration::from_secs(9);
+
+/// Starts over the remains of a killed daemon.
+const REMAINS: usize = 20;
 
 /// A state folder with at most one daemon, which ends with it.
 pub(crate) struct Place(TempDir);
 
 pub(crate) fn measure(table: &Table) {
-    if !table.wants("daemon", &["status of a running daemon", "first command", "idle daemon"]) {
-        return;
+    if table.wants("daemon", &["status of a running daemon", "first command", "idle daemon"]) {
+        running(table);
     }
+    if table.wants("daemon starts", &["50 first commands at once", "remains of a killed daemon"]) {
+        let crowds = Samples::of(CROWDS, crowd);
+        table.figure_beside(
+            Floor::Spawn,
+            "50 first commands at once, slowest (t-N1)",
+            crowds.slowest(),
+            Amount::ms(3_000),
+        );
+        let over = over_remains();
+        table.figure_beside(
+            Floor::Spawn,
+            "start over the remains of a killed daemon, slowest (t-N2)",
+            over.slowest(),
+            Amount::ms(2_000),
+        );
+    }
+    if table.wants("stuck stops", &["daemon stop, client, tool and model stuck", "engine stop, tool stuck"]) {
+        let stopped = Amount::Time(stuck_daemon());
+        table.figure("daemon stop, client, tool and model stuck (t-N6)", stopped, Amount::ms(10_000));
+        table.note_beside(Floor::Spawn, "   … beyond the daemon's limit of 9 s", stopped.beyond(DAEMON_LIMIT));
+        let stopped = Amount::Time(stuck_engine());
+        table.figure("engine stop, tool stuck (m-B8)", stopped, Amount::ms(10_000));
+        let limit = Limits::default().grace() + 2 * LEAVE_AFTER + SAVE_LATE;
+        table.note_beside(Floor::Hop, "   … beyond the engine's limit of 4.5 s", stopped.beyond(limit));
+    }
+}
+
+fn running(table: &Table) {
     let place = Place::new();
     // The store is there from now on.
     place.succeed(&["daemon", "start"]);
@@ -55,12 +104,97 @@ pub(crate) fn measure(table: &Table) {
     table.note("daemon stop, whole process", stop.median());
 }
 
+/// How long the slowest of the commands takes.
+fn crowd() -> Duration {
+    let place = Place::new();
+    let ready = Barrier::new(CROWD);
+    std::thread::scope(|scope| {
+        let start = || {
+            ready.wait();
+            place.timed(&["daemon", "start"])
+        };
+        let commands: Vec<_> = (0..CROWD).map(|_| scope.spawn(start)).collect();
+        commands.into_iter().map(|command| command.join().unwrap()).max().unwrap()
+    })
+}
+
+/// A daemon was killed and another program has its process id.
+fn over_remains() -> Samples {
+    let place = Place::new();
+    let lock = place.data().join("daemon.lock");
+    let this = std::process::id().to_string();
+    place.succeed(&["daemon", "start"]);
+    Samples::of(REMAINS, || {
+        let pid = place.pid();
+        let daemon = Pid::from_raw(pid.try_into().unwrap()).unwrap();
+        let watched = pidfd_open(daemon, PidfdFlags::empty()).unwrap();
+        kill_process(daemon, Signal::KILL).unwrap();
+        wait_all(&[watched]);
+        fs::write(&lock, fs::read_to_string(&lock).unwrap().replace(&pid.to_string(), &this)).unwrap();
+        place.timed(&["daemon", "start"])
+    })
+}
+
+/// One session's tool ignores TERM and has a minute's grace, another's model sends nothing, a client stops in the middle of
+/// a request.
+fn stuck_daemon() -> Duration {
+    let place = Place::new();
+    place.configure("[limits]\ngrace_ms = 60000\n");
+    let world = api::World::on(place);
+    world.server.reply(Reply::no_headers());
+    let tree = world.runtime.block_on(async {
+        let waiting = world.open(MODEL, PolicyMode::All).await;
+        waiting.prompt("go").await.unwrap();
+        let stuck = world.open("rehearsal", PolicyMode::All).await;
+        let mut client = stuck.attach(AttachFrom::now()).await.unwrap();
+        stuck.prompt(format!("shell: {IGNORING}")).await.unwrap();
+        tree_pids(&mut client).await
+    });
+    drop(world.server.request(0));
+    let mut client = UnixStream::connect(world.place.socket()).unwrap();
+    client.write_all(b"POST /v1/sessions HTTP/1.1\r\ncontent-length: 100\r\n\r\n{").unwrap();
+    let took = world.place.timed(&["daemon", "stop"]);
+    // The rest of its minute is of no interest.
+    for pid in tree.split(' ') {
+        let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::KILL);
+    }
+    took
+}
+
+/// A tool's call never returns.
+fn stuck_engine() -> Duration {
+    let world = World::new();
+    let (release, released) = mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    world.probe.does(move |context| {
+        context.output("begun");
+        let _ = released.lock().unwrap().recv();
+    });
+    world.server.reply(Reply::calls([("probe", "{}")]));
+    world.runtime.block_on(async {
+        let (session, mut client) = world.watched(MODEL).await;
+        session.prompt("go").await.unwrap();
+        until(&mut client, |event| matches!(event.delta(), Some(Delta::Output { .. })).then_some(())).await;
+    });
+    let since = Instant::now();
+    // The engine stops.
+    drop(world);
+    let took = since.elapsed();
+    drop(release);
+    took
+}
+
 impl Place {
     pub(crate) fn new() -> Self {
-        Self(TempDir::new().unwrap())
+        Self::within(&std::env::temp_dir())
     }
 
-    pub(crate) fn folder(&self) -> &std::path::Path {
+    /// A state folder that is made in this one.
+    pub(crate) fn within(folder: &Path) -> Self {
+        Self(TempDir::new_in(folder).unwrap())
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
         self.0.path()
     }
 
@@ -72,7 +206,14 @@ impl Place {
         self.0.path().join("data")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    /// Writes the configuration file.
+    pub(crate) fn configure(&self, text: &str) {
+        let folder = self.0.path().join("config");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("config.toml"), text).unwrap();
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_holdpoint"));
         command.arg("--state-dir").arg(self.0.path()).args(args).stdin(Stdio::null()).stderr(Stdio::null());
         command
@@ -83,7 +224,7 @@ impl Place {
         assert!(status.success(), "{args:?} ended with {status}");
     }
 
-    fn timed(&self, args: &[&str]) -> Duration {
+    pub(crate) fn timed(&self, args: &[&str]) -> Duration {
         let since = Instant::now();
         self.succeed(args);
         since.elapsed()

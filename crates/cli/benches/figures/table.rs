@@ -98,6 +98,14 @@ impl Amount {
         Self::Times(self.number() / other.number())
     }
 
+    /// The part of a time that is beyond this one.
+    pub(crate) fn beyond(self, limit: Duration) -> Self {
+        match self {
+            Self::Time(time) => Self::Time(time.saturating_sub(limit)),
+            other => other,
+        }
+    }
+
     fn number(self) -> f64 {
         match self {
             Self::Time(time) => time.as_secs_f64(),
@@ -138,6 +146,10 @@ impl Samples {
 
     pub(crate) fn p99(&self) -> Amount {
         Amount::Time(self.at(99))
+    }
+
+    pub(crate) fn slowest(&self) -> Amount {
+        Amount::Time(self.at(100))
     }
 
     pub(crate) fn middle(&self) -> Duration {

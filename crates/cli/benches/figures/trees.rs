@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{Delta, Fact};
+use holdpoint_session::Attachment;
 use holdpoint_tests::model_server::Reply;
 use serde_json::json;
 use tempfile::TempDir;
@@ -17,7 +18,7 @@ use crate::table::{Amount, Samples, Table};
 pub(crate) const PLAIN: &str = "sleep 1000 & a=$!; sleep 1000 & b=$!; sleep 1000 & echo PI'DS' $$ $a $b $!; wait";
 const SETSID: &str = "setsid sleep 1000 & a=$!; setsid sleep 1000 & b=$!; setsid sleep 1000 & c=$!; sleep 0.02; \
                       echo PI'DS' $$ $a $b $c; wait";
-const IGNORING: &str = "trap '' TERM; sleep 1000 & a=$!; setsid sleep 1000 & b=$!; sleep 1000 & \
+pub(crate) const IGNORING: &str = "trap '' TERM; sleep 1000 & a=$!; setsid sleep 1000 & b=$!; sleep 1000 & \
                         echo PI'DS' $$ $a $b $!; wait; wait; wait";
 const MARK: &str = "PIDS ";
 /// The default of `grace_ms`.
@@ -67,15 +68,7 @@ fn interrupted(world: &World, command: &str, rounds: usize, less: Duration) -> (
         world.server.reply(Reply::calls([("shell", json!({"command": command}).to_string())]));
         let watched: Vec<OwnedFd> = world.runtime.block_on(async {
             session.prompt("go").await.unwrap();
-            let mut output = String::new();
-            let pids = until(&mut client, |event| match event.delta() {
-                Some(Delta::Output { text, .. }) => {
-                    output.push_str(text);
-                    output.ends_with('\n').then(|| pids_in(&output, MARK))?
-                }
-                _ => None,
-            });
-            pidfds(&pids.await)
+            pidfds(&tree_pids(&mut client).await)
         });
         let since = Instant::now();
         world.runtime.block_on(session.interrupt(None)).unwrap();
@@ -89,6 +82,19 @@ fn interrupted(world: &World, command: &str, rounds: usize, less: Duration) -> (
         gone.saturating_sub(less)
     });
     (gone, Samples::new(told.split_off(1)))
+}
+
+/// Reads until one of the commands above has written its four process ids. Returns them.
+pub(crate) async fn tree_pids(client: &mut Attachment) -> String {
+    let mut output = String::new();
+    until(client, |event| match event.delta() {
+        Some(Delta::Output { text, .. }) => {
+            output.push_str(text);
+            output.ends_with('\n').then(|| pids_in(&output, MARK))?
+        }
+        _ => None,
+    })
+    .await
 }
 
 /// The real program, killed by SIGKILL while its tool runs → the tool's four processes are gone.
