@@ -27,6 +27,8 @@ pub(crate) enum Floor {
     Spawn,
     /// A group of processes is killed and gone.
     Kill,
+    /// A page appended to a file is on the disk.
+    Sync,
 }
 
 /// The median of each.
@@ -35,6 +37,7 @@ pub(crate) struct Floors {
     round_trip: Samples,
     spawn: Samples,
     kill: Samples,
+    sync: Samples,
 }
 
 impl Floors {
@@ -44,7 +47,7 @@ impl Floors {
             Command::new("/bin/true").status().unwrap();
             since.elapsed()
         });
-        Self { hop: hop(), round_trip: round_trip(), spawn, kill: group() }
+        Self { hop: hop(), round_trip: round_trip(), spawn, kill: group(), sync: sync() }
     }
 
     pub(crate) fn of(&self, floor: Floor) -> Duration {
@@ -53,6 +56,7 @@ impl Floors {
             Floor::RoundTrip => &self.round_trip,
             Floor::Spawn => &self.spawn,
             Floor::Kill => &self.kill,
+            Floor::Sync => &self.sync,
         }
         .middle()
     }
@@ -65,6 +69,7 @@ impl fmt::Display for Floor {
             Self::RoundTrip => "round trips",
             Self::Spawn => "spawns",
             Self::Kill => "kills",
+            Self::Sync => "syncs",
         })
     }
 }
@@ -79,6 +84,7 @@ pub(crate) fn measure(table: &Table) {
     table.note("round trip: thread to thread and back over a socket", floors.round_trip.median());
     table.note("spawn: /bin/true started and reaped", floors.spawn.median());
     table.note("kill: a group of four gone", floors.kill.median());
+    table.note("sync: 4 KiB appended to a file and synced", floors.sync.median());
     for threads in [1, 3] {
         let what = format!("a piece read and written by {threads} thread(s) in a row, CPU");
         table.note(&what, Amount::Time(relay(threads)));
@@ -188,5 +194,15 @@ fn group() -> Samples {
         let gone = since.elapsed();
         leader.wait().unwrap();
         gone
+    })
+}
+
+fn sync() -> Samples {
+    let mut file = tempfile::tempfile().unwrap();
+    Samples::of(50, || {
+        let since = Instant::now();
+        file.write_all(&[b'x'; 4096]).unwrap();
+        file.sync_data().unwrap();
+        since.elapsed()
     })
 }

@@ -1,7 +1,7 @@
 //! Every figure of the main job in one run: `cargo bench -p holdpoint --bench figures [-- PART_OF_A_NAME…]`.
 //!
 //! A table: what was measured, at most what, their ratio, `ok` or `OVER`, and how often what the machine itself takes goes
-//! into it: thread wakes, round trips over a socket, programs started, processes killed. A figure that is missed fails
+//! into it: thread wakes, round trips over a socket, programs started, processes killed, files synced. A figure that is missed fails
 //! nothing. Run it on a machine that does nothing else.
 //!
 //! Whole programs are measured from outside: the real `holdpoint`, its model a scripted HTTP server that runs here
@@ -44,6 +44,8 @@ mod processes;
 mod program;
 #[cfg(target_os = "linux")]
 mod runs;
+#[cfg(target_os = "linux")]
+mod saving;
 #[cfg(target_os = "linux")]
 mod screen;
 #[cfg(target_os = "linux")]
@@ -93,6 +95,7 @@ fn main() {
     api::measure(&table);
     many::measure(&table);
     stored::measure(&table);
+    saving::measure(&table);
     screen::measure(&table);
     web::measure(&table);
 }
