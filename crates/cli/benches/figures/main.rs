@@ -37,6 +37,8 @@ mod many;
 #[cfg(target_os = "linux")]
 mod models;
 #[cfg(target_os = "linux")]
+mod neighbours;
+#[cfg(target_os = "linux")]
 mod policy;
 #[cfg(target_os = "linux")]
 mod processes;
@@ -82,6 +84,7 @@ fn main() {
     floors::measure(&table);
     asks::measure(&table);
     runs::measure(&table);
+    neighbours::measure(&table);
     cuts::measure(&table);
     trees::measure(&table);
     processes::measure(&table);
