@@ -33,6 +33,8 @@ mod files;
 #[cfg(target_os = "linux")]
 mod floors;
 #[cfg(target_os = "linux")]
+mod hostile;
+#[cfg(target_os = "linux")]
 mod many;
 #[cfg(target_os = "linux")]
 mod models;
@@ -96,6 +98,7 @@ fn main() {
     program::measure(&table);
     daemon::measure(&table);
     api::measure(&table);
+    hostile::measure(&table);
     many::measure(&table);
     stored::measure(&table);
     saving::measure(&table);
