@@ -1,14 +1,16 @@
-//! The whole program: how fast it starts, what a turn takes, what a flood takes.
+//! The whole program: how fast it starts and leaves, what a turn takes, what a flood takes.
 
 use std::fs;
-use std::io::Read;
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use holdpoint_tests::model_server::{ModelServer, Reply};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use wait4::Wait4;
 
+use crate::daemon::Place;
 use crate::floors::Floor;
 use crate::support::{MODEL, holdpoint, succeed};
 use crate::table::{Amount, Samples, Table};
@@ -17,6 +19,12 @@ use crate::table::{Amount, Samples, Table};
 pub(crate) const USAGE_OF: &str = "--usage-of";
 
 const DELTAS: usize = 200_000;
+
+/// The time after which a program that was told to end does: the grace and three seconds.
+const SIGNAL_LIMIT: Duration = Duration::from_millis(3_500);
+
+/// Runs that are left by a signal, each of which leaves a session in the daemon: at most ten.
+const LEFT: usize = 5;
 
 /// What a program has used.
 struct Usage {
@@ -49,6 +57,73 @@ pub(crate) fn measure(table: &Table) {
         table.figure("200,000 deltas through run --json, memory (peak)", memory(&floods), Amount::mib(40));
         table.note("   … wall", wall(&floods));
     }
+    if table.wants("signals", &["second Ctrl+C to run ended", "TERM to run ended, full pipe"]) {
+        let ended = second_interrupt();
+        table.figure_beside(
+            Floor::Kill,
+            "second Ctrl+C to run ended, slowest (m-B10)",
+            ended.slowest(),
+            Amount::ms(4_000),
+        );
+        let ended = full_pipe();
+        table.figure("TERM to run ended, full pipe, slowest (t-P12)", ended.slowest(), Amount::ms(6_000));
+        let beyond = ended.slowest().beyond(SIGNAL_LIMIT);
+        table.note_beside(Floor::Kill, "   … beyond the program's limit of 3.5 s", beyond);
+    }
+}
+
+/// The first Ctrl+C has cut the turn, and its tool uses its grace.
+fn second_interrupt() -> Samples {
+    let place = Place::new();
+    place.configure("[limits]\ngrace_ms = 5000\n");
+    Samples::of(LEFT, || {
+        let (mut run, mut output) =
+            follow(&place, "trap '' TERM INT HUP; echo U'P'; while true; do sleep 1000 & wait; done");
+        signal(&run, Signal::INT);
+        read_until(&mut output, "turnCut");
+        let since = Instant::now();
+        signal(&run, Signal::INT);
+        assert_eq!(run.wait().unwrap().code(), Some(130));
+        since.elapsed()
+    })
+}
+
+/// A command floods, and nobody reads the program's standard output.
+fn full_pipe() -> Samples {
+    let place = Place::new();
+    Samples::of(LEFT, || {
+        let (mut run, output) = follow(&place, "echo U'P'; while true; do seq 1000; done");
+        // A pipe holds 64 KiB in pages that are not all full.
+        while rustix::io::ioctl_fionread(output.get_ref()).unwrap() < 40 * 1024 {
+            std::thread::yield_now();
+        }
+        let since = Instant::now();
+        signal(&run, Signal::TERM);
+        assert_eq!(run.wait().unwrap().code(), Some(143));
+        since.elapsed()
+    })
+}
+
+/// A run in this place's daemon whose command has written `UP`.
+fn follow(place: &Place, command: &str) -> (Child, BufReader<ChildStdout>) {
+    let prompt = format!("shell: {command}");
+    let mut run = place.command(&["run", "--json", "--policy", "all", "--model", "rehearsal", &prompt]);
+    let mut run = run.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(run.stdout.take().unwrap());
+    read_until(&mut output, "UP");
+    (run, output)
+}
+
+fn read_until(output: &mut BufReader<ChildStdout>, mark: &str) {
+    let mut line = String::new();
+    while !line.contains(mark) {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0, "the program ended before {mark}");
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
 }
 
 /// Spawn → the request has been read at the server.
