@@ -1,8 +1,8 @@
-//! Interrupts of a model that speaks.
+//! Interrupts of a model that speaks, and of one that is silent.
 
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Delta, Fact, SessionStatus};
+use holdpoint_common::{Delta, Fact, Limits, SessionStatus};
 use holdpoint_session::{Attachment, SessionHandle};
 use holdpoint_tests::model_server::Reply;
 
@@ -12,6 +12,11 @@ use crate::table::{Amount, Samples, Table};
 
 const ROUNDS: usize = 300;
 const ROUNDS_EACH: usize = 25;
+/// Interrupts of each kind of silence, and how often each lasts to its limit.
+const SILENT_ROUNDS: usize = 20;
+const LIMIT_ROUNDS: usize = 3;
+/// The limit of a silence that is waited for.
+const SILENCE: Duration = Duration::from_secs(1);
 /// Other sessions that flood meanwhile, each with a client that reads.
 const FLOODING: usize = 10;
 /// More than there is time for.
@@ -35,6 +40,65 @@ pub(crate) fn measure(table: &Table) {
         table.note("the same, median", told.median());
         table.note("interrupt to connection dropped, ten flooding, p99", dropped.p99());
     }
+    if table.wants("silence", &["interrupt to turn ended, silent model", "silence limit to turn ended"]) {
+        let interrupted = interrupted(&World::new());
+        table.figure_beside(
+            Floor::Hop,
+            "interrupt to turn ended, silent model, slowest (t-L5)",
+            interrupted.slowest(),
+            Amount::ms(500),
+        );
+        let limits = Limits { model_silence_s: SILENCE.as_secs(), ..Limits::default() };
+        let ended = at_limit(&World::with(limits));
+        table.figure_beside(
+            Floor::Hop,
+            "silence limit to turn ended, beyond the limit (t-L5)",
+            ended.slowest(),
+            Amount::ms(5_000),
+        );
+    }
+}
+
+/// No headers, headers and nothing more, and only keep-alives.
+fn silences() -> [Reply; 3] {
+    [Reply::no_headers(), Reply::silence(), Reply::stream().keep_alive()]
+}
+
+fn interrupted(world: &World) -> Samples {
+    let mut took = Vec::new();
+    for round in 0..SILENT_ROUNDS {
+        for (n, silence) in silences().into_iter().enumerate() {
+            let (session, mut client) = world.runtime.block_on(world.watched(MODEL));
+            world.server.reply(silence);
+            world.runtime.block_on(session.prompt("go")).unwrap();
+            drop(world.server.request(round * silences().len() + n));
+            world.runtime.block_on(async {
+                let since = Instant::now();
+                session.interrupt(None).await.unwrap();
+                turn_finished(&mut client).await;
+                took.push(since.elapsed());
+                session.close().await.unwrap();
+            });
+        }
+    }
+    Samples::new(took)
+}
+
+/// From the prompt to the turn's end, less the limit: the request's own time is included.
+fn at_limit(world: &World) -> Samples {
+    let mut took = Vec::new();
+    for silence in (0..LIMIT_ROUNDS).flat_map(|_| silences()) {
+        world.server.reply(silence);
+        world.runtime.block_on(async {
+            let (session, mut client) = world.watched(MODEL).await;
+            let since = Instant::now();
+            session.prompt("go").await.unwrap();
+            turn_finished(&mut client).await;
+            took.push(since.elapsed() - SILENCE);
+            session.close().await.unwrap();
+        });
+    }
+    Samples::new(took)
 }
 
 /// Interrupt → connection dropped at the server; interrupt → an attached client has the cut.

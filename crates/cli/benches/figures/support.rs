@@ -32,12 +32,17 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with(Limits::default())
+    }
+
+    /// The same under other limits.
+    pub(crate) fn with(limits: Limits) -> Self {
         let server = ModelServer::start();
         let (url, probe) = (server.base_url(), Probe::default());
         let catalog = Catalog::new(&Config::default(), |name| (name == "OPENAI_BASE_URL").then(|| url.clone()));
         let tool = probe.clone();
         // Enough of an answer to flood with for as long as is measured.
-        let limits = Limits { max_sessions: 100, max_answer_bytes: 64 * 1024 * 1024, ..Limits::default() };
+        let limits = Limits { max_sessions: 100, max_answer_bytes: 64 * 1024 * 1024, ..limits };
         let engine = Engine::builder(catalog)
             .limits(limits)
             .supervisor(Supervisor::ThisProgram)
