@@ -1,20 +1,54 @@
-//! What a supervisor adds to a command: the same one supervised, in a group of its own, and bare.
+//! Commands: what a supervisor adds to one, and how long a process that holds its output open keeps its call.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use holdpoint_tools::{Exit, ProcessSpec, Processes, Supervisor, environment};
+use holdpoint_tools::testing::Bench;
+use holdpoint_tools::{Exit, ProcessSpec, Processes, Shell, Supervisor, environment};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::floors::Floor;
-use crate::table::{Samples, Table};
+use crate::table::{Amount, Samples, Table};
 
 const GRACE: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 300;
+const HELD_ROUNDS: usize = 5;
 
 pub(crate) fn measure(table: &Table) {
-    if !table.wants("processes", &["bash -c true"]) {
-        return;
+    if table.wants("processes", &["bash -c true"]) {
+        supervised(table);
     }
+    if table.wants("held output", &["output held open"]) {
+        let repeats = "setsid bash -c 'trap \"\" PIPE; while sleep 0.01; do echo more; done' & echo $!; sleep 0.1";
+        for (what, supervisor, command) in [
+            ("supervised", Supervisor::ThisProgram, "setsid sleep 1000 & echo $!"),
+            ("ignoring TERM", Supervisor::ThisProgram, "(trap '' TERM; exec setsid sleep 1000) & echo $!"),
+            ("unsupervised", Supervisor::None, "setsid sleep 1000 & echo $!; sleep 0.1"),
+            ("unsupervised, writing", Supervisor::None, repeats),
+        ] {
+            let took = Samples::of(HELD_ROUNDS, || held(&supervisor, command));
+            let name = format!("output held open to call ended, {what} (t-P4)");
+            table.figure_beside(Floor::Spawn, &name, took.slowest(), Amount::ms(2_000));
+        }
+    }
+}
+
+/// A whole call. The first line of the command's output is the id of the process that holds the output open.
+fn held(supervisor: &Supervisor, command: &str) -> Duration {
+    let bench = Bench::new().supervisor(supervisor.clone());
+    let since = Instant::now();
+    let called = bench.call(Shell::new(), json!({ "command": command }));
+    let took = since.elapsed();
+    // A supervisor has ended it already.
+    if matches!(supervisor, Supervisor::None) {
+        let pid = called.output.lines().next().unwrap().parse().unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
+    took
+}
+
+fn supervised(table: &Table) {
     for (what, supervisor) in [
         ("bash -c true, supervised: start to nothing left", Supervisor::ThisProgram),
         ("   … in a group of its own", Supervisor::None),
