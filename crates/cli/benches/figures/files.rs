@@ -1,15 +1,17 @@
 //! What the file tools cost; `grep` beside ripgrep's own program, run in turn with it: `apt-get install ripgrep`.
 
 use std::fmt::Write;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use holdpoint_tools::testing::Bench;
-use holdpoint_tools::{EditFile, Glob, Grep, ListDir, ReadFile, Tool, WriteFile};
+use holdpoint_tools::{EditFile, Glob, Grep, ListDir, ReadFile, Tool, ToolError, WriteFile};
 use serde_json::{Value, json};
 
+use crate::floors::Floor;
 use crate::table::{Amount, Samples, Table};
 
 /// Files that are searched.
@@ -23,6 +25,65 @@ pub(crate) fn measure(table: &Table) {
     if table.wants("searches", &["grep", "glob", "list_dir"]) {
         searches(table, &Bench::new());
     }
+    if table.wants("refused files", &["odd file refused", "grep cut"]) {
+        let refused = Samples::new(odd_files(&Bench::new()));
+        table.figure_beside(
+            Floor::Hop,
+            "odd file refused by a tool, slowest (t-D8)",
+            refused.slowest(),
+            Amount::ms(2_000),
+        );
+        let cut = cuts(&Bench::new());
+        table.figure_beside(Floor::Hop, "grep cut to call ended, slowest", cut.slowest(), Amount::ms(10_000));
+    }
+}
+
+/// File tools on a pipe, a socket, a device, a folder and a file of 20 GiB. Calls that succeed are not counted.
+fn odd_files(bench: &Bench) -> Vec<Duration> {
+    let root = bench.root();
+    assert!(Command::new("mkfifo").arg(root.join("fifo")).status().unwrap().success());
+    let _listener = UnixListener::bind(root.join("socket")).unwrap();
+    fs::create_dir(root.join("folder")).unwrap();
+    File::create(root.join("sparse")).unwrap().set_len(20 << 30).unwrap();
+    let mut took = Vec::new();
+    for path in ["fifo", "socket", "/dev/zero", "folder", "sparse"] {
+        let input = json!({"path": path});
+        let edit = json!({"path": path, "old_string": "x", "new_string": "y"});
+        let pattern = json!({"path": path, "pattern": "needle"});
+        let calls = [
+            refused(bench, ReadFile::new(), &input),
+            refused(bench, EditFile::new(), &edit),
+            refused(bench, Glob::new(), &pattern),
+            refused(bench, ListDir::new(), &input),
+            // It searches the large file.
+            if path == "sparse" { None } else { refused(bench, Grep::new(), &pattern) },
+        ];
+        took.extend(calls.into_iter().flatten());
+    }
+    took
+}
+
+/// How long a tool takes to refuse its input.
+fn refused(bench: &Bench, tool: impl Tool + 'static, input: &Value) -> Option<Duration> {
+    let since = Instant::now();
+    let is_refused = tool.intent(input, bench.workspace()).is_err() || bench.call(tool, input.clone()).result.is_err();
+    is_refused.then(|| since.elapsed())
+}
+
+/// A search of 22 GiB is cut when it has begun.
+fn cuts(bench: &Bench) -> Samples {
+    fs::write(bench.root().join("0"), "no needle here\n".repeat(300_000)).unwrap();
+    for link in 1..5_000 {
+        fs::hard_link(bench.root().join("0"), bench.root().join(link.to_string())).unwrap();
+    }
+    Samples::of(ROUNDS, || {
+        let calling = bench.start(Grep::new(), json!({"pattern": "no such line"}));
+        std::thread::sleep(Duration::from_millis(100));
+        let since = Instant::now();
+        calling.cut();
+        assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)));
+        since.elapsed()
+    })
 }
 
 /// A file of so many bytes, and a line of it that stands there once.
