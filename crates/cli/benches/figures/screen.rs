@@ -1,8 +1,11 @@
-//! The screen: how fast it is there, how fast it answers keys, what it takes when nothing happens.
+//! The screen: how fast it is there, how fast it answers keys and leaves, what it takes when nothing happens.
 
+use std::fs::File;
 use std::time::{Duration, Instant};
 
 use portable_pty::CommandBuilder;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::daemon::{Place, busy};
 use crate::floors::Floor;
@@ -17,10 +20,37 @@ const BYTES: usize = 400;
 /// How long an idle screen is watched.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// Bytes of the large paste.
+const PASTED: usize = 10 * 1024 * 1024;
+
 pub(crate) fn measure(table: &Table) {
-    if !table.wants("screen", &["first paint", "10,000 messages on the screen", "echo", "interrupted on the screen"]) {
-        return;
+    if table.wants("screen", &["first paint", "10,000 messages on the screen", "echo", "interrupted on the screen"]) {
+        shown(table);
     }
+    if table.wants("terminal", &["fg to screen drawn", "10 MiB pasted", "detach while a daemon starts"]) {
+        let place = Place::new();
+        place.succeed(&["new", "--model", "rehearsal", "--name", "short", "say Hello."]);
+        let drawn = resumed(&place);
+        table.figure_beside(
+            Floor::RoundTrip,
+            "fg to screen drawn again, slowest (t-Y3)",
+            drawn.slowest(),
+            Amount::ms(200),
+        );
+        let pasted = Samples::of(3, || pasted(&place));
+        table.figure("10 MiB pasted to shown, slowest (t-Y6)", pasted.slowest(), Amount::ms(2_000));
+        table.note("   … 10 MiB through a terminal to `head`", Samples::of(3, through_terminal).median());
+        let left = Samples::of(5, || left(&place));
+        table.figure_beside(
+            Floor::RoundTrip,
+            "detach while a daemon starts to program ended, slowest",
+            left.slowest(),
+            Amount::ms(8_000),
+        );
+    }
+}
+
+fn shown(table: &Table) {
     let place = Place::new();
     make(&place.data(), "long", FACTS, BYTES);
     place.succeed(&["daemon", "start"]);
@@ -95,6 +125,63 @@ pub(crate) fn measure(table: &Table) {
     });
     table.figure_beside(Floor::RoundTrip, "Esc to `Agent interrupted` on the screen", cuts.median(), Amount::ms(15));
     table.note("   … while it streams", Amount::Time(first));
+}
+
+/// From `fg` until the stopped program's screen is there again.
+fn resumed(place: &Place) -> Samples {
+    let mut shell = CommandBuilder::new("bash");
+    shell.args(["--norc", "--noprofile", "-i"]);
+    shell.env("TERM", "xterm-256color");
+    shell.env("PS1", "$ ");
+    shell.env("HISTFILE", "");
+    let mut tty = Tty::spawn(shell);
+    tty.press(&format!("{} --state-dir {} attach short\r", env!("CARGO_BIN_EXE_holdpoint"), place.folder().display()));
+    tty.wait_for("done: 1 step");
+    Samples::of(20, || {
+        tty.press("\x1a");
+        tty.wait_for("Stopped");
+        tty.press("clear; echo $((6 * 7))\r");
+        tty.wait_for("42\n$");
+        let since = Instant::now();
+        tty.press("fg\r");
+        tty.wait_for("done: 1 step");
+        since.elapsed()
+    })
+}
+
+fn pasted(place: &Place) -> Duration {
+    let (_, mut tty) = timed(place, &["attach", "short"], "done: 1 step");
+    let paste = format!("\x1b[200~{}\x1b[201~", "pasted\n".repeat(PASTED / 7));
+    let since = Instant::now();
+    tty.press(&paste);
+    tty.wait_for("[paste 1: ");
+    since.elapsed()
+}
+
+/// The terminal's own part of a paste.
+fn through_terminal() -> Duration {
+    let mut command = CommandBuilder::new("bash");
+    command.args(["-c", &format!("stty raw -echo; echo begins; head -c {PASTED} > /dev/null; echo ends")]);
+    let mut tty = Tty::spawn(command);
+    tty.wait_for("begins");
+    let paste = "x".repeat(PASTED);
+    let since = Instant::now();
+    tty.press(&paste);
+    tty.wait_for("ends");
+    since.elapsed()
+}
+
+/// The daemon was killed, and another command holds the turn to start the next one.
+fn left(place: &Place) -> Duration {
+    let (_, mut tty) = timed(place, &["attach", "short"], "done: 1 step");
+    let turn = File::create(place.data().join("start.lock")).unwrap();
+    flock(&turn, FlockOperation::LockExclusive).unwrap();
+    kill_process(Pid::from_raw(place.pid().try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+    tty.wait_for("the daemon is gone");
+    let since = Instant::now();
+    tty.press("\x18d");
+    tty.wait();
+    since.elapsed()
 }
 
 /// How long it takes from the program's start until this is on the screen.
