@@ -1,6 +1,5 @@
 //! A harness for tests: the real engine and actors, a model that says what the test wants, a recorder of
-//! events. Waits for events, never for time; what does not come within [`patience`] fails the
-//! test.
+//! events. It waits for events, and a test fails if an event does not arrive within [`patience`].
 //!
 //! ```
 //! use holdpoint_session::OpenSession;

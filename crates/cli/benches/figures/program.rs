@@ -20,7 +20,7 @@ pub(crate) const USAGE_OF: &str = "--usage-of";
 
 const DELTAS: usize = 200_000;
 
-/// The time after which a program that was told to end does: the grace and three seconds.
+/// A program that gets TERM ends after this time at the latest: the grace and three seconds.
 const SIGNAL_LIMIT: Duration = Duration::from_millis(3_500);
 
 /// Runs that are left by a signal, each of which leaves a session in the daemon: at most ten.

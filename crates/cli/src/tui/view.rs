@@ -20,7 +20,7 @@ use super::style::Tone;
 use super::wrap::wrap;
 use crate::table::fit;
 
-/// Rows that a notice takes at most: a third of the screen, but so many on any.
+/// Rows that a notice may take on a small screen. On a larger one it may take a third.
 const NOTICE: usize = 4;
 
 /// Draws all of it.
@@ -133,7 +133,7 @@ fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'st
         wrap(&Line::styled(notice.text.clone(), notice.tone.style()), usize::from(width), "", &mut lines);
         let most = usize::from(area.height / 3).max(NOTICE);
         if lines.len() > most {
-            // Its end says what to do.
+            // Its end says how to go on.
             let cut = Line::styled("…", notice.tone.style());
             lines.splice(most / 2..lines.len() - (most - 1) / 2, [cut]);
         }

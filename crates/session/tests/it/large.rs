@@ -1,4 +1,4 @@
-//! A session far larger than what is kept of one in memory.
+//! A session far larger than the part of it that is kept in memory.
 
 use std::sync::Arc;
 

@@ -16,8 +16,7 @@ fn rounds() -> usize {
     holdpoint_tools::testing::rounds(100, 1_000)
 }
 
-/// Calls of the probe ask a Confirm as often as their input says, after the cut if it says `late`, and tell what they were
-/// told.
+/// Calls of the probe ask `times` Confirms, after the cut if `late` is set, and send each response.
 fn asking(harness: &Harness) -> mpsc::Receiver<PauseResponse> {
     let (told, tells) = mpsc::channel();
     harness.probe.does(move |input, context| {

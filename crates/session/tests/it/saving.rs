@@ -1,4 +1,4 @@
-//! The outbox against stores that are slow or fail: nothing leaves before it is saved, and nobody is fooled.
+//! The outbox with stores that are slow or fail: an event is published only once it is saved.
 mod door;
 mod failing;
 mod standing;

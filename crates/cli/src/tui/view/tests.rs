@@ -427,7 +427,7 @@ fn session_closed() {
     shows("closed", &mut scene);
 }
 
-/// Of what does not fit the middle is cut: the end says what to do.
+/// A notice that is too long is cut in the middle: its end says how to go on.
 #[test]
 fn session_long_notice() {
     let mut scene = worked();

@@ -60,7 +60,7 @@ impl Gauge {
     }
 }
 
-/// Waits until this is so, or for as long as a test waits for anything: what it then reads is checked at the end.
+/// Waits until this is so, at most for the patience of a test: the reading that follows is checked at the end.
 fn wait_until(is_so: impl Fn() -> bool) {
     let by = Instant::now() + patience();
     while !is_so() && Instant::now() < by {

@@ -101,7 +101,7 @@ enum Leaf<'a> {
     Other,
 }
 
-/// Reads a leaf, in one pass: frames of plain text are most of what is read.
+/// Reads a leaf in one pass: most frames are plain text.
 struct LeafVisitor<F>(F);
 
 impl<'de, T, F: FnOnce(Leaf<'_>) -> T> Visitor<'de> for LeafVisitor<F> {
