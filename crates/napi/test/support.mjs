@@ -123,6 +123,15 @@ export async function record(sessions, id, options = {}) {
   }
 }
 
+/** Waits for what has no event of its own. */
+export async function until(condition) {
+  const deadline = Date.now() + patience
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`still waiting after ${patience} ms: ${condition}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
 /** What a promise rejects with, or a function throws. */
 export async function failure(what) {
   try {

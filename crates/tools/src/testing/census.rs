@@ -37,16 +37,11 @@ impl Census {
     pub fn living(&self) -> Vec<(u32, String)> {
         let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse::<u32>().ok());
-        let marked = |file: Option<&Vec<u8>>| {
-            file.is_some_and(|bytes| bytes.windows(self.mark.len()).any(|part| part == self.mark.as_bytes()))
-        };
+        let is_marked = |bytes: &[u8]| bytes.windows(self.mark.len()).any(|part| part == self.mark.as_bytes());
         pids.filter_map(|pid| {
-            let environment = read(pid, "environ");
-            let arguments = arguments(pid);
-            (marked(environment.as_ref()) || marked(arguments.as_ref())).then(|| {
-                let text = String::from_utf8_lossy(&arguments.unwrap_or_default()).replace('\0', " ");
-                (pid, text)
-            })
+            let Program { arguments, environment } = Program::of(pid)?;
+            (is_marked(&environment) || is_marked(&arguments))
+                .then(|| (pid, String::from_utf8_lossy(&arguments).replace('\0', " ")))
         })
         .collect()
     }
@@ -88,25 +83,36 @@ impl Census {
     }
 }
 
-/// A file of a process, as its first thread has it that has any: one that has ended has none.
-fn read(pid: u32, file: &str) -> Option<Vec<u8>> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    let mut read = threads.filter_map(|thread| fs::read(thread.path().join(file)).ok()).peekable();
-    read.peek()?;
-    Some(read.find(|bytes| !bytes.is_empty()).unwrap_or_default())
+/// What a process was started with, as `/proc` has it.
+struct Program {
+    arguments: Vec<u8>,
+    environment: Vec<u8>,
 }
 
-/// What a process was started with. In the middle of starting another program it has nothing for a moment.
-fn arguments(pid: u32) -> Option<Vec<u8>> {
-    for _ in 0..1_000 {
-        let arguments = read(pid, "cmdline")?;
-        // One that has ended, or is the kernel's own, has no program and stays without.
-        if !arguments.is_empty() || fs::read_link(format!("/proc/{pid}/exe")).is_err() {
-            return Some(arguments);
+impl Program {
+    /// Of a process that has not ended. While `execve` replaces the program, both files are empty for a moment:
+    /// they are read again until they are not, or the process has ended.
+    fn of(pid: u32) -> Option<Self> {
+        let mut program = Self { arguments: read(pid, "cmdline")?, environment: read(pid, "environ")? };
+        for _ in 0..1_000 {
+            let is_complete = !program.arguments.is_empty() && !program.environment.is_empty();
+            // A process that has ended, or is the kernel's own, has no program and stays without.
+            if is_complete || fs::read_link(format!("/proc/{pid}/exe")).is_err() {
+                break;
+            }
+            thread::yield_now();
+            program = Self { arguments: read(pid, "cmdline")?, environment: read(pid, "environ")? };
         }
-        thread::yield_now();
+        Some(program)
     }
-    None
+}
+
+/// A file of a process, from its first thread that has it: a thread that has ended has none. `None` if the
+/// process is gone; empty where this user may not read it.
+fn read(pid: u32, file: &str) -> Option<Vec<u8>> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let mut read = threads.map(|thread| fs::read(thread.path().join(file)).unwrap_or_default());
+    Some(read.find(|bytes| !bytes.is_empty()).unwrap_or_default())
 }
 
 impl Default for Census {
