@@ -2,6 +2,7 @@
 
 mod browser;
 mod browsers;
+mod cdp;
 mod error;
 mod find;
 pub mod guard;

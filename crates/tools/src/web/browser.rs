@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) use launch::LAUNCH_WITHIN;
 pub(super) use program::find_program;
 
+use super::cdp::Client;
 use super::error::WebError;
 use super::guard::Guard;
 use super::running::Roll;
@@ -39,8 +40,6 @@ pub(super) struct Plan {
     pub(super) folders: PathBuf,
     /// After how long without use it is ended.
     pub(super) idle: Duration,
-    /// How long a page may take to load.
-    pub(super) load: Duration,
     /// Its processes: none has been started.
     pub(super) processes: Processes,
     /// Held until nothing of it is left.
@@ -74,7 +73,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Up {
     /// The way to it.
-    pub(super) chrome: chromiumoxide::Browser,
+    pub(super) chrome: Client,
     /// Where what nobody waits for is done.
     pub(super) runtime: Handle,
     /// Where it reaches the network.

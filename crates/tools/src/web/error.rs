@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use chromiumoxide::error::CdpError;
 use thiserror::Error;
 
+use super::cdp::CdpError;
 use crate::error::ToolError;
-
-/// How a browser says that a page is not there any more.
-const NO_SESSION: i64 = -32001;
 
 /// Why a page could not be had.
 #[derive(Debug, Error)]
@@ -50,9 +47,7 @@ impl WebError {
 impl From<CdpError> for WebError {
     fn from(error: CdpError) -> Self {
         match error {
-            // Its connection is gone.
-            CdpError::ChannelSendError(_) | CdpError::NoResponse | CdpError::Ws(_) => Self::Ended,
-            CdpError::Chrome(error) if error.code == NO_SESSION => Self::Ended,
+            CdpError::Ended => Self::Ended,
             error => Self::Browser(error),
         }
     }

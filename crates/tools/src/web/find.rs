@@ -21,7 +21,7 @@ const MOST: usize = 8 * 1024 * 1024;
 /// Where the text is in the page as it is now, in words. It is looked for on a thread of its own: that takes a while, and
 /// the call may be over before.
 pub(super) async fn find(tab: &Tab, text: &str) -> Result<String, WebError> {
-    let page: String = look(&tab.page, shown_text(MOST)).await?;
+    let page: String = look(tab, shown_text(MOST)).await?;
     let text = text.to_owned();
     let (tell, told) = oneshot::channel();
     let search = move || {

@@ -61,7 +61,7 @@ struct Link {
 impl Read {
     /// Looks at the page of a tab as it is now, for at most so many bytes of its text.
     pub(super) async fn of(tab: &Tab, most: usize) -> Result<Self, WebError> {
-        look(&tab.page, format!("({LOOK})({})", LEAST.max(BEGINNING * most))).await
+        look(tab, format!("({LOOK})({})", LEAST.max(BEGINNING * most))).await
     }
 
     /// Its text, at most so many bytes of it, and its links.
@@ -70,7 +70,7 @@ impl Read {
             Some(text) => text,
             None => match markdown(std::mem::take(&mut self.html), self.url.clone()).await {
                 Some(text) => text,
-                None => look(&tab.page, shown_text(4 * most)).await?,
+                None => look(tab, shown_text(4 * most)).await?,
             },
         };
         let text = text.trim();

@@ -8,11 +8,9 @@ use std::time::SystemTime;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use chromiumoxide::cdp::browser_protocol::page::{
-    CaptureScreenshotFormat, CaptureScreenshotParams, GetLayoutMetricsParams, Viewport,
-};
 use holdpoint_common::Timestamp;
 
+use super::cdp::protocol::{CaptureScreenshot, GetLayoutMetrics, Viewport};
 use super::error::WebError;
 use super::tab::Tab;
 
@@ -33,15 +31,10 @@ pub(super) struct Picture {
 
 /// Takes a picture of the page as it is now, and keeps it in `folder`.
 pub(super) async fn take(tab: &Tab, full_page: bool, folder: &Path) -> Result<Picture, WebError> {
-    let layout = tab.page.execute(GetLayoutMetricsParams::default()).await?.result;
-    let whole = layout.css_content_size;
-    let mut capture = CaptureScreenshotParams { format: Some(CaptureScreenshotFormat::Png), ..Default::default() };
-    if full_page {
-        capture.capture_beyond_viewport = Some(true);
-        let (width, height) = (whole.width.min(LONGEST), whole.height.min(LONGEST));
-        capture.clip = Some(Viewport { x: 0.0, y: 0.0, width, height, scale: 1.0 });
-    }
-    let taken = tab.page.execute(capture).await?.result;
+    let whole = tab.page.execute(GetLayoutMetrics {}).await?.css_content_size;
+    let (width, height) = (whole.width.min(LONGEST), whole.height.min(LONGEST));
+    let clip = full_page.then_some(Viewport { x: 0.0, y: 0.0, width, height, scale: 1.0 });
+    let taken = tab.page.execute(CaptureScreenshot { format: "png", capture_beyond_viewport: full_page, clip }).await?;
     let png = STANDARD.decode(&taken.data).map_err(|error| WebError::failed(error.to_string()))?;
     let path = keep(folder, &png)
         .map_err(|error| WebError::failed(format!("the picture can't be written to {}: {error}", folder.display())))?;

@@ -53,9 +53,9 @@ pub(super) fn address(search: &WebSearch, query: &str) -> Result<String, WebErro
 /// The results on the engine's page as it is now, in words.
 pub(super) async fn results(tab: &Tab, search: &WebSearch) -> Result<String, WebError> {
     let found = match &search.html {
-        Some(mapping) => look(&tab.page, picked(mapping)).await?,
+        Some(mapping) => look(tab, picked(mapping)).await?,
         None => {
-            let text: String = look(&tab.page, "document.body.innerText").await?;
+            let text: String = look(tab, "document.body.innerText").await?;
             let answer: Result<Answer, _> = serde_json::from_str(&text);
             answer
                 .map_err(|error| WebError::failed(format!("the search engine does not answer as SearXNG: {error}")))?

@@ -112,7 +112,6 @@ impl SessionBrowser {
             guard,
             folders: folder.clone(),
             idle: Duration::from_secs(u64::from(settings.idle_minutes) * 60),
-            load: self.load(),
             processes: context.processes().like(),
             keep: context.background().clone(),
             roll: running.roll(self.session.clone()),

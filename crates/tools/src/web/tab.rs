@@ -4,13 +4,14 @@ mod watch;
 
 use std::sync::Arc;
 
-use chromiumoxide::Page;
-use chromiumoxide::cdp::browser_protocol::page::HandleJavaScriptDialogParams;
-use chromiumoxide::cdp::browser_protocol::target::{CloseTargetParams, CreateTargetParams};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::browser::Up;
+use super::cdp::protocol::{
+    CreateTarget, EnableNetwork, EnablePage, GetTargetInfo, HandleJavaScriptDialog, SetLifecycleEventsEnabled,
+};
+use super::cdp::{Client, Listening};
 use super::error::WebError;
 use super::guard::Ledger;
 use crate::ask::Subject;
@@ -19,7 +20,9 @@ use watch::{Doings, Watch};
 /// A tab. Closed when dropped, with all that its page has opened.
 #[derive(Debug)]
 pub(super) struct Tab {
-    pub(super) page: Page,
+    pub(super) page: Client,
+    /// The page's target, and its main frame: they have the same id.
+    pub(super) id: String,
     pub(super) up: Arc<Up>,
     /// What of its page's was not let through.
     pub(super) ledger: Arc<Ledger>,
@@ -28,6 +31,8 @@ pub(super) struct Tab {
     doings: Arc<Doings>,
     /// Cancelled when it is gone, as its subject is.
     gone: CancellationToken,
+    /// What the browser and the page are listened to for.
+    _watched: [Listening; 2],
 }
 
 impl Tab {
@@ -42,28 +47,31 @@ impl Tab {
     }
 
     async fn make(up: Arc<Up>, seen: bool) -> Result<Self, WebError> {
-        let mut blank = CreateTargetParams::new("about:blank");
         // Where there is no window yet, a tab alone can't be opened.
-        blank.new_window = Some(true);
-        blank.background = Some(!seen);
+        let blank = CreateTarget { url: "about:blank", new_window: true, background: !seen };
+        let id = up.chrome.execute(blank).await?.target_id;
+        let doings = Doings::of(id.clone());
+        let page = match up.chrome.attach(&id).await {
+            Ok(page) => page,
+            Err(error) => {
+                doings.close(&up);
+                return Err(error.into());
+            }
+        };
         let ledger = Arc::new(up.guard.ledger());
-        let events = watch::of_browser(&up.chrome).await?;
-        let page = up.chrome.new_page(blank).await?;
-        let doings = Doings::of(page.target_id().clone());
         let (kept, subject) = Subject::new();
         let gone = CancellationToken::new();
-        let tab = Self { page, up, ledger, subject, doings, gone };
-        let watch = Watch {
-            page: tab.page.clone(),
-            up: Arc::clone(&tab.up),
-            ledger: Arc::clone(&tab.ledger),
-            doings: Arc::clone(&tab.doings),
-            _kept: kept,
-            _gone: tab.gone.clone().drop_guard(),
-        };
-        let of_page = watch::of_page(&tab.page).await?;
-        tab.up.runtime.spawn(watch.run(events, of_page));
+        let watch = Watch::new(id.clone(), page.clone(), &up, &ledger, &doings, (kept, gone.clone().drop_guard()));
+        let tab = Self { page, id, up, ledger, subject, doings, gone, _watched: watch.listen() };
+        tab.page.execute(EnablePage {}).await?;
+        tab.page.execute(SetLifecycleEventsEnabled { enabled: true }).await?;
+        tab.page.execute(EnableNetwork {}).await?;
         Ok(tab)
+    }
+
+    /// Where the page is.
+    pub(super) async fn url(&self) -> Result<String, WebError> {
+        Ok(self.up.chrome.execute(GetTargetInfo { target_id: &self.id }).await?.target_info.url)
     }
 
     /// Does something with the page, until that is gone.
@@ -94,7 +102,7 @@ impl Tab {
     pub(super) async fn set_paused(&self, paused: bool) {
         // Until it is gone, nothing of the page can be read.
         if self.doings.set_paused(paused) && !paused {
-            let _ = self.page.execute(HandleJavaScriptDialogParams::new(false)).await;
+            let _ = self.page.execute(HandleJavaScriptDialog { accept: false }).await;
         }
     }
 
@@ -105,20 +113,13 @@ impl Tab {
 
     /// Where its page is debugged by a browser of the user's.
     pub(super) fn developer_tools(&self) -> String {
-        let (port, id) = (self.up.port, self.page.target_id().inner());
+        let (port, id) = (self.up.port, &self.id);
         format!("http://127.0.0.1:{port}/devtools/inspector.html?ws=127.0.0.1:{port}/devtools/page/{id}")
     }
 }
 
 impl Drop for Tab {
     fn drop(&mut self) {
-        let family = self.doings.disband();
-        let up = Arc::clone(&self.up);
-        self.up.runtime.spawn(async move {
-            for target in family {
-                // One that is gone is closed.
-                let _ = up.chrome.execute(CloseTargetParams::new(target)).await;
-            }
-        });
+        self.doings.close(&self.up);
     }
 }

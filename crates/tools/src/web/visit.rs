@@ -132,7 +132,7 @@ impl<'a> Visit<'a> {
         let at_once = ("the page", AT_ONCE);
         let url = self.wait(lease, tab, at_once, async {
             tab.set_paused(true).await;
-            Ok(tab.page.url().await?.unwrap_or_else(|| self.url.clone()))
+            tab.url().await
         })?;
         let url = location::brief(&url);
         let url = shown::line(&url);

@@ -3,28 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chromiumoxide::Browser as Chrome;
-use chromiumoxide::cdp::browser_protocol::browser::{SetDownloadBehaviorBehavior, SetDownloadBehaviorParams};
-use chromiumoxide::handler::{Handler, HandlerConfig};
-use futures_util::StreamExt;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{State, Up};
 use crate::ask::SubjectKept;
+use crate::web::cdp::protocol::{SetDiscoverTargets, SetDownloadBehavior};
+use crate::web::cdp::{self, CdpError, Client};
 use crate::web::guard::Guard;
-
-/// By how much a command may outlast what waits for it.
-const MARGIN: Duration = Duration::from_secs(30);
 
 /// What drives one browser's connection.
 pub(super) struct Drive {
     pub(super) address: String,
     pub(super) guard: Arc<Guard>,
     pub(super) idle: Duration,
-    /// How long a page may take to load.
-    pub(super) load: Duration,
     pub(super) ended: CancellationToken,
     pub(super) kept: SubjectKept,
     pub(super) used: watch::Receiver<usize>,
@@ -34,7 +27,7 @@ pub(super) struct Drive {
 impl Drive {
     /// Until the connection or its use is over. Even if this panics, nobody goes on waiting.
     pub(super) fn run(self) {
-        let Self { address, guard, idle, load, ended, kept, used, state } = self;
+        let Self { address, guard, idle, ended, kept, used, state } = self;
         // In this order, whatever happens: what is asked about it closes once it has ended.
         let _over = (ended.clone().drop_guard(), kept);
         let failed = |why: String| state.send_replace(State::Failed(why.into()));
@@ -43,9 +36,8 @@ impl Drive {
             Err(error) => return drop(failed(format!("the browser can't be reached: {error}"))),
         };
         runtime.block_on(async {
-            let config = config(load);
-            let (chrome, mut handler) = tokio::select! {
-                connected = Chrome::connect_with_config(&address, config) => match connected {
+            let (chrome, mut driver) = tokio::select! {
+                connected = cdp::connect(&address) => match connected {
                     Ok(connected) => connected,
                     Err(error) => return drop(failed(format!("the browser can't be reached: {error}"))),
                 },
@@ -53,19 +45,15 @@ impl Drive {
             };
             let port = port(&address);
             let up = async {
-                // What is not let in is still told.
-                let downloads = SetDownloadBehaviorParams::builder().behavior(SetDownloadBehaviorBehavior::Deny);
-                if let Ok(downloads) = downloads.events_enabled(true).build()
-                    && let Err(error) = chrome.execute(downloads).await
-                {
-                    tracing::warn!(%error, "the browser does not take that downloads are refused");
+                if let Err(error) = set_up(&chrome).await {
+                    return drop(failed(format!("the browser can't be set up: {error}")));
                 }
                 state.send_replace(State::Up(Arc::new(Up { chrome, runtime: Handle::current(), guard, port })));
                 unused(used, idle).await;
                 tracing::info!("the browser was not used for long");
             };
             tokio::select! {
-                () = driven(&mut handler) => {}
+                () = driver.run() => {}
                 () = up => {}
                 () = ended.cancelled() => {}
             }
@@ -77,16 +65,11 @@ impl Drive {
     }
 }
 
-/// How it is connected to: nothing that it waits for itself is given up before a page that is loading.
-fn config(load: Duration) -> HandlerConfig {
-    let most = HandlerConfig::default();
-    let request_timeout = most.request_timeout.max(load + MARGIN);
-    HandlerConfig { ignore_https_errors: false, viewport: None, request_timeout, ..most }
-}
-
-/// Drives the connection until it is over.
-async fn driven(handler: &mut Handler) {
-    while let Some(Ok(())) = handler.next().await {}
+/// Has the browser report new windows and downloads, which are refused.
+async fn set_up(chrome: &Client) -> Result<(), CdpError> {
+    chrome.execute(SetDiscoverTargets { discover: true }).await?;
+    chrome.execute(SetDownloadBehavior { behavior: "deny", events_enabled: true }).await?;
+    Ok(())
 }
 
 /// Until nobody has used it for that long.
@@ -120,13 +103,5 @@ mod tests {
         assert!(tokio::time::timeout(50 * soon, &mut ending).await.is_err(), "it is in use");
         uses.send_replace(0);
         ending.await;
-    }
-
-    #[test]
-    fn m_e7_web_no_command_is_given_up_before_a_page_that_loads_for_long() {
-        for load_s in [1, 31, 600] {
-            let load = Duration::from_secs(load_s);
-            assert!(config(load).request_timeout > load + Duration::from_secs(10), "{load_s} s");
-        }
     }
 }

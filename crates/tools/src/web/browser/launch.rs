@@ -62,7 +62,7 @@ impl Life {
     /// From the folder that is made to the one that is removed.
     pub(super) fn run(self) {
         let Self { plan, ended, kept, used, state } = self;
-        let Plan { program, visible, sandbox, env, guard, folders, idle, load, processes, keep, roll } = plan;
+        let Plan { program, visible, sandbox, env, guard, folders, idle, processes, keep, roll } = plan;
         // However this ends, nobody goes on waiting for it.
         let _over = ended.clone().drop_guard();
         let failed = |why: String| {
@@ -103,7 +103,7 @@ impl Life {
                 tracing::info!(pid = process.id(), address, visible, sandbox, "a browser runs");
                 let _listed = roll.enter(process.id(), &address, visible, sandbox);
                 let guard = Arc::new(guard);
-                let drive = Drive { address, guard, idle, load, ended: ended.clone(), kept, used, state };
+                let drive = Drive { address, guard, idle, ended: ended.clone(), kept, used, state };
                 let ending = processes.clone();
                 let driver = thread::Builder::new().name("browser driver".to_owned()).spawn(move || {
                     drive.run();

@@ -3,23 +3,16 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chromiumoxide::cdp::browser_protocol::browser::EventDownloadWillBegin;
-use chromiumoxide::cdp::browser_protocol::network::{EventRequestWillBeSent, EventWebSocketCreated};
-use chromiumoxide::cdp::browser_protocol::page::{
-    DialogType, EventJavascriptDialogClosed, EventJavascriptDialogOpening, HandleJavaScriptDialogParams,
-};
-use chromiumoxide::cdp::browser_protocol::target::{
-    CloseTargetParams, EventTargetCrashed, EventTargetCreated, TargetId, TargetInfo,
-};
-use chromiumoxide::error::CdpError;
-use chromiumoxide::listeners::EventStream;
-use chromiumoxide::{Browser as Chrome, Page};
-use futures_util::StreamExt;
 use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
 use crate::ask::SubjectKept;
 use crate::web::browser::Up;
+use crate::web::cdp::protocol::{
+    CloseTarget, DownloadWillBegin, HandleJavaScriptDialog, JavascriptDialogClosed, JavascriptDialogOpening,
+    RequestWillBeSent, TargetCrashed, TargetCreated, TargetInfo, WebSocketCreated,
+};
+use crate::web::cdp::{Client, Event, Listening};
 use crate::web::guard::Ledger;
 
 /// What is told of one kind of incident at most.
@@ -40,56 +33,28 @@ struct State {
     dialog: bool,
     crashed: bool,
     /// The tab itself and all that was opened from it.
-    family: HashSet<TargetId>,
+    family: HashSet<String>,
     told: Vec<String>,
     untold: usize,
 }
 
-/// What is listened to, and what ends with that.
+/// What listens to a tab.
 pub(super) struct Watch {
-    pub(super) page: Page,
-    pub(super) up: Arc<Up>,
-    pub(super) ledger: Arc<Ledger>,
-    pub(super) doings: Arc<Doings>,
-    pub(super) _kept: SubjectKept,
-    pub(super) _gone: DropGuard,
+    id: String,
+    page: Client,
+    up: Arc<Up>,
+    ledger: Arc<Ledger>,
+    doings: Arc<Doings>,
+    /// What ends with the tab.
+    life: Mutex<Option<(SubjectKept, DropGuard)>>,
 }
 
-/// What a browser tells of all its tabs.
-pub(super) struct OfBrowser {
-    targets: EventStream<EventTargetCreated>,
-    crashes: EventStream<EventTargetCrashed>,
-    downloads: EventStream<EventDownloadWillBegin>,
-}
-
-/// What is told of one page, until it is gone.
-pub(super) struct OfPage {
-    opening: EventStream<EventJavascriptDialogOpening>,
-    closed: EventStream<EventJavascriptDialogClosed>,
-    requests: EventStream<EventRequestWillBeSent>,
-    sockets: EventStream<EventWebSocketCreated>,
-}
-
-pub(super) async fn of_browser(chrome: &Chrome) -> Result<OfBrowser, CdpError> {
-    Ok(OfBrowser {
-        targets: chrome.event_listener().await?,
-        crashes: chrome.event_listener().await?,
-        downloads: chrome.event_listener().await?,
-    })
-}
-
-pub(super) async fn of_page(page: &Page) -> Result<OfPage, CdpError> {
-    Ok(OfPage {
-        opening: page.event_listener().await?,
-        closed: page.event_listener().await?,
-        requests: page.event_listener().await?,
-        sockets: page.event_listener().await?,
-    })
-}
+/// Ends what ends with a tab when its page is no longer listened to.
+struct Life(Arc<Watch>);
 
 impl Doings {
     /// Of a tab that has just been opened.
-    pub(super) fn of(tab: TargetId) -> Arc<Self> {
+    pub(super) fn of(tab: String) -> Arc<Self> {
         let state = State { family: HashSet::from([tab]), ..State::default() };
         Arc::new(Self { state: Mutex::new(state), ..Self::default() })
     }
@@ -105,9 +70,11 @@ impl Doings {
         state.dialog
     }
 
-    /// The tab, and all that was opened from it: nothing is, any more.
-    pub(super) fn disband(&self) -> HashSet<TargetId> {
-        std::mem::take(&mut self.state().family)
+    /// Begins to close the tab and all that was opened from it.
+    pub(super) fn close(&self, up: &Arc<Up>) {
+        for target in std::mem::take(&mut self.state().family) {
+            close(up, target);
+        }
     }
 
     pub(super) async fn download(&self) -> String {
@@ -140,35 +107,62 @@ impl State {
 }
 
 impl Watch {
-    /// Until the tab is closed: then its events end; or has crashed: then it is of no use.
-    pub(super) async fn run(self, mut browser: OfBrowser, mut page: OfPage) {
-        loop {
-            tokio::select! {
-                dialog = page.opening.next() => match dialog {
-                    Some(dialog) => self.dialog(&dialog).await,
-                    None => return,
-                },
-                dialog = page.closed.next() => match dialog {
-                    Some(_) => self.doings.state().dialog = false,
-                    None => return,
-                },
-                Some(sent) = page.requests.next() => self.ledger.asked(&sent.request.url),
-                Some(opened) = page.sockets.next() => self.ledger.asked(&opened.url),
-                Some(download) = browser.downloads.next() => self.download(&download),
-                Some(target) = browser.targets.next() => self.window(&target.target_info).await,
-                Some(crash) = browser.crashes.next() => {
-                    if crash.target_id == *self.page.target_id() {
-                        self.doings.state().crashed = true;
-                        return;
-                    }
-                }
-            }
+    pub(super) fn new(
+        id: String,
+        page: Client,
+        up: &Arc<Up>,
+        ledger: &Arc<Ledger>,
+        doings: &Arc<Doings>,
+        life: (SubjectKept, DropGuard),
+    ) -> Arc<Self> {
+        let (up, ledger, doings) = (Arc::clone(up), Arc::clone(ledger), Arc::clone(doings));
+        Arc::new(Self { id, page, up, ledger, doings, life: Mutex::new(Some(life)) })
+    }
+
+    /// Listens, to the browser and to the page.
+    pub(super) fn listen(self: Arc<Self>) -> [Listening; 2] {
+        let (chrome, page) = (self.up.chrome.clone(), self.page.clone());
+        let of_page = Life(Arc::clone(&self));
+        [chrome.listen(move |event| self.hear_browser(event)), page.listen(move |event| of_page.0.hear_page(event))]
+    }
+
+    /// What the browser tells of all its tabs.
+    fn hear_browser(&self, event: &Event<'_>) {
+        if let Some(created) = event.read::<TargetCreated>() {
+            self.window(&created.target_info);
+        } else if let Some(download) = event.read::<DownloadWillBegin>() {
+            self.download(&download);
+        } else if let Some(crash) = event.read::<TargetCrashed>()
+            && crash.target_id == self.id
+        {
+            self.doings.state().crashed = true;
+            self.end();
         }
     }
 
+    /// What is told of the page.
+    fn hear_page(&self, event: &Event<'_>) {
+        if let Some(sent) = event.read::<RequestWillBeSent>() {
+            self.ledger.asked(&sent.request.url);
+        } else if let Some(opened) = event.read::<WebSocketCreated>() {
+            self.ledger.asked(&opened.url);
+        } else if let Some(dialog) = event.read::<JavascriptDialogOpening>() {
+            self.dialog(&dialog);
+        } else if event.read::<JavascriptDialogClosed>().is_some() {
+            self.doings.state().dialog = false;
+        }
+    }
+
+    /// It is closed, or of no use.
+    fn end(&self) {
+        // Dropped without the lock.
+        let life = self.life.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(life);
+    }
+
     /// Dismissed, unless a person has the page; leaving is agreed to.
-    async fn dialog(&self, dialog: &EventJavascriptDialogOpening) {
-        let leaving = dialog.r#type == DialogType::Beforeunload;
+    fn dialog(&self, dialog: &JavascriptDialogOpening) {
+        let leaving = dialog.r#type == "beforeunload";
         {
             let mut state = self.doings.state();
             state.dialog = true;
@@ -176,16 +170,17 @@ impl Watch {
                 return;
             }
             if !leaving {
-                let kind = dialog.r#type.as_ref();
+                let kind = &dialog.r#type;
                 state.tell(format!("it showed a dialog ({kind}), which was dismissed: {:?}", brief(&dialog.message)));
             }
         }
-        let _ = self.page.execute(HandleJavaScriptDialogParams::new(leaving)).await;
+        let page = self.page.clone();
+        self.up.runtime.spawn(async move { page.execute(HandleJavaScriptDialog { accept: leaving }).await });
     }
 
-    fn download(&self, download: &EventDownloadWillBegin) {
+    fn download(&self, download: &DownloadWillBegin) {
         // A page's main frame has the id of its tab.
-        let is_ours = self.doings.state().family.iter().any(|target| target.inner() == download.frame_id.inner());
+        let is_ours = self.doings.state().family.contains(&download.frame_id);
         if is_ours {
             let name = brief(&download.suggested_filename);
             self.doings.state().tell(format!("it wanted `{name}` to be downloaded, which was refused"));
@@ -198,7 +193,7 @@ impl Watch {
     }
 
     /// Closed, unless a person has the page: then it is closed with it.
-    async fn window(&self, opened: &TargetInfo) {
+    fn window(&self, opened: &TargetInfo) {
         let is_ours = |state: &State| opened.opener_id.as_ref().is_some_and(|opener| state.family.contains(opener));
         {
             let mut state = self.doings.state();
@@ -211,8 +206,20 @@ impl Watch {
             }
             state.tell(format!("it opened another window, which was closed: {:?}", brief(&opened.url)));
         }
-        let _ = self.up.chrome.execute(CloseTargetParams::new(opened.target_id.clone())).await;
+        close(&self.up, opened.target_id.clone());
     }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Begins to close a tab. One that is gone is closed.
+fn close(up: &Arc<Up>, target: String) {
+    let chrome = up.chrome.clone();
+    up.runtime.spawn(async move { chrome.execute(CloseTarget { target_id: &target }).await });
 }
 
 /// As much of it as is told.

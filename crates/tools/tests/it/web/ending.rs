@@ -6,8 +6,9 @@ use holdpoint_tools::testing::{Calling, Census};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
+use super::devtools::DevTools;
 use super::server::{Answer, Server, html};
-use super::support::{Session, as_second_client, failure, local, pages, pause, resumed, wait_until};
+use super::support::{Session, failure, local, pages, pause, resumed, wait_until};
 
 /// Where a call can be found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,13 +44,11 @@ fn call_in(phase: Phase, session: &mut Session, server: &Server) -> Calling {
         // Nothing can be read of a page whose script never rests.
         Phase::Reading => {
             let details = pause(calling.wait_asked()).details.unwrap();
-            as_second_client(&details, async |page| {
-                // The request keeps the page's only thread until it is answered, and the loop for ever.
-                let busy = "setTimeout(() => { \
-                    const asks = new XMLHttpRequest(); asks.open('GET', '/is-busy', false); asks.send(); \
-                    for (;;); }, 50)";
-                drop(page.evaluate(busy).await.unwrap());
-            });
+            // The request keeps the page's only thread until it is answered, and the loop for ever.
+            let busy = "setTimeout(() => { \
+                const asks = new XMLHttpRequest(); asks.open('GET', '/is-busy', false); asks.send(); \
+                for (;;); }, 50)";
+            DevTools::of(&details).evaluate(busy);
             server.wait_asked("/is-busy");
             calling.answer(resumed());
         }

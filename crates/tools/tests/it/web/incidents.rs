@@ -3,17 +3,13 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use chromiumoxide::cdp::browser_protocol::page::{EventJavascriptDialogOpening, HandleJavaScriptDialogParams};
-use chromiumoxide::cdp::js_protocol::runtime::EvaluateParams;
-use futures_util::StreamExt;
 use holdpoint_common::WebSettings;
 use holdpoint_tools::testing::rounds;
 use serde_json::json;
 
+use super::devtools::DevTools;
 use super::server::{Answer, Server, html, status, typed};
-use super::support::{
-    Session, as_second_client, has, local, pages, pause, resumed, said, wait_until, with_more_and_more_time,
-};
+use super::support::{Session, has, local, pages, pause, resumed, said, wait_until, with_more_and_more_time};
 
 #[test]
 fn m_e7_web_downloads_are_refused_and_told() {
@@ -112,14 +108,13 @@ fn m_e7_web_a_dialog_in_a_pause_is_the_persons() {
     for answers in [true, false] {
         let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
         let details = pause(calling.wait_asked()).details.unwrap();
-        as_second_client(&details, async |page| {
-            let mut dialogs = page.event_listener::<EventJavascriptDialogOpening>().await.unwrap();
-            page.evaluate(ASK).await.unwrap();
-            assert_eq!(dialogs.next().await.unwrap().message, "yours?");
-            if answers {
-                page.execute(HandleJavaScriptDialogParams::new(true)).await.unwrap();
-            }
-        });
+        let mut person = DevTools::of(&details);
+        person.call("Page.enable", &json!({}));
+        person.evaluate(ASK);
+        assert_eq!(person.event("Page.javascriptDialogOpening")["message"], "yours?");
+        if answers {
+            person.call("Page.handleJavaScriptDialog", &json!({"accept": true}));
+        }
         if answers {
             server.wait_asked("/said");
         }
@@ -147,13 +142,12 @@ fn m_e7_web_further_windows_are_closed_and_told() {
     let calling = session.start(json!({"action": "open_page", "url": server.url("/windows")}));
     server.wait_asked("/late");
     let address = session.browsers.running()[0].debugging.clone();
-    as_second_client(&tab(&address), async |page| {
-        // As if by a click each: without one, Chromium lets a page open none.
-        let open = EvaluateParams::builder().expression("open('/other') !== null").user_gesture(true).build().unwrap();
-        for _ in 0..7 {
-            assert!(page.evaluate_expression(open.clone()).await.unwrap().into_value::<bool>().unwrap());
-        }
-    });
+    // As if by a click each: without one, Chromium lets a page open none.
+    let open = json!({"expression": "open('/other') !== null", "userGesture": true});
+    let mut person = DevTools::at(&tab(&address));
+    for _ in 0..7 {
+        assert_eq!(person.call("Runtime.evaluate", &open)["result"]["value"], true);
+    }
     wait_until("all but the first are closed", || pages(&address).matches("\"type\": \"page\"").count() == 1);
     click.send(()).unwrap();
     let text = said(calling.wait());
@@ -164,11 +158,11 @@ fn m_e7_web_further_windows_are_closed_and_told() {
     session.close();
 }
 
-/// The one tab of this browser, as the details of a pause name it.
+/// The address of this browser's one tab.
 fn tab(address: &str) -> String {
     let listed: serde_json::Value = serde_json::from_str(&pages(address)).unwrap();
     let id = listed.as_array().unwrap().iter().find(|tab| tab["type"] == "page").unwrap()["id"].as_str().unwrap();
-    format!("http://{address}/devtools/inspector.html?ws={address}/devtools/page/{id}")
+    format!("{address}/devtools/page/{id}")
 }
 
 #[test]
@@ -200,7 +194,6 @@ fn m_e7_web_a_page_without_end_is_read_as_far_as_it_came() {
     });
 }
 
-/// In full runs it takes longer than chromiumoxide waits for anything.
 #[test]
 fn m_e7_web_a_slow_page_is_waited_for_as_long_as_the_settings_say() {
     let late = Duration::from_secs(rounds(1, 35));

@@ -2,17 +2,15 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
-use chromiumoxide::cdp::browser_protocol::page::{CloseParams, CrashParams};
-use chromiumoxide::types::Command;
 use holdpoint_common::{PauseKind, PauseResponse, WebSettings};
 use holdpoint_tools::AskReply;
 use serde_json::json;
 
+use super::devtools::DevTools;
 use super::display::Display;
 use super::server::{Server, html};
-use super::support::{Session, as_second_client, failure, local, pause, resumed, said};
+use super::support::{Session, failure, local, pause, resumed, said};
 
 fn server() -> Server {
     Server::start(|path| html(&format!("<h1>Report</h1><p id=text>as it was served at {path}</p>")))
@@ -35,11 +33,9 @@ fn m_a9_what_a_person_does_with_a_visible_page_is_what_is_read() {
     assert!(running[0].visible, "a pause implies a window");
     let details = ask.details.unwrap();
     assert!(details.contains(&running[0].debugging), "{details}");
-    let hidden = as_second_client(&details, async |page| {
-        page.evaluate(EDIT).await.unwrap();
-        page.evaluate("document.visibilityState").await.unwrap().into_value::<String>().unwrap()
-    });
-    assert_eq!(hidden, "visible", "it is there to be seen");
+    let mut person = DevTools::of(&details);
+    person.evaluate(EDIT);
+    assert_eq!(person.evaluate("document.visibilityState"), "visible", "it is there to be seen");
     calling.answer(resumed());
     let text = said(calling.wait());
     assert!(text.contains("as a person left it") && !text.contains("as it was served"), "{text}");
@@ -83,7 +79,7 @@ fn m_a9_matches_and_pictures_are_taken_after_the_answer_too() {
     let ask = pause(calling.wait_asked());
     assert_eq!(ask.message, format!("Page loaded, to look for \"a person left\": {}", server.url("/")));
     assert!(!session.browsers.running()[0].visible, "`web.pause_headless` lifts the window");
-    as_second_client(&ask.details.unwrap(), async |page| drop(page.evaluate(EDIT).await.unwrap()));
+    DevTools::of(&ask.details.unwrap()).evaluate(EDIT);
     calling.answer(resumed());
     let text = said(calling.wait());
     assert!(text.contains("is there once"), "{text}");
@@ -93,7 +89,7 @@ fn m_a9_matches_and_pictures_are_taken_after_the_answer_too() {
     let ask = pause(calling.wait_asked());
     assert_eq!(ask.message, format!("Page loaded, to take its picture: {}", server.url("/")));
     let red = "document.body.style = 'background: rgb(200, 0, 0)'; document.body.textContent = ''";
-    as_second_client(&ask.details.unwrap(), async |page| drop(page.evaluate(red).await.unwrap()));
+    DevTools::of(&ask.details.unwrap()).evaluate(red);
     calling.answer(resumed());
     let text = said(calling.wait());
     let path = text.split("The picture is in ").nth(1).unwrap().split(" (").next().unwrap();
@@ -114,7 +110,7 @@ fn m_a9_two_sessions_pause_on_two_pages() {
         .collect();
     let asks: Vec<_> = calling.iter().map(|calling| pause(calling.wait_asked())).collect();
     assert_ne!(asks[0].details, asks[1].details);
-    as_second_client(asks[1].details.as_ref().unwrap(), async |page| drop(page.evaluate(EDIT).await.unwrap()));
+    DevTools::of(asks[1].details.as_ref().unwrap()).evaluate(EDIT);
     let [one, two] = <[_; 2]>::try_from(calling).ok().unwrap();
     two.answer(resumed());
     let text = said(two.wait());
@@ -150,27 +146,16 @@ fn m_a9_without_a_display_the_setting_is_named() {
 fn m_a9_a_page_that_is_gone_in_its_pause_ends_it() {
     let server = server();
     let mut session = Session::with(WebSettings { pause_headless: true, ..local() });
-    for (goes, told) in
-        [(ending(CloseParams::default()), "the page was closed"), (ending(CrashParams::default()), "the page crashed")]
-    {
+    for (ends, told) in [("Page.close", "the page was closed"), ("Page.crash", "the page crashed")] {
         let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
-        goes(&pause(calling.wait_asked()).details.unwrap());
+        let mut person = DevTools::of(&pause(calling.wait_asked()).details.unwrap());
+        // Nobody may be left to say that it was done.
+        person.send(ends, &json!({}));
         let why = failure(calling.wait());
         assert!(why.contains(told), "{why}");
         assert!(session.open(&server.url("/next")).contains("as it was served"), "the browser goes on");
     }
     session.close();
-}
-
-/// A person who ends a page by this.
-fn ending<C: Command + Clone + 'static>(command: C) -> Box<dyn Fn(&str)> {
-    Box::new(move |details| {
-        let command = command.clone();
-        // Nobody may be left to say that it was done.
-        as_second_client(details, async |page| {
-            drop(tokio::time::timeout(Duration::from_secs(1), page.execute(command)).await)
-        });
-    })
 }
 
 #[test]

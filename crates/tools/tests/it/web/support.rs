@@ -4,10 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chromiumoxide::cdp::browser_protocol::target::TargetId;
-use chromiumoxide::handler::HandlerConfig;
-use chromiumoxide::{Browser as Chrome, Page};
-use futures_util::StreamExt;
 use holdpoint_common::{AskRequest, PauseRequest, PauseResponse, WebSettings};
 use holdpoint_tools::testing::{Bench, Called, Calling, Census, patience};
 use holdpoint_tools::web::guard::{Resolve, SystemResolver};
@@ -169,39 +165,6 @@ pub(crate) fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
         assert!(std::time::Instant::now() < by, "not so: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
-}
-
-/// Does something with a page as a second client of its browser, as developer tools are. `details` are those of its
-/// pause.
-pub(crate) fn as_second_client<T>(details: &str, does: impl AsyncFnOnce(Page) -> T) -> T {
-    let (base, target) =
-        details.split_once("/devtools/inspector.html?ws=").expect("the address of the developer tools");
-    let base = &base[base.find("http://").unwrap()..];
-    let target = target.rsplit('/').next().unwrap().to_owned();
-    let address = base.trim_start_matches("http://").split('/').next().unwrap();
-    let version: serde_json::Value = serde_json::from_str(&get(address, "/json/version")).unwrap();
-    let socket = version["webSocketDebuggerUrl"].as_str().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let (chrome, mut handler) =
-            Chrome::connect_with_config(socket, HandlerConfig { viewport: None, ..HandlerConfig::default() })
-                .await
-                .unwrap();
-        let driving = tokio::spawn(async move { while let Some(Ok(())) = handler.next().await {} });
-        // It is told of all that is there. Asked to look for them besides, this client would attach to each several times,
-        // and hear by one of its sessions what it then answers by another.
-        let page = loop {
-            match chrome.get_page(TargetId::new(target.clone())).await {
-                Ok(page) => break page,
-                // It is just being attached to.
-                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
-            }
-        };
-        let done = does(page).await;
-        drop(chrome);
-        driving.abort();
-        done
-    })
 }
 
 /// The browser's list of its pages.
