@@ -16,11 +16,13 @@ use rustix::termios::{
 };
 use unicode_segmentation::UnicodeSegmentation;
 
-/// How long it is looked for what is there already: crossterm looks for nothing in no time.
+/// How long one look for an event takes: in no time, crossterm finds none.
 ///
 /// Its feature `use-dev-tty` matters: the other way of reading waits for edges, and loses the one of a key that comes with a
 /// change of the size.
-pub(crate) const A_MOMENT: Duration = Duration::from_millis(1);
+const LOOK: Duration = Duration::from_millis(1);
+/// Looks after which there is no event.
+const LOOKS: usize = 3;
 
 /// The terminal that the user sits at. Clones are the same.
 #[derive(Clone)]
@@ -85,18 +87,13 @@ impl Terminal {
         let mut keys = Keys { wake: Some(wake), thread: None, terminal: self.clone() };
         let tty = Arc::clone(&self.tty);
         let thread = std::thread::Builder::new().name("holdpoint-keys".to_owned()).spawn(move || {
-            while let Ok(true) = readable(&tty, &woken) {
-                while let Ok(true) = event::poll(A_MOMENT) {
-                    match event::read() {
-                        Ok(event) => {
-                            if let Some(key) = key(&event) {
-                                tell(key, Instant::now());
-                            }
-                        }
-                        Err(_) => return,
-                    }
+            // A terminal that is gone has no more keys.
+            let _ = read_events(&tty, &woken, |event| {
+                if let Some(key) = key(&event) {
+                    tell(key, Instant::now());
                 }
-            }
+                true
+            });
         })?;
         keys.thread = Some(thread);
         Ok(keys)
@@ -152,8 +149,30 @@ impl Drop for Keys {
     }
 }
 
+/// Gives each event to `tell` as it is read, until `tell` answers false, the other end of `woken` closes, or the terminal
+/// is gone.
+pub(crate) fn read_events(tty: &OwnedFd, woken: &UnixStream, mut tell: impl FnMut(Event) -> bool) -> io::Result<()> {
+    while readable(tty, woken)? {
+        while is_there(|| event::poll(LOOK)) {
+            if !tell(event::read()?) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is an event.
+///
+/// crossterm reads 1 KiB at a time and keeps the events in it, but asks for the time before it looks at them: it finds
+/// none if the thread is stopped for as long as a look takes. The terminal wakes nobody for them then, so one look is not
+/// enough.
+fn is_there(mut look: impl FnMut() -> io::Result<bool>) -> bool {
+    (0..LOOKS).any(|_| matches!(look(), Ok(true)))
+}
+
 /// Waits for a key: true if there may be one, false if it is time to stop.
-pub(crate) fn readable(tty: &OwnedFd, woken: &UnixStream) -> io::Result<bool> {
+fn readable(tty: &OwnedFd, woken: &UnixStream) -> io::Result<bool> {
     loop {
         let mut fds = [PollFd::new(tty, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
         match poll(&mut fds, None) {
@@ -215,6 +234,15 @@ mod tests {
     use rustix::fs::{Mode, OFlags};
 
     use super::*;
+
+    #[test]
+    fn an_event_that_a_look_misses_is_found_by_the_next() {
+        for (looks, found) in [(&[true][..], true), (&[false, false, true], true), (&[false, false, false], false)] {
+            let mut looks = looks.iter();
+            assert_eq!(is_there(|| Ok(*looks.next().unwrap())), found);
+            assert_eq!(looks.len(), 0);
+        }
+    }
 
     /// Whoever leaves puts the terminal back while an ask is about to be shown: that takes it no more.
     #[test]

@@ -8,11 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crossterm::event::{self, Event};
+use crossterm::event::Event;
 
 pub(crate) use self::split::Split;
 use super::message::{Message, Moment};
-use crate::terminal::{A_MOMENT, readable};
+use crate::terminal::read_events;
 
 /// Reads until it is dropped.
 pub(crate) struct Input {
@@ -33,22 +33,17 @@ impl Input {
     ) -> io::Result<Self> {
         let (wake, woken) = UnixStream::pair()?;
         let read = move || {
-            while let Ok(true) = readable(&tty, &woken) {
-                while let Ok(true) = event::poll(A_MOMENT) {
-                    let Ok(event) = event::read() else { return gone() };
-                    let message = match event {
-                        Event::Key(key) => Message::Key(key),
-                        Event::Paste(text) => Message::Paste(text),
-                        Event::FocusGained => Message::Focus(true),
-                        Event::FocusLost => Message::Focus(false),
-                        // The size comes by its signal, and the mouse is the terminal's.
-                        Event::Resize(..) | Event::Mouse(_) => continue,
-                    };
-                    if !tell(message, Moment::now()) {
-                        return;
-                    }
-                }
-            }
+            let _ = read_events(&tty, &woken, |event| {
+                let message = match event {
+                    Event::Key(key) => Message::Key(key),
+                    Event::Paste(text) => Message::Paste(text),
+                    Event::FocusGained => Message::Focus(true),
+                    Event::FocusLost => Message::Focus(false),
+                    // The size comes by its signal, and the mouse is the terminal's.
+                    Event::Resize(..) | Event::Mouse(_) => return true,
+                };
+                tell(message, Moment::now())
+            });
             // Told to stop, its end of the pair is closed; else there is nothing more to read.
             let told = woken.set_nonblocking(true).is_ok() && matches!((&woken).read(&mut [0]), Ok(0));
             if !told {

@@ -1,9 +1,12 @@
 //! Whole stories: from the hub into a session and back, and two at one session.
 
+use std::time::Duration;
+
 use holdpoint_common::{Event, Fact};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::tty::{Tty, signal_to};
-use crate::world::World;
+use crate::world::{World, rounds};
 
 impl World {
     /// Opens a session of this name that plays a script.
@@ -427,4 +430,28 @@ fn the_hub_hears_of_sessions_opens_filters_and_deletes_them() {
     tty.press("\x03\x03");
     tty.end(0);
     assert!(!world.run(&["list"]).code(0).out.contains("parser"));
+}
+
+#[test]
+fn m_b2_keys_are_all_read_whenever_the_machine_stalls() {
+    let world = World::new();
+    world.opens("one", &[], "say Ready.");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("done: 1 step");
+    let program = Pid::from_raw(tty.pid().cast_signed()).unwrap();
+    let mut moments = fastrand::Rng::with_seed(1);
+    for round in 0..rounds(100, 2_000) {
+        // Read at once, and kept by what reads it: the terminal tells nothing of the rest.
+        let end = format!("<{round}>");
+        tty.press(&format!("{}{end}", "word ".repeat(100)));
+        std::thread::sleep(Duration::from_micros(moments.u64(0..4_000)));
+        kill_process(program, Signal::STOP).unwrap();
+        std::thread::sleep(Duration::from_millis(3));
+        kill_process(program, Signal::CONT).unwrap();
+        tty.wait_for(&end);
+        tty.press("\x1b");
+        tty.wait_until("nothing typed", |text| !text.contains(&end));
+    }
+    tty.press("\x18d");
+    tty.end(0);
 }
