@@ -149,7 +149,7 @@ impl Drop for Keys {
     }
 }
 
-/// Gives each event to `tell` as it is read, until `tell` answers false, the other end of `woken` closes, or the terminal
+/// Calls `tell` with each event as it is read, until `tell` returns false, the other end of `woken` closes, or the terminal
 /// is gone.
 pub(crate) fn read_events(tty: &OwnedFd, woken: &UnixStream, mut tell: impl FnMut(Event) -> bool) -> io::Result<()> {
     while readable(tty, woken)? {
@@ -164,9 +164,9 @@ pub(crate) fn read_events(tty: &OwnedFd, woken: &UnixStream, mut tell: impl FnMu
 
 /// Whether there is an event.
 ///
-/// crossterm reads 1 KiB at a time and keeps the events in it, but asks for the time before it looks at them: it finds
-/// none if the thread is stopped for as long as a look takes. The terminal wakes nobody for them then, so one look is not
-/// enough.
+/// crossterm reads 1 KiB at a time and buffers the events in it, but checks the timeout before it checks the buffer: it
+/// finds no event if the thread is suspended for a whole timeout. The terminal has no more input then, and nothing would
+/// wake the thread for the buffered events: so one look is not enough.
 fn is_there(mut look: impl FnMut() -> io::Result<bool>) -> bool {
     (0..LOOKS).any(|_| matches!(look(), Ok(true)))
 }

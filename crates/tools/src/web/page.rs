@@ -85,7 +85,7 @@ async fn navigate(tab: &Tab, url: &str) -> Result<Option<String>, CdpError> {
     if begun.error_text.is_some() {
         return Ok(begun.error_text);
     }
-    // What was told of before may have been of the page that was there.
+    // An event before this answer may have been of the previous page.
     let is_loaded = begun.loader_id.is_some() && *told.borrow_and_update() == begun.loader_id;
     if !is_loaded {
         told.changed().await.map_err(|_| CdpError::Ended)?;

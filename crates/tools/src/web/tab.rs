@@ -31,7 +31,7 @@ pub(super) struct Tab {
     doings: Arc<Doings>,
     /// Cancelled when it is gone, as its subject is.
     gone: CancellationToken,
-    /// What the browser and the page are listened to for.
+    /// The listeners for the browser's events and the page's.
     _watched: [Listening; 2],
 }
 

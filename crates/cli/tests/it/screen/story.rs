@@ -441,7 +441,7 @@ fn m_b2_keys_are_all_read_whenever_the_machine_stalls() {
     let program = Pid::from_raw(tty.pid().cast_signed()).unwrap();
     let mut moments = fastrand::Rng::with_seed(1);
     for round in 0..rounds(100, 2_000) {
-        // Read at once, and kept by what reads it: the terminal tells nothing of the rest.
+        // One read takes all of it: for the rest of the buffered keys the terminal does not wake the reader again.
         let end = format!("<{round}>");
         tty.press(&format!("{}{end}", "word ".repeat(100)));
         std::thread::sleep(Duration::from_micros(moments.u64(0..4_000)));

@@ -40,19 +40,19 @@ pub(in crate::web) enum CdpError {
     Refused {
         /// The protocol's number of the fault.
         code: i64,
-        /// What the browser says.
+        /// The browser's message.
         message: String,
     },
-    /// The answer is not what the protocol says.
+    /// The answer is not as the protocol describes it.
     #[error("the answer can't be read: {0}")]
     Malformed(#[from] serde_json::Error),
 }
 
-/// A command: its method, and what it is answered with.
+/// A command: its method, and its answer.
 pub(in crate::web) trait Command: Serialize {
     /// As the protocol calls it.
     const METHOD: &'static str;
-    /// What of the answer is used.
+    /// The used part of the answer.
     type Answer: DeserializeOwned;
 }
 
@@ -81,7 +81,7 @@ pub(in crate::web) struct Client {
     session: Option<Arc<str>>,
 }
 
-/// What a connection's clients share with its driver.
+/// The state that the clients of a connection share with its driver.
 struct Shared {
     outgoing: mpsc::Sender<String>,
     state: Mutex<State>,
@@ -114,7 +114,7 @@ type Hear = dyn FnMut(&Event<'_>) + Send;
 #[derive(Debug)]
 pub(in crate::web) struct Listening(Arc<Shared>, u64);
 
-/// What moves the messages. When it is dropped, the connection has ended: no command is waited for any more, and its
+/// Sends and receives the messages. When it is dropped, the connection has ended: commands that wait fail, and the
 /// listeners are dropped.
 pub(in crate::web) struct Driver {
     shared: Arc<Shared>,
@@ -181,7 +181,7 @@ impl Client {
     /// Sends a command and waits for its answer.
     ///
     /// # Errors
-    /// The browser refuses, or there is no answer to come.
+    /// The browser refuses, or the connection or the page has ended.
     pub(in crate::web) async fn execute<C: Command>(&self, command: C) -> Result<C::Answer, CdpError> {
         let (tell, told) = oneshot::channel();
         let id = {
@@ -193,7 +193,7 @@ impl Client {
             state.pending.insert(id, Pending { session: self.session.clone(), answer: tell });
             id
         };
-        // Also where nobody waits any longer.
+        // Also if this future is dropped before its answer arrives.
         let _forgotten = Forgotten(&self.shared, id);
         let session_id = self.session.as_deref();
         let text = serde_json::to_string(&Sent { id, method: C::METHOD, params: &command, session_id })?;
@@ -211,10 +211,9 @@ impl Client {
         Ok(Self { shared: Arc::clone(&self.shared), session: Some(attached.session_id.into()) })
     }
 
-    /// Calls this for each event from now on, until what is returned is dropped or the page or the connection ends; then
-    /// it is dropped.
+    /// Calls `hear` for each event from now on, until the returned guard is dropped or the page or the connection ends.
     ///
-    /// It is called by what drives the connection: it must not block.
+    /// `hear` runs in the task of the driver: it must not block.
     pub(in crate::web) fn listen(&self, hear: impl FnMut(&Event<'_>) + Send + 'static) -> Listening {
         let mut state = self.shared.state();
         let number = state.number();
@@ -237,7 +236,7 @@ impl Drop for Forgotten<'_> {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Dropped without the lock: what a listener holds may want it.
+        // Dropped without the lock: a value that a listener holds may take it when it is dropped.
         let listener = self.0.state().listeners.remove(&self.1);
         drop(listener);
     }
@@ -255,7 +254,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the browser has sent.
+    /// Handles a message of the browser.
     fn receive(&self, text: &str) {
         let received: Received<'_> = match serde_json::from_str(text) {
             Ok(received) => received,
@@ -271,7 +270,7 @@ impl Shared {
             Some(Refusal { code: NO_SESSION, .. }) => Err(CdpError::Ended),
             Some(Refusal { code, message }) => Err(CdpError::Refused { code, message }),
         };
-        // Whoever waited may be gone.
+        // The caller may have stopped waiting.
         let _ = pending.answer.send(answer);
     }
 
@@ -291,13 +290,13 @@ impl Shared {
         }
     }
 
-    /// Ends what belongs to sessions like this.
+    /// Drops the commands and listeners of the sessions for which `is_over` is true.
     fn end(&self, is_over: impl Fn(&Option<Arc<str>>) -> bool) {
         let mut state = self.state();
         let pending: Vec<_> = state.pending.extract_if(|_, pending| is_over(&pending.session)).collect();
         let listeners: Vec<_> = state.listeners.extract_if(|_, listener| is_over(&listener.session)).collect();
         drop(state);
-        // Dropped without the lock: what a listener holds may want it.
+        // Dropped without the lock: a value that a listener holds may take it when it is dropped.
         drop((pending, listeners));
     }
 }

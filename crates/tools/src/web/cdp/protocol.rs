@@ -12,7 +12,7 @@ pub(in crate::web) trait Kind: DeserializeOwned {
     const METHOD: &'static str;
 }
 
-/// Commands: `Domain.method` name { parameters } -> what of the answer is used.
+/// Commands: `Domain.method` name { parameters } -> the used part of the answer.
 macro_rules! commands {
     ($($method:literal $name:ident $(<$life:lifetime>)? {
         $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)?
@@ -30,7 +30,7 @@ macro_rules! commands {
     )*};
 }
 
-/// Events: `Domain.event` name { what of it is used }.
+/// Events: `Domain.event` name { the used fields }.
 macro_rules! events {
     ($($method:literal $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
         #[derive(Debug, Deserialize)]

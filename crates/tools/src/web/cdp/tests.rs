@@ -1,4 +1,4 @@
-//! The connection, to a server that says what a browser might.
+//! The connection, to a server that sends messages as a browser might.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};

@@ -38,18 +38,18 @@ struct State {
     untold: usize,
 }
 
-/// What listens to a tab.
+/// The listener to a tab's events.
 pub(super) struct Watch {
     id: String,
     page: Client,
     up: Arc<Up>,
     ledger: Arc<Ledger>,
     doings: Arc<Doings>,
-    /// What ends with the tab.
+    /// Dropped when the tab ends.
     life: Mutex<Option<(SubjectKept, DropGuard)>>,
 }
 
-/// Ends what ends with a tab when its page is no longer listened to.
+/// Drops the `life` of a tab when its page is no longer listened to.
 struct Life(Arc<Watch>);
 
 impl Doings {
@@ -126,7 +126,7 @@ impl Watch {
         [chrome.listen(move |event| self.hear_browser(event)), page.listen(move |event| of_page.0.hear_page(event))]
     }
 
-    /// What the browser tells of all its tabs.
+    /// Handles an event of the browser, which may concern any tab.
     fn hear_browser(&self, event: &Event<'_>) {
         if let Some(created) = event.read::<TargetCreated>() {
             self.window(&created.target_info);
@@ -140,7 +140,7 @@ impl Watch {
         }
     }
 
-    /// What is told of the page.
+    /// Handles an event of the page.
     fn hear_page(&self, event: &Event<'_>) {
         if let Some(sent) = event.read::<RequestWillBeSent>() {
             self.ledger.asked(&sent.request.url);

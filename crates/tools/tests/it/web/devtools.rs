@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 pub(crate) struct DevTools {
     socket: WebSocket<TcpStream>,
     calls: u64,
-    /// Events that nobody has looked at yet.
+    /// Events that were received while waiting for something else.
     events: VecDeque<Value>,
 }
 
@@ -37,7 +37,7 @@ impl DevTools {
         self.socket.send(Message::text(command.to_string())).unwrap();
     }
 
-    /// What a command is answered with.
+    /// Sends a command and returns its answer.
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
         self.send(method, params);
         loop {
@@ -50,12 +50,12 @@ impl DevTools {
         }
     }
 
-    /// What an expression comes to in the page.
+    /// Evaluates an expression in the page.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         self.call("Runtime.evaluate", &json!({"expression": expression}))["result"]["value"].take()
     }
 
-    /// Waits for an event; what it tells.
+    /// Waits for an event and returns its parameters.
     pub(crate) fn event(&mut self, method: &str) -> Value {
         loop {
             let mut event = self.events.pop_front().unwrap_or_else(|| self.receive());

@@ -149,7 +149,7 @@ fn m_a9_a_page_that_is_gone_in_its_pause_ends_it() {
     for (ends, told) in [("Page.close", "the page was closed"), ("Page.crash", "the page crashed")] {
         let calling = session.start(json!({"action": "open_page", "url": server.url("/"), "pause": true}));
         let mut person = DevTools::of(&pause(calling.wait_asked()).details.unwrap());
-        // Nobody may be left to say that it was done.
+        // There may be no page left to answer.
         person.send(ends, &json!({}));
         let why = failure(calling.wait());
         assert!(why.contains(told), "{why}");
