@@ -1,4 +1,4 @@
-//! The daemon: how fast a command reaches it, how fast it starts and stops, what it takes when it has nothing to do.
+//! The daemon: the time of a command, of a start and of a stop, and the load of an idle one.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! The screen: how fast it is there, how fast it answers keys and leaves, what it takes when nothing happens.
+//! The screen: the time of a start, of a key and of leaving, and the load of an idle one.
 
 use std::fs::File;
 use std::time::{Duration, Instant};

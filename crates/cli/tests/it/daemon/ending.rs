@@ -200,15 +200,22 @@ fn it_stops_when_idle_but_not_while_somebody_is_there() {
     let stays = [2, 8, 32].iter().any(|idle| {
         let house = House::new();
         let mut daemon = house.0.command(&["daemon", "--idle-stop", &format!("{idle}s")]).spawn().unwrap();
+        let mut has_stopped = || {
+            let status = daemon.try_wait().unwrap();
+            assert!(status.is_none_or(|status| status.success()), "{status:?}: {}", house.log());
+            status.is_some()
+        };
+        let by = Instant::now() + patience();
         let client = loop {
             match UnixStream::connect(house.socket()) {
                 Ok(client) => break client,
-                Err(_) if daemon.try_wait().unwrap().is_some() => return false,
-                Err(_) => std::thread::yield_now(),
+                Err(_) if has_stopped() => return false,
+                Err(error) => assert!(Instant::now() < by, "{error}"),
             }
+            std::thread::yield_now();
         };
         std::thread::sleep(Duration::from_millis(idle * 1_000 + 500));
-        if daemon.try_wait().unwrap().is_some() {
+        if has_stopped() {
             return false;
         }
         assert!(ask(client, "/v1/status", "").contains(&format!("\"idleStopS\":{idle}")));
