@@ -1,5 +1,6 @@
 //! What the tests of whole stories stand on: real servers, real programs, scripted.
 
+pub mod faults;
 pub mod json;
 pub mod model_server;
 pub mod said;

@@ -50,8 +50,9 @@ impl Sqlite {
     /// The files that it has in a folder, there or not: the database, and what SQLite writes beside it.
     #[must_use]
     pub fn files(folder: &Path) -> Vec<PathBuf> {
-        let beside = salvage::LOGS.iter().map(|suffix| folder.join(format!("{FILE}{suffix}")));
-        [folder.join(FILE)].into_iter().chain(beside).collect()
+        let database = folder.join(FILE);
+        let beside = place::BESIDE.map(|suffix| place::beside(&database, suffix));
+        [database].into_iter().chain(beside).collect()
     }
 }
 
@@ -102,6 +103,7 @@ impl Sqlite {
         let shared =
             Arc::new(Shared { path: folder.join(FILE), salvaged: Mutex::default(), unsalvaged: Mutex::default() });
         place::make_file(&shared.path)?;
+        salvage::undo_cut_swap(&shared.path)?;
         let db = match schema::writer(&shared.path) {
             Err(StoreError::Damaged { .. }) => {
                 shared.salvage()?;

@@ -1,5 +1,6 @@
 //! The stores, each by the same rules; and what is SQLite's own: damage, versions, several processes, a full disk.
 
+mod crashes;
 mod damage;
 mod many;
 mod rules;

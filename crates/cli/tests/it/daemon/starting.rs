@@ -1,10 +1,15 @@
 //! A daemon that a command starts: what it has of whoever started it, and what is told if it can't start.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
+use holdpoint_tests::faults::{Fault, Faults};
+use holdpoint_tools::testing::rounds;
+
 use super::house::House;
-use crate::world::{Ran, program};
+use crate::world::{Ran, program, wait};
 
 #[test]
 fn t_n7_it_has_nothing_of_whoever_started_it() {
@@ -31,6 +36,33 @@ fn t_n7_it_has_nothing_of_whoever_started_it() {
     let mut names: Vec<_> = environ.split_terminator('\0').map(|one| one.split('=').next().unwrap()).collect();
     names.sort_unstable();
     assert_eq!(names, ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]);
+}
+
+#[test]
+fn t_u17_it_starts_again_after_a_kill_at_any_call_of_its_first_start() {
+    let Some(faults) = Faults::build() else {
+        println!("skipped: no library can be preloaded here");
+        return;
+    };
+    let mut killed = 0;
+    for call in (1..).step_by(rounds(6, 1)) {
+        let house = House::new();
+        let mut daemon = house.0.command(&["daemon"]);
+        faults.inject(&mut daemon, Fault::Kill, call);
+        let mut daemon = daemon.spawn().unwrap();
+        let mut served = String::new();
+        BufReader::new(daemon.stdout.take().unwrap()).read_line(&mut served).unwrap();
+        if !served.is_empty() {
+            daemon.kill().unwrap();
+            daemon.wait().unwrap();
+            break;
+        }
+        assert_eq!(wait(&mut daemon).signal(), Some(9), "call {call}");
+        house.run(&["run", "--model", "rehearsal", "say Hello."]).code(0);
+        assert_eq!(house.status()["saved"], true, "call {call}");
+        killed += 1;
+    }
+    assert!(killed > 3, "{killed}");
 }
 
 #[test]

@@ -3,10 +3,21 @@
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::StoreError;
 use crate::folders::check;
+
+/// Where SQLite keeps what a transaction undoes, while the database is not in WAL mode yet.
+pub(super) const ROLLBACK_JOURNAL: &str = "-journal";
+
+/// The files that SQLite keeps beside a database.
+pub(super) const BESIDE: [&str; 3] = ["-wal", "-shm", ROLLBACK_JOURNAL];
+
+/// One of those files.
+pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", database.display()))
+}
 
 /// Makes the folder, with mode 0700, unless it is there.
 pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {

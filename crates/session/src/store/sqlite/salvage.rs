@@ -1,5 +1,7 @@
 //! A damaged database: kept aside, and what can be read of it written into a new one.
 
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
@@ -8,6 +10,7 @@ use holdpoint_common::{Fact, SessionId};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
+use super::place::{BESIDE, beside};
 use super::rows::{around_damage, check_sum, draft, missing};
 use super::{StoreError, place, schema};
 
@@ -17,6 +20,9 @@ const SKIPPED: u64 = 1 << 20;
 /// The highest number that is taken for that of a session's last fact, where it can't be read: far above what a session
 /// comes to.
 const BELIEVED: u64 = 1 << 48;
+
+/// How the name begins under which a damaged database is kept.
+const KEPT: &str = "sessions.damaged-";
 
 /// What became of a damaged database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +47,7 @@ pub(super) struct Rebuilt {
 /// Builds a new database of what can be read. The damaged one stays as it is, and where.
 pub(super) fn rebuild(path: &Path) -> Result<Rebuilt, StoreError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    let kept_at = path.with_extension(format!("damaged-{now}.db"));
+    let kept_at = path.with_file_name(format!("{KEPT}{now}.db"));
     let rebuilt = Rebuilt {
         at: path.with_extension("salvage-tmp"),
         salvaged: Salvaged { kept_at, whole: Vec::new(), relisted: Vec::new(), damaged: Vec::new() },
@@ -84,14 +90,37 @@ fn fill(path: &Path, mut rebuilt: Rebuilt) -> Result<Rebuilt, StoreError> {
     copied.map(|()| rebuilt)
 }
 
+/// Undoes a swap that a crash has cut: then the damaged database has two names, and the log beside it only the name
+/// under which it was to be kept.
+pub(super) fn undo_cut_swap(path: &Path) -> io::Result<()> {
+    let database = path.metadata()?;
+    let Some(folder) = path.parent().filter(|_| database.nlink() > 1) else { return Ok(()) };
+    for entry in fs::read_dir(folder)? {
+        let kept_at = entry?.path();
+        let is_kept = |name: &str| name.starts_with(KEPT) && name.ends_with(".db");
+        let is_kept = kept_at.file_name().and_then(OsStr::to_str).is_some_and(is_kept);
+        if !is_kept || kept_at.symlink_metadata()?.ino() != database.ino() {
+            continue;
+        }
+        for suffix in BESIDE {
+            match fs::rename(beside(&kept_at, suffix), beside(path, suffix)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        fs::remove_file(kept_at)?;
+    }
+    Ok(())
+}
+
 impl Rebuilt {
     /// Puts it in the place of the damaged one, which is kept aside. If that fails, the damaged one is in its place.
     pub(super) fn swap(self, path: &Path) -> Result<Salvaged, StoreError> {
         let swapped = self.try_swap(path);
         if swapped.is_err() {
             let kept_at = &self.salvaged.kept_at;
-            for log in LOGS {
-                let _ = fs::rename(beside(kept_at, log), beside(path, log));
+            for suffix in BESIDE {
+                let _ = fs::rename(beside(kept_at, suffix), beside(path, suffix));
             }
             let _ = fs::remove_file(kept_at);
             self.remove();
@@ -109,9 +138,9 @@ impl Rebuilt {
         let kept_at = &self.salvaged.kept_at;
         // At no moment is there none: that would be taken for a new store.
         fs::hard_link(path, kept_at)?;
-        // What was committed last may still be in the log beside it.
-        for log in LOGS {
-            match fs::rename(beside(path, log), beside(kept_at, log)) {
+        // What was committed last may still be in the log beside it, and a journal would be applied to the new one.
+        for suffix in BESIDE {
+            match fs::rename(beside(path, suffix), beside(kept_at, suffix)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -120,18 +149,12 @@ impl Rebuilt {
     }
 
     fn remove(&self) {
-        for file in [self.at.clone(), beside(&self.at, LOGS[0]), beside(&self.at, LOGS[1])] {
-            // There may be none.
-            let _ = fs::remove_file(file);
+        // There may be none.
+        let _ = fs::remove_file(&self.at);
+        for suffix in BESIDE {
+            let _ = fs::remove_file(beside(&self.at, suffix));
         }
     }
-}
-
-/// What SQLite keeps beside a database.
-pub(super) const LOGS: [&str; 2] = ["-wal", "-shm"];
-
-fn beside(path: &Path, log: &str) -> PathBuf {
-    PathBuf::from(format!("{}{log}", path.display()))
 }
 
 /// Every session that can still be found, by either table.

@@ -4,8 +4,10 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+use super::place::{ROLLBACK_JOURNAL, beside};
 use super::{StoreError, place};
 
 /// The newest schema.
@@ -54,28 +56,35 @@ const SMALLEST: u64 = 512;
 /// How long another process is waited for.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// Opens the database for writing.
+/// Opens the database for writing, in whatever state a crash has left it.
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
-    // SQLite would take what is left of a header for an empty database.
+    // SQLite would take what is left of a header for an empty database; unless it can bring the whole file back.
     let length = std::fs::metadata(path)?.len();
-    if (1..SMALLEST).contains(&length) {
+    if (1..SMALLEST).contains(&length) && !beside(path, ROLLBACK_JOURNAL).exists() {
         return Err(StoreError::Damaged { message: format!("the database is cut to {length} bytes") });
     }
-    // Looked at without a chance to change it.
-    let found = version(&reader(path)?)?;
+    // A connection that can only read can't undo a transaction that a crash has cut. This one leaves the database of a
+    // newer version alone: it undoes such a transaction, as that version would, and changes nothing more.
+    let mut db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | FLAGS)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    db.busy_timeout(BUSY)?;
+    let found = version(&db)?;
     if found > VERSION {
         return Err(StoreError::Newer { found, known: VERSION });
     }
-    let mut db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | FLAGS)?;
-    db.busy_timeout(BUSY)?;
-    // Known once it has been read.
-    version(&db)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     if db.is_readonly(rusqlite::MAIN_DB)? {
         // SQLite would go on with what it can read, and every save would fail.
         OpenOptions::new().write(true).open(path)?;
         return Err(StoreError::Damaged { message: "its header says that it can't be written".to_owned() });
     }
-    db.pragma_update(None, "journal_mode", "WAL")?;
+    // SQLite goes on with the mode it had where it can't change it.
+    let mode: String = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreError::Io {
+            message: format!("the database can't be set to journal_mode=wal: it stays {mode}"),
+        });
+    }
     // A commit that was acknowledged survives a loss of power.
     db.pragma_update(None, "synchronous", "FULL")?;
     migrate(&mut db, path)?;

@@ -172,7 +172,7 @@ fn root_of(bytes: &[u8], name: &str) -> usize {
 }
 
 /// A database, with the first page of a table or index overwritten.
-fn without_root(bytes: &[u8], name: &str) -> Vec<u8> {
+pub(super) fn without_root(bytes: &[u8], name: &str) -> Vec<u8> {
     let (root, mut bytes) = (root_of(bytes, name), bytes.to_vec());
     bytes[(root - 1) * PAGE..root * PAGE].fill(0xa5);
     bytes

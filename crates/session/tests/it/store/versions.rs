@@ -124,7 +124,7 @@ fn descriptors(path: &Path) -> Vec<u32> {
 }
 
 /// What made schema 1, and then 2 of it.
-const OLDER: [&str; 2] = [
+pub(super) const OLDER: [&str; 2] = [
     "CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
         opened INTEGER NOT NULL,
