@@ -1,4 +1,5 @@
-//! The environment that tools are started with: an allow-list. And the programs that are found by it.
+//! The environment that tools are started with: an allow-list, and what keeps a command from waiting for a person. And
+//! the programs that are found by it.
 
 use std::env::split_paths;
 use std::ffi::OsStr;
@@ -51,24 +52,50 @@ const PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 /// Parts of names that never pass, in any case of letters, whatever else holds.
 const SECRETS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 
-/// Those of `vars` that tools may see.
+/// Variables that keep a command from waiting for a person at a terminal: pagers print, and editors and questions fail at
+/// once.
 ///
-/// They are: `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `TMPDIR`, `PWD`; `LANG`, `LANGUAGE`, `LC_*`, `TZ`,
+/// An editor is `false` with a sentence for its arguments: programs name the command that failed, so the model reads what
+/// to do instead. Git hands it to a shell, others split it at its spaces, so it has neither quotes nor operators.
+const UNATTENDED: [(&str, &str); 8] = [
+    ("EDITOR", "false no editor can be used in a tool call: pass the text as an argument or in a file"),
+    ("VISUAL", "false no editor can be used in a tool call: pass the text as an argument or in a file"),
+    ("GIT_EDITOR", "false no editor can be used in a tool call: pass -m, -F or --no-edit"),
+    (
+        "GIT_SEQUENCE_EDITOR",
+        "false no editor can be used in a tool call: set GIT_SEQUENCE_EDITOR to a command that edits",
+    ),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+];
+
+/// Those of `vars` that tools may see, and those that keep commands from waiting for a person.
+///
+/// The first are: `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `TMPDIR`, `PWD`; `LANG`, `LANGUAGE`, `LC_*`, `TZ`,
 /// `TERM`, `COLORTERM`, `NO_COLOR`; `XDG_*`; `CARGO_HOME`, `RUSTUP_HOME`, `RUSTUP_TOOLCHAIN`,
 /// `CARGO_TARGET_DIR`, `GOPATH`, `GOROOT`, `GOBIN`, `JAVA_HOME`, `NVM_DIR`, `PNPM_HOME`, `VIRTUAL_ENV`,
 /// `PYENV_ROOT`, `CONDA_PREFIX`, `GEM_HOME`; `SSL_CERT_FILE`, `SSL_CERT_DIR`, `PKG_CONFIG_PATH`,
 /// `NIX_PROFILES`. A name that contains `KEY`, `TOKEN`, `SECRET` or `PASSWORD` never passes.
+///
+/// The others: `EDITOR`, `VISUAL`, `GIT_EDITOR` and `GIT_SEQUENCE_EDITOR` fail at once with a line that says what to do
+/// instead; `PAGER` and `GIT_PAGER` are `cat`; `GIT_TERMINAL_PROMPT` is `0` and `DEBIAN_FRONTEND` `noninteractive`.
 ///
 /// Entries of `PATH` that are empty or relative are left out: by them a name would be a file of the workspace. If that
 /// leaves none, it is `/usr/bin:/bin`.
 ///
 /// ```
 /// let vars = [("PATH", "/bin"), ("OPENAI_API_KEY", "sk"), ("XDG_TOKEN", "t")].map(|(n, v)| (n.into(), v.into()));
-/// assert_eq!(holdpoint_tools::environment::allowed(vars), [("PATH".into(), "/bin".into())]);
+/// let allowed = holdpoint_tools::environment::allowed(vars);
+/// assert_eq!(allowed[0], ("PATH".into(), "/bin".into()));
+/// assert!(allowed.contains(&("PAGER".into(), "cat".into())));
+/// assert!(!allowed.iter().any(|(name, _)| name.contains("KEY") || name.contains("TOKEN")));
 /// ```
 pub fn allowed(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     let vars = vars.into_iter().filter(|(name, _)| is_allowed(name));
-    vars.map(|(name, value)| if name == "PATH" { (name, absolute(&value)) } else { (name, value) }).collect()
+    let vars = vars.map(|(name, value)| if name == "PATH" { (name, absolute(&value)) } else { (name, value) });
+    vars.chain(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
 /// The absolute entries of a `PATH`. An empty one would be the folder a program stands in, too.

@@ -270,7 +270,9 @@ fn t_h2_the_environment_is_the_allowed_one() {
     ];
     let allowed = environment::allowed(vars.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let names: Vec<_> = allowed.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["PATH", "LC_ALL", "XDG_DATA_HOME", "TZ"]);
+    let unattended = ["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "PAGER", "GIT_PAGER"];
+    let expected = [&["PATH", "LC_ALL", "XDG_DATA_HOME", "TZ"][..], &unattended];
+    assert_eq!(names, [&expected.concat()[..], &["GIT_TERMINAL_PROMPT", "DEBIAN_FRONTEND"]].concat());
 
     for supervisor in SUPERVISORS {
         let bench = Bench::new().supervisor(supervisor).env("MINE", "yes");
@@ -296,9 +298,46 @@ fn t_h2_programs_are_looked_for_in_absolute_folders_only() {
         ("", "/usr/bin:/bin"),
     ] {
         let allowed = environment::allowed([("PATH".to_owned(), given.to_owned())]);
-        assert_eq!(allowed, [("PATH".to_owned(), left.to_owned())], "{given:?}");
+        assert_eq!(allowed[0], ("PATH".to_owned(), left.to_owned()), "{given:?}");
     }
-    assert_eq!(environment::allowed([]), []);
+    assert!(!environment::allowed([]).iter().any(|(name, _)| name == "PATH"));
+}
+
+/// Each of these would wait for a person for ever; with the user's own settings, too.
+#[test]
+fn m_e7_commands_that_want_an_editor_or_a_pager_end_at_once_and_say_what_to_do() {
+    let vars =
+        ["EDITOR", "VISUAL", "GIT_EDITOR", "PAGER", "GIT_PAGER"].map(|name| (name.to_owned(), "sleep 600".to_owned()));
+    let path = [("PATH".to_owned(), std::env::var("PATH").unwrap())];
+    for supervisor in SUPERVISORS {
+        let mut bench = Bench::new().supervisor(supervisor);
+        for (name, value) in environment::allowed(path.clone().into_iter().chain(vars.clone())) {
+            bench = bench.env(&name, &value);
+        }
+        let git = "git -c user.name=n -c user.email=e@x";
+        let commit = format!("{git} commit -q -m one");
+        let made = run(&bench, &format!("git init -q . && seq 999 > f && git add f && {commit}"));
+        assert_eq!(said(&made), "[exit code 0]", "{}", made.output);
+        for (command, hint) in [
+            ("commit --amend", "pass -m, -F or --no-edit"),
+            ("commit --allow-empty", "pass -m, -F or --no-edit"),
+            ("tag -a two", "pass -m, -F or --no-edit"),
+            ("rebase -i --root", "set GIT_SEQUENCE_EDITOR to a command that edits"),
+        ] {
+            let called = run(&bench, &format!("{git} {command}"));
+            assert!(called.output.contains(hint), "{command}: {}", called.output);
+            assert!(
+                !called.output.contains("sleep") && said(&called) != "[exit code 0]",
+                "{command}: {}",
+                called.output
+            );
+        }
+        for command in ["$EDITOR f", "sh -c \"$VISUAL f\""] {
+            assert_eq!(said(&run(&bench, command)), "[exit code 1]", "{command}");
+        }
+        let shown = run(&bench, "git --paginate log --oneline; $PAGER f");
+        assert!(shown.output.contains(" one\n1\n2\n") && shown.output.ends_with("\n999\n"), "{}", shown.output);
+    }
 }
 
 /// A folder of the workspace may well be on the PATH. What reads every command is not taken from there.
