@@ -11,6 +11,9 @@ use rustix::io::Errno;
 use super::attributes;
 use super::open::Spot;
 
+/// The bits that give whoever runs a file the rights of its owner or group.
+const SET_ID: u32 = 0o6000;
+
 /// How the names of drafts begin; 16 hexadecimal digits follow.
 const DRAFT: &str = ".holdpoint-";
 
@@ -24,16 +27,20 @@ struct Draft<'a> {
 impl Spot {
     /// Puts a file of this content there, in place of `old`: what was found there, if there was a file.
     ///
-    /// The content goes into a new file beside it, which then takes the name. It gets the old one's permissions, but
-    /// for set-user-ID and set-group-ID bits, which a write would drop, too; and its owner and group where we may
-    /// give them away. On Linux it also gets its access control list and `user.` attributes; where the list can't be
+    /// The content goes into a new file beside it, which then takes the name. It gets the old one's permissions, and its
+    /// owner and group where we may give them away. A file with the set-user-ID or set-group-ID bit is refused: it would
+    /// lose the bit, or give what was written to it another user's rights. On Linux it also gets its access control list and `user.` attributes; where the list can't be
     /// kept, the group may do no more than all others. Other names of the old file (hard links) keep the old content.
     /// The new content is on the disk before it takes an old one's place.
     ///
     /// # Errors
     /// Also if what is there is not `old`, or may not be written. Nothing has changed then.
     pub(crate) fn replace(&self, old: Option<&Metadata>, content: &[u8]) -> io::Result<File> {
-        if old.is_some() {
+        if let Some(old) = old {
+            if old.mode() & SET_ID != 0 {
+                let why = "it has the set-user-ID or set-group-ID bit: take the bit away with a command first";
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
             // That its folder lets it be replaced does not mean that it may be written.
             accessat(self.folder(), self.name(), Access::WRITE_OK, AtFlags::EACCESS)?;
         }
@@ -91,10 +98,10 @@ impl<'a> Draft<'a> {
         }
         // What was found there is checked once more before it is replaced.
         let keeps_list = self.spot.open()?.is_some_and(|(old, _)| attributes::copy(&old, &self.file));
-        let mut mode = old.mode() & 0o777;
+        let mut mode = old.mode() & 0o1777;
         if !keeps_list || self.file.metadata()?.gid() != old.gid() {
             // What its group might do is not for another one; and with a list, these bits are not the group's own.
-            mode &= 0o707 | (mode & 0o007) << 3;
+            mode &= 0o1707 | (mode & 0o007) << 3;
         }
         self.file.set_permissions(Permissions::from_mode(mode))
     }

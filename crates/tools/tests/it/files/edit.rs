@@ -135,13 +135,26 @@ fn m_e7_line_ends_byte_order_mark_and_mode_are_kept() {
     assert_eq!(edited("a\nb\n", "a\n", "a\r\n"), "a\r\nb\n");
     assert!(edit(&with("a\nb\n"), replace("a", "a\r\nb", "x")).unwrap_err().contains("only in white space"));
 
-    for (mode, kept) in [(0o640, 0o640), (0o755, 0o755), (0o600, 0o600), (0o6755, 0o755), (0o666, 0o666)] {
+    for (mode, kept) in [(0o640, 0o640), (0o755, 0o755), (0o600, 0o600), (0o1644, 0o1644), (0o666, 0o666)] {
         let bench = with("text");
         let path = bench.root().join("a");
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         edit(&bench, replace("a", "text", "other")).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, kept, "{mode:o}");
         assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 1, "nothing is left beside it");
+    }
+}
+
+#[test]
+fn m_e7_a_file_that_runs_with_its_owners_rights_is_not_edited() {
+    for mode in [0o4755, 0o2755, 0o6755] {
+        let bench = with("text");
+        let path = bench.root().join("a");
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let error = edit(&bench, replace("a", "text", "other")).unwrap_err();
+        assert!(error.contains("set-user-ID or set-group-ID"), "{error}");
+        let file = fs::metadata(&path).unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), file.mode() & 0o7777), ("text", mode));
     }
 }
 
