@@ -1,6 +1,7 @@
 //! `holdpoint man`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use clap::Command;
 use clap_mangen::Man;
@@ -21,8 +22,7 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, command: Command, ui: &mut Ui) -> Result<i32, CliError> {
     match &args.folder {
         Some(folder) => {
-            let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
-            written.map_err(|error| {
+            write_pages(folder, command).map_err(|error| {
                 let what = format!("the pages can't be written to {}: {error}", folder.display());
                 CliError::failed(what).hint("name a folder that you may write to")
             })?;
@@ -34,4 +34,16 @@ pub(crate) fn carry_out(args: &Args, command: Command, ui: &mut Ui) -> Result<i3
         }
     }
     Ok(0)
+}
+
+/// Writes a page for each command. A link that has the name of a page is replaced, not followed.
+fn write_pages(folder: &Path, command: Command) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let written = tempfile::tempdir_in(folder)?;
+    clap_mangen::generate_to(command, &written)?;
+    for page in fs::read_dir(&written)? {
+        let page = page?;
+        fs::rename(page.path(), folder.join(page.file_name()))?;
+    }
+    Ok(())
 }

@@ -74,4 +74,12 @@ fn every_command_has_a_manual_page_with_every_option() {
     assert!(world.run(&["man"]).code(0).out.contains("holdpoint\\-interrupt(1)"), "the first page names the others");
     // What is in the way is told.
     world.run(&["man", "pages/man1/holdpoint-run.1"]).code(1);
+    // A link that another user may have made is replaced, and what it points to stays.
+    let (page, other) = (world.work("pages/man1/holdpoint-run.1"), world.work("other"));
+    std::fs::write(&other, "precious").unwrap();
+    std::fs::remove_file(&page).unwrap();
+    std::os::unix::fs::symlink(&other, &page).unwrap();
+    world.run(&["man", "pages/man1"]).code(0);
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
+    assert!(page.symlink_metadata().unwrap().is_file());
 }
