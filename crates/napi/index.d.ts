@@ -106,7 +106,7 @@ export type ErrorCode =
  * Sessions, and all that can be done with them. The functions of this package are those of one of these: that of the
  * engine in this process. `connect` gives that of a daemon.
  *
- * A session is named by its id, a unique beginning of it, or its name, wherever a promise is given. What fails has a
+ * A session is named by its id, a unique prefix of it (4 characters or more), or its name, wherever a promise is given. What fails has a
  * `code`: {@link HoldpointError}.
  */
 export declare class Sessions {
@@ -184,7 +184,7 @@ export declare class Sessions {
   /** The open asks of all sessions, live and saved: the oldest first. */
   sessionInbox(): Promise<InboxAsk[]>
   /**
-   * Finds a session by its id, a unique beginning of it, or its name, and gives its id. One that is only saved is
+   * Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that is only saved is
    * opened, also if it was closed by another.
    *
    * Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
@@ -497,7 +497,7 @@ export declare function sessionList(): Promise<SessionSummary[]>
 export declare function sessionInbox(): Promise<InboxAsk[]>
 
 /**
- * Finds a session by its id, a unique beginning of it, or its name, and gives its id. One that is only saved is
+ * Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that is only saved is
  * opened, also if it was closed by another.
  *
  * Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).

@@ -1,4 +1,4 @@
-//! Which sessions a command is about: by id, unique beginning of an id, or name; completed by the shell.
+//! Which sessions a command is about: by id, unique prefix of an id, or name; completed by the shell.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use holdpoint_common::{SessionId, SessionSummary, Snapshot};
+use holdpoint_common::{SessionId, SessionSettings, SessionSummary, Snapshot};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle, Sessions};
 use holdpoint_tools::shown::prose_line;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// One session.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionArg {
-    /// The session: its id, the beginning of it, or its name
+    /// The session: its id, its first 4 or more characters, or its name
     #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session))]
     pub(crate) session: String,
 }
@@ -63,13 +63,23 @@ impl StreamArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true)]
 pub(crate) struct SessionsArg {
-    /// The sessions: their ids, the beginnings of them, or their names
+    /// The sessions: their ids, the first 4 or more characters of them, or their names
     #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session), conflicts_with = "all")]
     sessions: Vec<String>,
 
     /// Every live session
     #[arg(long)]
     all: bool,
+}
+
+/// Looks at the session of this id or name, for what ends or deletes it: a prefix of an id is not enough.
+pub(crate) async fn look_exactly(sessions: &Sessions, what: &str) -> Result<Arc<Snapshot>, SessionError> {
+    let found = sessions.look(what).await?;
+    let SessionSettings { id, name, .. } = &*found.settings;
+    if id.as_str() == what || name == what {
+        return Ok(found);
+    }
+    Err(SessionError::Inexact { what: what.to_owned(), session: id.clone() })
 }
 
 /// What could not be done to some of several sessions: it keeps the others from nothing.
@@ -107,7 +117,7 @@ impl<'a> Faults<'a> {
             match find(what).await {
                 Ok(one) => found.push(one),
                 Err(error) => {
-                    let says_which = matches!(&*error.code(), "unknownSession" | "ambiguous" | "damaged");
+                    let says_which = matches!(&*error.code(), "unknownSession" | "ambiguous" | "inexact" | "damaged");
                     let error = Daemon::explain(self.folders, error.into()).await;
                     self.tell(&if says_which { error } else { error.about(what) }, ui);
                 }
@@ -168,18 +178,18 @@ impl SessionsArg {
         self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.reach(id).await).await
     }
 
-    /// The same, as they are: those that are saved stay so.
+    /// The same, as they are, for what ends them: those that are saved stay so, and no prefix of an id is enough.
     ///
     /// # Errors
     /// All are meant, and can't be listed.
-    pub(crate) async fn look(
+    pub(crate) async fn look_exactly(
         &self,
         sessions: &Sessions,
         faults: &mut Faults<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<Arc<Snapshot>>, CliError> {
         if !self.all {
-            return Ok(faults.find(&self.sessions, ui, async |what: &str| sessions.look(what).await).await);
+            return Ok(faults.find(&self.sessions, ui, async |what: &str| look_exactly(sessions, what).await).await);
         }
         self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.look(id.as_str()).await).await
     }

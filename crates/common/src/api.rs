@@ -25,7 +25,7 @@
 //! | `POST stop` | | nothing |
 //! | `GET openapi.json` | | all this, in OpenAPI 3.1 |
 //!
-//! `{what}` is a session's id, a unique beginning of one, or a name; `{id}` is an id. What goes wrong is an
+//! `{what}` is a session's id, a unique prefix of one (4 characters or more), or a name; `{id}` is an id. What goes wrong is an
 //! [`ErrorBody`] with the status that fits it.
 
 use std::collections::BTreeMap;

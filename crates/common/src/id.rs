@@ -19,6 +19,15 @@ pub const MAX_SESSION_ID: usize = 64;
 pub struct SessionId(Arc<str>);
 
 impl SessionId {
+    /// Characters that a prefix of an id has at least, to name a session.
+    pub const PREFIX: usize = 4;
+
+    /// Whether `text` is a prefix of this id that is long enough to name the session.
+    #[must_use]
+    pub fn has_prefix(&self, text: &str) -> bool {
+        text.len() >= Self::PREFIX && self.0.starts_with(text)
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -29,7 +29,7 @@ use crate::failure::Failure;
 /// Sessions, and all that can be done with them. The functions of this package are those of one of these: that of the
 /// engine in this process. `connect` gives that of a daemon.
 ///
-/// A session is named by its id, a unique beginning of it, or its name, wherever a promise is given. What fails has a
+/// A session is named by its id, a unique prefix of it (4 characters or more), or its name, wherever a promise is given. What fails has a
 /// `code`: {@link HoldpointError}.
 #[napi]
 pub struct Sessions(Collected<Arc<Place>>);
@@ -73,7 +73,7 @@ impl Sessions {
         now(env, || Ok(read(&self.0.0, &self.0.0.known.get(id)?)))
     }
 
-    /// The session of this id, beginning of an id, or name: opened, if it is only saved, with the environment of now.
+    /// The session of this id, prefix of an id, or name: opened, if it is only saved, with the environment of now.
     fn session(&self, what: String) -> impl Future<Output = Result<SessionHandle, Failure>> + Send + use<> {
         let place = self.place();
         // It is opened with nothing if it was used before.

@@ -29,6 +29,14 @@ pub enum SessionError {
         /// The sessions.
         ids: Vec<SessionId>,
     },
+    /// Only a prefix of the session's id was given, for something that needs all of it.
+    #[error("`{what}` is only the beginning of a session's id: {session}")]
+    Inexact {
+        /// What was named.
+        what: String,
+        /// The session with that prefix.
+        session: SessionId,
+    },
     /// A live session has this name.
     #[error("a live session is already called `{name}`")]
     NameTaken {

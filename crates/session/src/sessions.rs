@@ -122,7 +122,7 @@ impl Sessions {
         })
     }
 
-    /// The session of this id, name, or unique beginning of an id; opened if it is only saved. Of a name, the live one,
+    /// The session of this id, name, or unique prefix of an id; opened if it is only saved. Of a name, the live one,
     /// else the newest.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl Sessions {
         })
     }
 
-    /// The session of this id, name, or unique beginning of an id, as it is now: one that is only saved stays so.
+    /// The session of this id, name, or unique prefix of an id, as it is now: one that is only saved stays so.
     ///
     /// # Errors
     /// [`SessionError`] if there is none, or it can't be read.
@@ -271,11 +271,12 @@ impl Sessions {
         }
     }
 
-    /// Deletes the saved session of this id, name, or unique beginning of an id, with all that was said in it: any that has no
-    /// actor, whether it was closed or only unloaded.
+    /// Deletes the saved session of this id or name, with all that was said in it: any that has no actor, whether it was
+    /// closed or only unloaded.
     ///
     /// # Errors
     /// [`SessionError::Live`] if it has an actor; [`SessionError::Ambiguous`] if several sessions have the name;
+    /// [`SessionError::Inexact`] if this is only a prefix of an id;
     /// [`SessionError`] if there is none, or the store fails.
     pub async fn delete(&self, what: &str) -> Result<(), SessionError> {
         match &self.0 {

@@ -7,14 +7,15 @@ use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::select::{Faults, SessionsArg};
 use crate::sessions::control;
 use crate::ui::Ui;
 
 /// Ends sessions: what they do is interrupted, what they have started ends, their names are free
 ///
-/// They stay saved: `holdpoint attach` or `prompt` opens them again, `holdpoint rm` deletes them.
+/// They stay saved: `holdpoint attach` or `prompt` opens them again, `holdpoint rm` deletes them. A prefix of an id is
+/// not enough here.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -26,10 +27,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = control(folders, "close").await?;
         let mut faults = Faults::new(folders);
-        for session in args.sessions.look(&sessions, &mut faults, ui).await? {
+        for session in args.sessions.look_exactly(&sessions, &mut faults, ui).await? {
             let settings = &session.settings;
             let what = match sessions.close(&settings.id).await {
                 Ok(()) => "closed",

@@ -5,26 +5,26 @@ use std::time::{Duration, SystemTime};
 
 use clap::ArgGroup;
 use clap_complete::engine::ArgValueCompleter;
-use holdpoint_common::{SessionId, Timestamp};
+use holdpoint_common::{SessionId, SessionSettings, Timestamp};
 use holdpoint_session::SessionError;
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::runtime::runtime;
-use crate::select::{Faults, complete_session};
+use crate::runtime::block_on;
+use crate::select::{Faults, complete_session, look_exactly};
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
 
 /// Deletes saved sessions, with all that was said in them
 ///
-/// A live one has to be closed first. One that waits for an answer is kept, and a name that several sessions have
-/// names none of them.
+/// A live one has to be closed first. One that waits for an answer is kept. A prefix of an id is not enough, nor is a
+/// name that several sessions have.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("which").required(true).args(["sessions", "older_than"]))]
 pub(crate) struct Args {
-    /// The sessions: their ids, the beginnings of them, or their names
+    /// The sessions: their ids or names
     #[arg(value_name = "SESSION", add = ArgValueCompleter::new(complete_session), conflicts_with = "older_than")]
     sessions: Vec<String>,
 
@@ -42,21 +42,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = sessions(folders, "rm").await?;
         let mut faults = Faults::new(folders);
-        let look = async |what: &str| match sessions.look(what).await {
+        let look = async |what: &str| match look_exactly(&sessions, what).await {
             Ok(session) => {
                 let ask = session.asks.first().map(|ask| ask.id.clone());
-                Ok((what.to_owned(), session.settings.id.clone(), ask))
+                let SessionSettings { id, name, .. } = &*session.settings;
+                Ok((what.to_owned(), id.clone(), name.clone(), ask))
             }
             // What is left of it asks nothing.
             Err(SessionError::Elsewhere(body)) if body.code == "damaged" && !body.ids.is_empty() => {
-                Ok((what.to_owned(), body.ids[0].clone(), None))
+                Ok((what.to_owned(), body.ids[0].clone(), what.to_owned(), None))
             }
             Err(error) => Err(error),
         };
-        for (what, id, ask) in faults.find(&args.sessions, ui, look).await {
+        for (what, id, name, ask) in faults.find(&args.sessions, ui, look).await {
             if let Some(ask) = ask.filter(|_| !args.force) {
                 let waits = CliError::failed(format!("it waits for an answer (ask {ask})"));
                 faults.add(&what, waits.hint("answer it, or delete it all the same with --force"), ui);
@@ -64,7 +65,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             }
             // By what it was called: a name that several have names none.
             match sessions.delete(&what).await {
-                Ok(()) => deleted(&id, &what, args, ui)?,
+                Ok(()) => deleted(&id, &name, args, ui)?,
                 Err(error) => faults.add(&what, error, ui),
             }
         }
@@ -90,10 +91,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     })
 }
 
-/// Tells of a session that is no more, which was named so.
-fn deleted(id: &SessionId, named: &str, args: &Args, ui: &mut Ui) -> io::Result<()> {
+/// Reports a deleted session, by its name.
+fn deleted(id: &SessionId, name: &str, args: &Args, ui: &mut Ui) -> io::Result<()> {
     match args.json {
         true => ui.json(&json!({ "session": id, "what": "deleted" })),
-        false => ui.print(&format!("{}: deleted\n", prose_line(named))),
+        false => ui.print(&format!("{}: deleted\n", prose_line(name))),
     }
 }

@@ -106,7 +106,7 @@ impl Known {
         join_all(reached).await;
     }
 
-    /// Which of those that are used from here is meant: of this id, else of this name, else of an id that begins so. None
+    /// Which of those that are used from here is meant: of this id, else of this name, else of an id with this prefix. None
     /// if none is.
     pub(super) fn find(&self, what: &str) -> Result<Option<SessionId>, Failure> {
         let all = self.all();
@@ -122,7 +122,7 @@ impl Known {
             found = ids(&|_, used| is_named(used));
         }
         if found.is_empty() {
-            found = ids(&|id, _| id.as_str().starts_with(what));
+            found = ids(&|id, _| id.has_prefix(what));
         }
         match found.len() {
             0 | 1 => Ok(found.pop()),

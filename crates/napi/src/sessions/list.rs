@@ -36,8 +36,8 @@ impl Sessions {
         promise(env, async move { Ok(place.sessions()?.0.inbox().await?) })
     }
 
-    /// Finds a session by its id, a unique beginning of it, or its name, and gives its id. One that is only saved is
-    /// opened, also if it was closed by another.
+    /// Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that
+    /// is only saved is opened, also if it was closed by another.
     ///
     /// Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
     #[napi(catch_unwind, ts_return_type = "Promise<SessionId>")]

@@ -16,6 +16,7 @@ impl SessionError {
         let code = match self {
             Self::Unknown { .. } => "unknownSession",
             Self::Ambiguous { .. } => "ambiguous",
+            Self::Inexact { .. } => "inexact",
             Self::NameTaken { .. } => "nameTaken",
             Self::Live { .. } => "live",
             Self::TooManySessions { .. } => "tooManySessions",
@@ -68,9 +69,10 @@ impl SessionError {
             },
             ids: match self {
                 Self::Ambiguous { ids, .. } => ids.clone(),
-                Self::NotLive { session } | Self::Gone { session } | Self::Damaged { session, .. } => {
-                    vec![session.clone()]
-                }
+                Self::NotLive { session }
+                | Self::Gone { session }
+                | Self::Damaged { session, .. }
+                | Self::Inexact { session, .. } => vec![session.clone()],
                 _ => Vec::new(),
             },
         }

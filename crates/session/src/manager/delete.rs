@@ -9,7 +9,7 @@ use super::find::choose_only;
 use super::{Life, Manager, stopped};
 use crate::error::SessionError;
 
-/// Deletes the session of this id, name, or unique beginning of an id, from the store too.
+/// Deletes the session of this id or name, from the store too.
 #[derive(Message)]
 #[rtype(result = "Result<(), SessionError>")]
 pub(crate) struct DeleteSession(pub(crate) String);

@@ -15,7 +15,7 @@ use crate::saved;
 use crate::state::Refused;
 use crate::store::{SavedSession, SessionStore};
 
-/// The session of this id, name, or unique beginning of an id, with an actor.
+/// The session of this id, name, or unique prefix of an id, with an actor.
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
 pub(crate) struct Find {
@@ -24,7 +24,7 @@ pub(crate) struct Find {
     pub(crate) supplies: Arc<Supplies>,
 }
 
-/// The session of this id, name, or unique beginning of an id, as it is: without giving it an actor.
+/// The session of this id, name, or unique prefix of an id, as it is: without giving it an actor.
 #[derive(Message)]
 #[rtype(result = "Result<Seen, SessionError>")]
 pub(crate) struct Look {
@@ -100,7 +100,7 @@ impl Handler<Look> for Manager {
         let ids = match &known {
             Known::Exactly(id) => std::slice::from_ref(id).iter().collect::<Vec<_>>(),
             Known::Named(id, _) => vec![id],
-            Known::Beginning(ids) => ids.iter().collect(),
+            Known::Prefix(ids) => ids.iter().collect(),
         };
         let shown = |id: &SessionId| {
             let entry = self.sessions.get(id)?;
@@ -117,7 +117,7 @@ impl Handler<Look> for Manager {
                 return Ok(Seen { snapshot: shown.borrow().clone(), live: *live });
             }
             let state = saved::fold(&id, &*base.store.open(&id).await?).await?;
-            let mut snapshot = state.snapshot(state.last(), 0, true);
+            let mut snapshot = state.snapshot(state.last(), 0, base.not_saved());
             // Nothing runs without an actor: that they ended was not written down by who was killed.
             snapshot.jobs.clear();
             Ok(Seen { snapshot: Arc::new(snapshot), live: false })
@@ -131,8 +131,8 @@ pub(super) enum Known {
     Exactly(SessionId),
     /// The session of this name, unless a saved one has this id.
     Named(SessionId, Option<SessionId>),
-    /// None; the ids of these begin with it.
-    Beginning(BTreeSet<SessionId>),
+    /// None; it is a prefix of the ids of these.
+    Prefix(BTreeSet<SessionId>),
 }
 
 impl Manager {
@@ -145,21 +145,21 @@ impl Manager {
         match self.names.get(what).cloned() {
             Some(named) => Known::Named(named, id),
             None => {
-                let begins = |id: &&SessionId| id.as_str().starts_with(what);
-                Known::Beginning(self.sessions.keys().filter(begins).cloned().collect())
+                let begins = |id: &&SessionId| id.has_prefix(what);
+                Known::Prefix(self.sessions.keys().filter(begins).cloned().collect())
             }
         }
     }
 }
 
-/// The session that is meant by `what`: of this id, else of this name, else of an id that begins so.
+/// The session that is meant by `what`: of this id, else of this name, else of an id with this prefix.
 pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -> Result<SessionId, SessionError> {
     let known = match known {
         Known::Exactly(id) => return Ok(id),
         Known::Named(named, None) => return Ok(named),
         // What can't be read hides no live session.
         Known::Named(named, Some(id)) => return Ok(if store.open(&id).await.is_ok() { id } else { named }),
-        Known::Beginning(ids) => ids,
+        Known::Prefix(ids) => ids,
     };
     // One that is damaged may be in the store and not in its list.
     if let Ok(id) = what.parse()
@@ -172,7 +172,7 @@ pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -
     if let Some(newest) = saved.iter().filter(named).max_by_key(|saved| saved.opened) {
         return Ok(newest.summary.id.clone());
     }
-    let saved = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.as_str().starts_with(what));
+    let saved = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.has_prefix(what));
     let ids: BTreeSet<_> = known.into_iter().chain(saved.cloned()).collect();
     match ids.len() {
         0 => Err(SessionError::Unknown { what: what.to_owned() }),
@@ -181,15 +181,19 @@ pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -
     }
 }
 
-/// The same for what can't be undone: a name that several sessions have names none of them.
+/// The same for what can't be undone: neither a prefix nor a name that several sessions have names one.
 pub(super) async fn choose_only(what: &str, known: Known, store: &dyn SessionStore) -> Result<SessionId, SessionError> {
+    let is_live = matches!(known, Known::Named(..));
     let chosen = choose(what, known, store).await?;
     if chosen.as_str() == what {
         return Ok(chosen);
     }
-    let named =
-        store.list().await?.into_iter().filter(|saved| saved.summary.name == what).map(|saved| saved.summary.id);
-    let ids: BTreeSet<_> = named.chain([chosen.clone()]).collect();
+    let saved = store.list().await?.into_iter().filter(|saved| saved.summary.name == what);
+    let mut ids: BTreeSet<_> = saved.map(|saved| saved.summary.id).collect();
+    if ids.is_empty() && !is_live {
+        return Err(SessionError::Inexact { what: what.to_owned(), session: chosen });
+    }
+    ids.insert(chosen.clone());
     match ids.len() {
         1 => Ok(chosen),
         _ => Err(SessionError::Ambiguous { what: what.to_owned(), ids: ids.into_iter().collect() }),

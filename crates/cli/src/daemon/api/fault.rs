@@ -111,6 +111,7 @@ fn status(error: &SessionError) -> StatusCode {
     match error {
         SessionError::Unknown { .. } | SessionError::UnknownEvent { .. } => StatusCode::NOT_FOUND,
         SessionError::Ambiguous { .. }
+        | SessionError::Inexact { .. }
         | SessionError::NameTaken { .. }
         | SessionError::Live { .. }
         | SessionError::NotLive { .. } => StatusCode::CONFLICT,

@@ -12,7 +12,7 @@ use holdpoint_session::SessionError;
 use super::fault::Fault;
 use super::operation::{Operation, Takes};
 
-/// A session by whatever names it: its id, a unique beginning of one, or its name.
+/// A session by whatever names it: its id, a unique prefix of one (4 characters or more), or its name.
 pub(super) struct What(pub(super) String);
 
 /// A session by its id.
@@ -62,7 +62,8 @@ impl FromRequest for AskPart {
 
 impl Takes for What {
     fn describe(operation: &mut Operation<'_>) {
-        operation.part::<String>("what", "The session: its id, a unique beginning of one, or its name.");
+        operation
+            .part::<String>("what", "The session: its id, a unique prefix of one (4 characters or more), or its name.");
     }
 }
 

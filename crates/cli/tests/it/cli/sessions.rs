@@ -94,6 +94,17 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     );
     assert_eq!(one["lastTurn"]["outcome"], "done");
     let shown = world.run(&["show", &id[..4]]).code(0).out;
+    // Fewer characters are not meant as an id, and what can't be undone needs all of it.
+    for length in 1..4 {
+        let short = world.run(&["show", &id[..length]]).code(1);
+        assert!(short.err.contains("there is no session"), "{short:#?}");
+    }
+    for command in ["close", "rm"] {
+        let begun = world.run(&[command, &id[..9]]).code(1);
+        assert!(begun.err.contains(&format!("only the beginning of a session's id: {id}")), "{begun:#?}");
+        assert!(begun.err.contains("hint: give the whole id, or the name"), "{begun:#?}");
+    }
+    assert!(world.json(&["list", "--json"])["sessions"][0]["live"].as_bool().unwrap(), "it is not closed");
     assert!(shown.contains("session   one") && shown.contains("status    idle (done) for"), "{shown}");
     assert!(world.run(&["logs", "one"]).code(0).out.contains("Hello."));
     world.run(&["rm", "one"]).code(1);
