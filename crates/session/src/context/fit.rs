@@ -2,8 +2,10 @@
 //!
 //! The system prompt, the tools, the newest prompt and the last unit stay; of the rest, as many of the newest whole
 //! units as fit. A unit is a prompt, an answer, or an answer with calls and all their results. Where the oldest that fits
-//! is in the middle of a turn, the prompt of that turn stays before it: a conversation begins with its user.
+//! is in the middle of a turn, the prompt of that turn stays before it: a conversation begins with its user. A prompt that
+//! was never answered and does not fit, as one that was refused for its size, leaves out nothing but itself.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use holdpoint_common::{Kept, ToolResult};
@@ -83,21 +85,25 @@ pub fn fit(
     if !taken.is_within(bounds) {
         return Err(TooLarge { tokens: taken.tokens, lines: taken.lines, bounds: *bounds });
     }
-    // The newest units that fit, without a gap but for the newest prompt, which is in already.
-    let mut from = last;
-    while from > 0 {
-        let next = from - 1;
+    let begins = |unit: usize| is_prompt(&request.messages[units[unit].start]);
+    // The newest units that fit, without a gap but for the newest prompt, which is in already, and for prompts that were
+    // never answered.
+    let (mut from, mut skipped) = (last, BTreeSet::new());
+    for next in (0..last).rev() {
         if next != newest {
             let more = taken + measure.unit(&request.messages[units[next].clone()]);
-            if !more.is_within(bounds) {
+            if more.is_within(bounds) {
+                taken = more;
+            } else if begins(next) && begins(next + 1) {
+                skipped.insert(next);
+                continue;
+            } else {
                 break;
             }
-            taken = more;
         }
         from = next;
     }
     // What is kept begins with a prompt: that of its turn, for which some more may have to go.
-    let begins = |unit: usize| is_prompt(&request.messages[units[unit].start]);
     let mut first = (0..from).rev().find(|unit| begins(*unit));
     let prompt = first.map(|first| measure.unit(&request.messages[units[first].clone()]));
     while from < newest && !begins(from) {
@@ -113,7 +119,7 @@ pub fn fit(
         }
     }
     first.take_if(|_| from >= newest || begins(from));
-    let stays = |unit: usize| unit >= from || unit == newest || Some(unit) == first;
+    let stays = |unit: usize| (unit >= from && !skipped.contains(&unit)) || unit == newest || Some(unit) == first;
     let before = request.messages.len();
     let mut kept = units.iter().enumerate().flat_map(|(n, unit)| unit.clone().map(move |_| stays(n)));
     request.messages.retain(|_| kept.next().unwrap_or(true));

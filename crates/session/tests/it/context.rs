@@ -375,6 +375,8 @@ async fn m_e3_after_a_prompt_that_is_too_large_the_next_one_is_answered() {
     let harness = Harness::limited(limits);
     let session = harness.open().await;
     let mut events = harness.watch(&session).await;
+    session.prompt("remember KUMQUAT").await.unwrap();
+    events.turn_finished().await;
     session.prompt("word ".repeat(5000)).await.unwrap();
     assert!(events.turn_finished().await.error.unwrap().contains("too large"));
     for prompt in ["hi", "and now?"] {
@@ -383,6 +385,7 @@ async fn m_e3_after_a_prompt_that_is_too_large_the_next_one_is_answered() {
         assert_eq!(end.outcome, holdpoint_common::Outcome::Done, "{:?}", end.error);
         let request = harness.model.requests().pop().unwrap();
         assert_eq!(request.messages.last(), Some(&Message::User(prompt.into())), "the large one is left out");
+        assert_eq!(request.messages[0], Message::User("remember KUMQUAT".into()), "and nothing else");
         assert_eq!(violations(&request.messages), Vec::<String>::new());
     }
 }
