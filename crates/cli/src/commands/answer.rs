@@ -10,7 +10,7 @@ use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::follow::asked;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::select::complete_ask;
 use crate::sessions::control;
 use crate::ui::{Style, Ui};
@@ -115,7 +115,7 @@ fn answer(
     if args.ask.trim().is_empty() {
         return Err(CliError::usage("no ask is named").hint("`holdpoint inbox` lists what waits for an answer"));
     }
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = control(folders, command).await?;
         let (id, answer) = match args.ask.parse::<AskId>() {
             Ok(id) => {

@@ -5,7 +5,7 @@ use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
 use crate::follow::{Ended, Followed, Follower, View};
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::select::StreamArgs;
 use crate::sessions::sessions;
 use crate::signals::{self, Signalled};
@@ -40,7 +40,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let terminal = if args.stream.json { None } else { Terminal::find().filter(|_| ui.err_is_terminal()) };
     let leaving = signals::watch(Signalled::Detaches, terminal.clone())
         .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
-    runtime()?.block_on(async {
+    block_on(async {
         let session = sessions(folders, "attach").await?.get(args.stream.session()).await?;
         let id = session.id().clone();
         let left = leaving.clone();

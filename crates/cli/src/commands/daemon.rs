@@ -9,7 +9,7 @@ use holdpoint_tools::shown::prose_line;
 
 use crate::daemon::{self, Daemon, Options};
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::ui::{Style, Ui};
 
 /// Runs the daemon here, in the foreground; or starts it in the background, or stops it
@@ -64,9 +64,9 @@ impl Args {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     match &args.what {
-        Some(What::Stop) => runtime()?.block_on(stop(folders, ui))?,
-        Some(What::Start(how)) => runtime()?.block_on(start(how, folders, ui))?,
-        Some(What::Restart(how)) => runtime()?.block_on(async {
+        Some(What::Stop) => block_on(stop(folders, ui))?,
+        Some(What::Start(how)) => block_on(start(how, folders, ui))?,
+        Some(What::Restart(how)) => block_on(async {
             stop(folders, ui).await?;
             start(how, folders, ui).await
         })?,

@@ -6,7 +6,7 @@ use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::said::paused;
 use crate::select::{Faults, SessionsArg};
 use crate::sessions::control;
@@ -49,7 +49,7 @@ pub(crate) fn release(args: &ReleaseArgs, folders: &Folders, ui: &mut Ui) -> Res
 }
 
 fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = control(folders, if holds { "hold" } else { "release" }).await?;
         let mut faults = Faults::new(folders);
         let found = if holds {

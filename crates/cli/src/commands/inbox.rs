@@ -6,7 +6,7 @@ use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::said::wants;
 use crate::sessions::control;
 use crate::table::{age, table};
@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let asked = async { Ok::<_, CliError>(control(folders, "inbox").await?.inbox().await?) };
-    let asks = runtime()?.block_on(asked)?;
+    let asks = block_on(asked)?;
     if args.json {
         ui.json(&Inbox { asks })?;
     } else if asks.is_empty() {

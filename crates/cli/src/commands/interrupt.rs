@@ -7,7 +7,7 @@ use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::select::{Faults, SessionsArg};
 use crate::sessions::control;
 use crate::ui::Ui;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = control(folders, "interrupt").await?;
         let mut faults = Faults::new(folders);
         // None goes on until the one before it has ended.

@@ -7,7 +7,7 @@ use holdpoint_tools::shown::prose_line;
 
 use crate::daemon::Daemon;
 use crate::error::{CliError, DAMAGED};
-use crate::runtime::runtime;
+use crate::runtime::{block_on, runtime};
 use crate::said::session::status;
 use crate::select::Filter;
 use crate::sessions::control;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let wanted = args.filter.test()?;
-    let mut listed = runtime()?.block_on(async { Ok::<_, CliError>(control(folders, "list").await?.list().await?) })?;
+    let mut listed = block_on(async { Ok::<_, CliError>(control(folders, "list").await?.list().await?) })?;
     let all = listed.len();
     listed.retain(|session| wanted(session) && (session.live || !args.live));
     if args.json {
@@ -49,7 +49,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 
 /// What the program shows without a command where there is no terminal for its screen.
 pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let listed = runtime()?.block_on(async { Ok::<_, CliError>(control(folders, "list").await?.list().await?) })?;
+    let listed = block_on(async { Ok::<_, CliError>(control(folders, "list").await?.list().await?) })?;
     print(&listed, folders, ui)?;
     ui.line(Style::Dim, "hint: on a terminal this is a screen with all of them; `holdpoint --help` has every command")?;
     ui.flush()?;

@@ -4,7 +4,7 @@ use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
 use crate::follow::{Ended, Followed, Follower, View, saved};
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::select::StreamArgs;
 use crate::sessions::control;
 use crate::signals::{self, Signalled};
@@ -30,7 +30,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     if !args.stream.json {
         ui.tell_all();
     }
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = control(folders, "logs").await?;
         let view = View::transcript(args.stream.json, false);
         if !args.follow {

@@ -15,7 +15,7 @@ use holdpoint_tools::shown::prose_line;
 use crate::error::CliError;
 use crate::follow::{Begin, Followed, Follower, Iterations, View};
 use crate::open::OpenArgs;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::said::shorten;
 use crate::sessions::{of_daemon, supplies};
 use crate::signals::{self, Signalled};
@@ -88,7 +88,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let open = args.open.session(&config, &model, asks)?;
     let patience = config.limits.grace() + signals::BEYOND_GRACE;
     let answers = asks == AsksMode::Wait && !args.json && ui.err_is_terminal();
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = of_daemon(folders, "loop", supplies(&config, &catalog)).await?;
         let session = sessions.open(open).await?;
         let settings = session.snapshot().settings.clone();

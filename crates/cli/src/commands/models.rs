@@ -8,7 +8,7 @@ use holdpoint_session::model::{Catalog, Message, Model, ModelError, ModelEvent, 
 
 use crate::commands::config::without_password;
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::ui::Ui;
 use holdpoint_tools::shown::prose_line;
 
@@ -72,7 +72,7 @@ fn line(setup: &ProviderSetup, width: usize) -> String {
 /// Asks a model for a word.
 fn check(model: &dyn Model, ui: &mut Ui) -> Result<i32, CliError> {
     let begun = Instant::now();
-    runtime()?.block_on(async {
+    block_on(async {
         let silent = || CliError::failed(format!("{} did not answer in {} s", model.name(), PATIENCE.as_secs()));
         tokio::time::timeout(PATIENCE, answers(model)).await.map_err(|_| silent())?.map_err(CliError::from)
     })?;

@@ -7,7 +7,7 @@ use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::open::OpenArgs;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::sessions::{forget, of_daemon, supplies};
 use crate::ui::{Style, Ui};
 use crate::words::words;
@@ -37,7 +37,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let DefaultModel { name: model, why } = args.open.model(&catalog);
     let asks = args.open.asks(&config).map_or(AsksMode::Wait, |(asks, _)| asks);
     let open = args.open.session(&config, &model, asks)?;
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = of_daemon(folders, "new", supplies(&config, &catalog)).await?;
         let session = sessions.open(open).await?;
         if let Some(prompt) = prompt

@@ -4,7 +4,7 @@ use holdpoint_common::HoldShown;
 use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::select::SessionArg;
 use crate::sessions::sessions;
 use crate::ui::Ui;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let usage = format!("holdpoint prompt {}", args.session.session);
     let prompt = words(args.prompt.as_deref(), &folders.config()?, &usage)?;
-    let prompted = runtime()?.block_on(async {
+    let prompted = block_on(async {
         let session = sessions(folders, "prompt").await?.get(&args.session.session).await?;
         session.prompt(prompt).await.map_err(|error| {
             let stands = error.code() == "queueFull" && session.snapshot().hold.shown() == HoldShown::Standing;

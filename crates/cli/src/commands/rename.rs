@@ -4,7 +4,7 @@ use holdpoint_session::folders::Folders;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::select::SessionArg;
 use crate::sessions::sessions;
 use crate::ui::Ui;
@@ -31,7 +31,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         sessions.rename(&id, &args.name).await?;
         Ok::<_, CliError>(id)
     };
-    let id = runtime()?.block_on(renamed)?;
+    let id = block_on(renamed)?;
     match args.json {
         true => ui.json(&json!({ "session": id, "name": args.name }))?,
         false => ui.print("renamed\n")?,

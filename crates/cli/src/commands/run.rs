@@ -12,7 +12,7 @@ use holdpoint_tools::shown::prose_line;
 use crate::error::CliError;
 use crate::follow::{Begin, Followed, Follower, View};
 use crate::open::OpenArgs;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::sessions::{forget, of_daemon, supplies, who};
 use crate::signals::{self, Signalled};
 use crate::terminal::Terminal;
@@ -82,7 +82,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         Ok::<_, CliError>(engine.own_folders(folders.all()).supervisor(Supervisor::ThisProgram).start()?)
     });
     let engine = engine.transpose()?;
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions: Sessions = match &engine {
             Some(engine) => engine.sessions(who("run")).with_supplies(supplies),
             None => of_daemon(folders, "run", supplies).await?,

@@ -8,7 +8,7 @@ use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::follow::asked;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::said::runs::{so_far, taken};
 use crate::said::session::doing;
 use crate::said::{paused, pausing};
@@ -39,7 +39,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let is_live = sessions.list().await.map_or(true, |listed| listed.iter().any(is_it));
         Ok::<_, CliError>((snapshot, is_live))
     };
-    let (snapshot, is_live) = runtime()?.block_on(look)?;
+    let (snapshot, is_live) = block_on(look)?;
     if args.json {
         ui.json(&*snapshot)?;
         return Ok(0);
@@ -104,7 +104,8 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
     lines.extend(snapshot.files_modified.iter().map(|file| ("changed", file.clone())));
     lines.push(("clients", snapshot.clients.to_string()));
     if !snapshot.saved {
-        lines.push(("saved", "no: the last of it is only in memory".to_owned()));
+        let reason = snapshot.not_saved.as_deref().unwrap_or("the last of it is only in memory");
+        lines.push(("saved", format!("no: {reason}")));
     }
     lines
 }

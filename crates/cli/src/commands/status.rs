@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::daemon::{Daemon, READS_ANEW};
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::ui::{Style, Ui};
 
 /// No daemon runs; as service managers have it.
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let daemon = runtime()?.block_on(Daemon::find(folders))?;
+    let daemon = block_on(Daemon::find(folders))?;
     match (&daemon, args.json) {
         (Some(daemon), false) => {
             // What is wrong with one that can't be read, `config show` tells.

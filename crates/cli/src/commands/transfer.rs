@@ -11,7 +11,7 @@ use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::select::SessionArg;
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
@@ -45,7 +45,7 @@ pub(crate) struct Import {
 }
 
 pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = sessions(folders, "export").await?;
         let what = &args.session.session;
         let exported = match &args.output {
@@ -77,7 +77,7 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
         Some("-") => Box::new(BufReader::with_capacity(CHUNK, io::stdin())),
         _ => Box::new(BufReader::with_capacity(CHUNK, File::open(&args.file).map_err(unreadable)?)),
     };
-    let session = runtime()?.block_on(async {
+    let session = block_on(async {
         let sessions = sessions(folders, "import").await?;
         let wrong = |error: &dyn std::fmt::Display| {
             CliError::failed(format!("{}: {error}", args.file.display()))

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::daemon::Daemon;
 use crate::error::CliError;
-use crate::runtime::runtime;
+use crate::runtime::block_on;
 use crate::select::SessionArg;
 use crate::sessions::{control, who};
 use crate::ui::Ui;
@@ -68,7 +68,7 @@ enum What {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    runtime()?.block_on(async {
+    block_on(async {
         let sessions = control(folders, "wait").await?;
         let mut last = sessions.look(&args.session.session).await?;
         let waits = wait(folders, sessions, args.what, &mut last);

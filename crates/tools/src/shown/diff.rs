@@ -1,10 +1,10 @@
 //! What would change in a file, as a unified diff.
 
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use similar::udiff::UnifiedHunkHeader;
-use similar::{ChangeTag, DiffOp, DiffTag, TextDiff};
+use similar::DiffTag;
+use similar::algorithms::{Capture, Compact, IdentifyDistinct, Replace, myers};
 
 use super::{Care, line, show};
 use crate::secrets::{self, Secret};
@@ -72,53 +72,66 @@ fn header(path: &str, is_new: bool) -> String {
 impl Hunk<'_> {
     fn show(&self, shown: &mut String) -> Result<(), TooMuch> {
         let (mut old, mut new) = (Side::of(self.old), Side::of(self.new));
-        let (old_lines, new_lines) = (old.lines.clone(), new.lines.clone());
-        let diff = TextDiff::configure().timeout(PATIENCE).diff_slices(&old_lines, &new_lines);
-        let groups = diff.grouped_ops(CONTEXT);
-        // Before all of it is looked through for secrets and written out.
-        let bytes = |op: &DiffOp| match op.tag() {
-            DiffTag::Equal => new.bytes(op.new_range()),
-            _ => old.bytes(op.old_range()) + new.bytes(op.new_range()),
+        let changes = changes(&old.lines, &new.lines);
+        let around = |change: &Change| Change {
+            old: change.old.start.saturating_sub(CONTEXT)..old.lines.len().min(change.old.end + CONTEXT),
+            new: change.new.start.saturating_sub(CONTEXT)..new.lines.len().min(change.new.end + CONTEXT),
         };
-        if shown.len() + groups.iter().flatten().map(bytes).sum::<usize>() > MAX_SHOWN {
+        // Before all of it is looked through for secrets and written out.
+        let bytes = |change: &Change| old.bytes(change.old.clone()) + new.bytes(around(change).new);
+        if shown.len() + changes.iter().map(bytes).sum::<usize>() > MAX_SHOWN {
             return Err(TooMuch);
         }
+        let groups = changes.chunk_by(|before, after| after.old.start - before.old.end <= 2 * CONTEXT);
+        let groups: Vec<_> =
+            groups.filter_map(|group| Some((group, around(group.first()?), around(group.last()?)))).collect();
         old.find_secrets();
         new.find_secrets();
-        for group in groups {
-            let moved: Vec<_> = group.iter().map(|op| moved(*op, self.old_line - 1, self.new_line - 1)).collect();
-            shown.push_str(&format!("{}\n", UnifiedHunkHeader::new(&moved)));
-            for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-                match (change.tag(), change.old_index(), change.new_index()) {
-                    (ChangeTag::Delete, Some(index), _) => old.show('-', index, shown),
-                    (ChangeTag::Insert, _, Some(index)) => new.show('+', index, shown),
-                    (_, _, Some(index)) => new.show(' ', index, shown),
-                    _ => {}
-                }
+        for (group, first, last) in groups {
+            let lines = |line: usize, lines: Range<usize>| position(line - 1 + lines.start, lines.len());
+            let (from, to) = (first.old.start..last.old.end, first.new.start..last.new.end);
+            shown.push_str(&format!("@@ -{} +{} @@\n", lines(self.old_line, from), lines(self.new_line, to.clone())));
+            let mut same = to.start;
+            for change in group {
+                (same..change.new.start).for_each(|line| new.show(' ', line, shown));
+                change.old.clone().for_each(|line| old.show('-', line, shown));
+                change.new.clone().for_each(|line| new.show('+', line, shown));
+                same = change.new.end;
                 if shown.len() > MAX_SHOWN {
                     return Err(TooMuch);
                 }
             }
+            (same..to.end).for_each(|line| new.show(' ', line, shown));
         }
         Ok(())
     }
 }
 
-/// The same change so many lines further down.
-fn moved(op: DiffOp, old: usize, new: usize) -> DiffOp {
-    match op {
-        DiffOp::Equal { old_index, new_index, len } => {
-            DiffOp::Equal { old_index: old_index + old, new_index: new_index + new, len }
-        }
-        DiffOp::Delete { old_index, old_len, new_index } => {
-            DiffOp::Delete { old_index: old_index + old, old_len, new_index: new_index + new }
-        }
-        DiffOp::Insert { old_index, new_index, new_len } => {
-            DiffOp::Insert { old_index: old_index + old, new_index: new_index + new, new_len }
-        }
-        DiffOp::Replace { old_index, old_len, new_index, new_len } => {
-            DiffOp::Replace { old_index: old_index + old, old_len, new_index: new_index + new, new_len }
-        }
+/// Lines that are replaced by others, counted from 0.
+struct Change {
+    old: Range<usize>,
+    new: Range<usize>,
+}
+
+/// What changes between the lines of two texts.
+fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
+    // By numbers, which are compared at once.
+    let numbers = IdentifyDistinct::<u32>::new(old, 0..old.len(), new, 0..new.len());
+    let (old, new) = (numbers.old_lookup(), numbers.new_lookup());
+    let mut captured = Compact::new(Replace::new(Capture::new()), old, new);
+    let until = Instant::now() + PATIENCE;
+    let Ok(()) = myers::diff_deadline(&mut captured, old, numbers.old_range(), new, numbers.new_range(), Some(until));
+    let captured = captured.into_inner().into_inner().into_ops();
+    let changed = captured.into_iter().filter(|op| op.tag() != DiffTag::Equal);
+    changed.map(|op| Change { old: op.old_range(), new: op.new_range() }).collect()
+}
+
+/// Where so many lines after the first `before` lines are, as the header of a hunk has it.
+fn position(before: usize, lines: usize) -> String {
+    match lines {
+        0 => format!("{before},0"),
+        1 => format!("{}", before + 1),
+        _ => format!("{},{lines}", before + 1),
     }
 }
 
