@@ -153,14 +153,23 @@ pub struct Snapshot {
     pub files_modified: Arc<BTreeSet<String>>,
     /// How many clients are attached.
     pub clients: usize,
-    /// Everything up to `seq` is saved.
+    /// Everything up to `seq` is saved: it is on disk.
     pub saved: bool,
+    /// Why it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_saved: Option<Arc<str>>,
     /// It is logged at debug level.
     #[serde(default)]
     pub is_debug_enabled: bool,
 }
 
 impl Snapshot {
+    /// Sets whether everything is saved, by why it is not.
+    pub fn set_not_saved(&mut self, reason: Option<Arc<str>>) {
+        self.saved = reason.is_none();
+        self.not_saved = reason;
+    }
+
     /// How long it has worked in all, as of now.
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
@@ -173,7 +182,7 @@ impl Snapshot {
         // What was taken from the same place is the same; so nothing of size is compared while text streams.
         let Self { settings, title, last_line, seq: _, status, since, worked_ms, working_since, .. } = self;
         let Self { turn, step, asks, hold, queue, jobs, last_turn, last_run, run, tasks, notes, .. } = self;
-        let Self { usage, context, files_modified, clients, saved, is_debug_enabled, .. } = self;
+        let Self { usage, context, files_modified, clients, saved, not_saved, is_debug_enabled, .. } = self;
         *status == other.status
             && *since == other.since
             && *worked_ms == other.worked_ms
@@ -182,6 +191,7 @@ impl Snapshot {
             && *step == other.step
             && *clients == other.clients
             && *saved == other.saved
+            && *not_saved == other.not_saved
             && *is_debug_enabled == other.is_debug_enabled
             && *usage == other.usage
             && *context == other.context

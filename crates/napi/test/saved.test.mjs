@@ -33,6 +33,17 @@ test('m_b7_a_saved_session_is_found_by_the_next_process', async () => {
   assert.equal(stdout, 'done\nkept false done\n2 one two\n')
 })
 
+test('m_b7_without_a_folder_nothing_is_reported_as_saved', async () => {
+  const cwd = await folder()
+  const { stdout } = await script(`
+    import * as holdpoint from './index.mjs'
+    const id = await holdpoint.sessionOpen({ cwd: ${JSON.stringify(cwd)}, model: 'rehearsal' })
+    console.log((await holdpoint.sessionPrompt(id, 'say one')).saved)
+    const { saved, notSaved } = await holdpoint.sessionSettled(id)
+    console.log(saved, notSaved)`)
+  assert.equal(stdout, 'false\nfalse it is kept in memory, and ends with its process\n')
+})
+
 test('m_a5_a_refused_answer_opens_no_saved_session', async () => {
   const [stateDir, cwd] = [await folder(), await folder()]
   await script(using(stateDir, `

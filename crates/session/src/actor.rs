@@ -210,7 +210,7 @@ impl SessionActor {
         }
         let snapshot = (!numbered.is_empty()).then(|| {
             let seq = events.last().map_or(0, |event| event.seq);
-            self.state.snapshot(seq, self.clients.len(), true)
+            self.state.snapshot(seq, self.clients.len(), None)
         });
         if !events.is_empty() || !actions.is_empty() {
             self.dispatch(numbered, Parcel { events, snapshot, actions }, ctx);
@@ -292,7 +292,8 @@ impl Actor for SessionActor {
         if self.state.is_debug_enabled() {
             self.log_debug(true);
         }
-        self.show(self.state.snapshot(self.numbers.start.saturating_sub(1), 0, true));
+        let seq = self.numbers.start.saturating_sub(1);
+        self.show(self.state.snapshot(seq, 0, self.outfit.not_saved.clone()));
         if let Some(Restored { cause, draft, .. }) = self.restored.take() {
             // `Restored` is never refused.
             let _ = self.take(Input::Restored { cause, draft }, ctx);

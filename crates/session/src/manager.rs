@@ -170,8 +170,10 @@ impl Manager {
 
     /// Forgets the sessions that are only in their logs and in nobody's hands.
     fn forget_unused(&mut self) {
+        let base = &self.base;
         self.sessions.retain(|_, entry| {
-            !matches!(entry.life, Life::Saved) || entry.shown.receiver_count() > 0 || !entry.shown.borrow().saved
+            let is_live = !matches!(entry.life, Life::Saved);
+            is_live || entry.shown.receiver_count() > 0 || base.lacks_saves(&entry.shown.borrow())
         });
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdpoint_common::{Limits, SessionSettings, Supplies};
+use holdpoint_common::{Limits, SessionSettings, Snapshot, Supplies};
 use holdpoint_tools::{Policy, PolicyError, Supervisor, Toolbox, Workspace, environment};
 use tokio::runtime;
 
@@ -38,9 +38,25 @@ pub(crate) struct Outfit {
     pub(crate) system: Arc<str>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
+    /// Why nothing of it is saved, if the store is not durable.
+    pub(crate) not_saved: Option<Arc<str>>,
 }
 
+/// Why nothing is saved in a store that is not durable.
+const IN_MEMORY: &str = "it is kept in memory, and ends with its process";
+
 impl Base {
+    /// Whether something of a session is not in its log yet. In a store that is not durable nothing counts as saved, and
+    /// its logs never lack anything.
+    pub(crate) fn lacks_saves(&self, shown: &Snapshot) -> bool {
+        !shown.saved && self.store.is_durable()
+    }
+
+    /// Why nothing is saved, if the store is not durable.
+    pub(crate) fn not_saved(&self) -> Option<Arc<str>> {
+        (!self.store.is_durable()).then(|| IN_MEMORY.into())
+    }
+
     pub(crate) fn outfit(
         &self,
         model: Arc<dyn Model>,
@@ -61,6 +77,7 @@ impl Base {
             system: supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from),
             tokenizer: Arc::clone(&self.tokenizer),
             runtime: self.runtime.clone(),
+            not_saved: self.not_saved(),
         })
     }
 }

@@ -21,6 +21,11 @@ pub use sqlite::{Salvaged, Sqlite};
 /// What these return is polled on a session's thread: it does its work elsewhere, or is ready at once. If it is dropped
 /// half-way (the session's actor has failed), it may have done its work or not: the log is read anew then.
 pub trait SessionStore: Send + Sync + 'static {
+    /// Whether what it acknowledges outlives the process. Without that, nothing is reported as saved.
+    fn is_durable(&self) -> bool {
+        true
+    }
+
     /// Makes the log of a new session.
     ///
     /// # Errors

@@ -135,7 +135,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
         let log = store.create(&id).await.unwrap();
         let first = event(1, Fact::SessionOpened { settings });
         let state = State::open(&first).unwrap();
-        let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, true)) };
+        let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, None)) };
         log.append(0, vec![first], summary.clone()).await.unwrap();
         for from in (0..facts).step_by(1_000) {
             let page = (from..facts.min(from + 1_000)).map(|n| event(n + 2, fact(n))).collect();

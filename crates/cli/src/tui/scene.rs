@@ -246,6 +246,7 @@ pub(super) fn snapshot(name: &str) -> Snapshot {
         files_modified: Arc::default(),
         clients: 1,
         saved: true,
+        not_saved: None,
         is_debug_enabled: false,
     }
 }

@@ -329,6 +329,7 @@ fn sessions() {
         files_modified: Arc::new(["a.txt".to_owned()].into()),
         clients: 2,
         saved: true,
+        not_saved: None,
         is_debug_enabled: true,
     };
     let summary = SessionSummary::from(&snapshot);

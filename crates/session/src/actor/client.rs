@@ -103,7 +103,7 @@ impl Handler<Attach> for SessionActor {
         summaries.extend(self.outbox.unsaved_in(from.saturating_add(1)..self.ring.evicted() + 1).cloned());
         summaries.sort_by_key(|event| event.seq);
         // Before anything live it has what the log and the buffer give it.
-        let given = past.last().map_or(from.max(self.ring.evicted()), |event| event.seq);
+        let given = past.last().map_or(0, |event| event.seq).max(from).max(self.ring.evicted());
         let (queue, events) = queue(given, room, limits);
         let client = self.clients.next;
         self.clients.next += 1;

@@ -32,8 +32,8 @@ pub(crate) struct Outbox {
     saving: bool,
     /// The last fact that is saved.
     saved: u64,
-    /// Saving does not work at present; clients have been told.
-    failing: bool,
+    /// Why saving does not work at present; clients have been told.
+    failing: Option<Arc<str>>,
     /// The next save after a failed one is due at its time, not before.
     retrying: bool,
     /// So much is not saved that nothing is begun; clients have been told.
@@ -49,6 +49,8 @@ pub(crate) struct Outbox {
 /// What leaves together once the facts up to a number are saved.
 struct Held {
     upto: u64,
+    /// Bytes of its events.
+    weight: usize,
     parcel: Parcel,
 }
 
@@ -104,9 +106,21 @@ impl Outbox {
         self.unsaved.iter().map(|fact| fact.weight()).sum()
     }
 
+    /// More than `most` bytes are not saved, the largest fact not counted: one answer may be larger than any bound.
+    fn is_behind(&self, most: usize) -> bool {
+        let weights = || self.unsaved.iter().map(|fact| fact.weight());
+        weights().sum::<usize>() - weights().max().unwrap_or_default() > most
+    }
+
+    /// More than `most` bytes of events wait for saves, counted the same way.
+    fn is_overfull(&self, most: usize) -> bool {
+        let largest = || self.held.iter().map(|held| held.weight).max().unwrap_or_default();
+        self.weight > most && self.weight - largest() > most
+    }
+
     /// The bytes that are not saved, if saving does not work at present.
     pub(super) fn failing(&self) -> Option<usize> {
-        self.failing.then(|| self.unsaved())
+        self.failing.is_some().then(|| self.unsaved())
     }
 
     /// Everything is saved.
@@ -129,12 +143,13 @@ impl SessionActor {
         let upto = facts.last().map(|fact| fact.seq).or(before).unwrap_or_default();
         let save = !facts.is_empty();
         self.outbox.unsaved.extend(facts);
-        self.outbox.weight += parcel.events.iter().map(|event| event.weight()).sum::<usize>();
-        self.outbox.held.push_back(Held { upto, parcel });
+        let weight = parcel.events.iter().map(|event| event.weight()).sum();
+        self.outbox.weight += weight;
+        self.outbox.held.push_back(Held { upto, weight, parcel });
         if save {
             self.save(ctx);
         }
-        if self.outbox.weight > self.outfit.limits.buffered_bytes {
+        if self.outbox.is_overfull(self.outfit.limits.buffered_bytes) {
             self.not_saved("more happens than can be saved in time", ctx);
         }
         self.release(ctx);
@@ -142,9 +157,9 @@ impl SessionActor {
 
     /// Lets everything leave that waits for nothing any more.
     fn release(&mut self, ctx: &mut Context<Self>) {
-        let failing = self.outbox.failing;
+        let failing = self.outbox.failing.is_some();
         while let Some(held) = self.outbox.held.pop_front_if(|held| failing || held.upto <= self.outbox.saved) {
-            self.outbox.weight -= held.parcel.events.iter().map(|event| event.weight()).sum::<usize>();
+            self.outbox.weight -= held.weight;
             self.carry_out(held.parcel, held.upto <= self.outbox.saved, ctx);
         }
     }
@@ -213,20 +228,21 @@ impl SessionActor {
 
     /// A save has come to pass: if that was in doubt, and nothing is left to be saved, everyone is told.
     pub(super) fn saves_again(&mut self, ctx: &mut Context<Self>) {
-        if self.outbox.failing && self.outbox.unsaved.is_empty() {
-            self.outbox.failing = false;
+        if self.outbox.failing.is_some() && self.outbox.unsaved.is_empty() {
+            self.outbox.failing = None;
             tracing::info!("saving works again");
-            self.shown.send_modify(|shown| Arc::make_mut(shown).saved = true);
+            let not_saved = self.outfit.not_saved.clone();
+            self.shown.send_modify(|shown| Arc::make_mut(shown).set_not_saved(not_saved));
             self.tell(Delta::SavedAgain, ctx);
         }
     }
 
     /// Saving failed or is late: the session goes on, and everyone is told.
     pub(super) fn not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
-        if self.outbox.failing {
+        if self.outbox.failing.is_some() {
             return;
         }
-        self.outbox.failing = true;
+        self.outbox.failing = Some(reason.into());
         tracing::error!(reason, "not saved");
         self.release(ctx);
         self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
@@ -234,8 +250,10 @@ impl SessionActor {
 
     /// Whether more to do is taken on, or begun. What is not saved is kept in memory, and only so much of it.
     pub(super) fn takes_on(&self) -> Result<(), Refused> {
-        let (unsaved, most) = (self.outbox.unsaved(), self.outfit.limits.buffered_bytes);
-        if unsaved > most { Err(Refused::NotSaving { unsaved }) } else { Ok(()) }
+        if self.outbox.is_behind(self.outfit.limits.buffered_bytes) {
+            return Err(Refused::NotSaving { unsaved: self.outbox.unsaved() });
+        }
+        Ok(())
     }
 
     /// Takes an input in that there is no end of: beyond the bound of what is not saved it is refused.
@@ -250,7 +268,7 @@ impl SessionActor {
             return;
         }
         let reason = "so much is not saved that nothing more is begun until it is";
-        if self.outbox.failing {
+        if self.outbox.failing.is_some() {
             self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
         } else {
             self.not_saved(reason, ctx);
@@ -274,7 +292,9 @@ impl SessionActor {
             }
         }
         if let Some(mut snapshot) = parcel.snapshot {
-            snapshot.saved = saved;
+            snapshot.set_not_saved(
+                self.outfit.not_saved.clone().or_else(|| self.outbox.failing.clone().filter(|_| !saved)),
+            );
             snapshot.clients = self.clients.len();
             self.show(snapshot);
         }
@@ -290,7 +310,7 @@ impl SessionActor {
                 Action::TellTasks(key, reply) => self.tell_tasks(key, reply),
                 Action::Pass(gate, passage) => self.pass(gate, passage),
                 Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
-                Action::Reply(reply) => reply(saved),
+                Action::Reply(reply) => reply(saved && self.outfit.not_saved.is_none()),
                 Action::Stop => self.stop(ctx),
             }
         }

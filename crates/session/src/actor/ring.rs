@@ -1,14 +1,14 @@
 //! The output buffer: a session's newest events, bounded by number and bytes, oldest out first.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, Kept, Limits};
 
 /// The newest events of one session.
 ///
-/// Of an item that is still open, what has been evicted is kept as text, so that whoever comes later can be
-/// told what it had come to.
+/// Of an item that is still open, the text of its evicted pieces is kept in parts, so that a client that attaches later
+/// gets the whole item without a copy of it being made.
 pub(crate) struct Ring {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
@@ -16,37 +16,58 @@ pub(crate) struct Ring {
     most_bytes: usize,
     /// Everything up to this number has been evicted, or never was here.
     evicted: u64,
-    open: BTreeMap<ItemId, Torso>,
+    open: BTreeMap<ItemId, Evicted>,
     /// Items whose finishing fact is here, and the last of their deltas that is not. They need no summary, for
     /// the fact carries the whole.
     done: BTreeMap<ItemId, Option<u64>>,
 }
 
-/// What an open item had come to with one of its pieces.
-#[derive(Clone)]
-struct Torso {
+/// Bytes of text that are joined into one part of an open item.
+const PART: usize = 64 * 1024;
+
+/// The evicted pieces of an open item, joined.
+struct Evicted {
     item: ItemId,
-    last: Arc<Event>,
     kind: ItemKind,
+    /// Parts that are full. The first is a [`Delta::ItemSoFar`], the others are more text.
+    parts: Vec<Arc<Event>>,
+    /// The text that is not in a part yet.
     text: Kept,
+    /// The last piece.
+    last: Arc<Event>,
 }
 
-impl Torso {
-    /// Adds what is a piece of an item to what that had come to before.
-    fn add(torso: &mut Option<Self>, event: &Arc<Event>) {
-        let Some((item, kind, text)) = piece(event) else { return };
-        let torso = torso.get_or_insert_with(|| Self { item, last: Arc::clone(event), kind, text: Kept::default() });
-        torso.last = Arc::clone(event);
-        match kind {
-            ItemKind::Text | ItemKind::Thought => torso.text.head.push_str(text),
-            ItemKind::Output => torso.text.push(text),
+impl Evicted {
+    fn push(&mut self, event: &Arc<Event>, text: &str) {
+        self.last = Arc::clone(event);
+        if self.kind == ItemKind::Output {
+            // Bounded by itself.
+            self.text.push(text);
+            return;
+        }
+        self.text.head.push_str(text);
+        if self.text.head.len() >= PART {
+            let part = std::mem::take(&mut self.text);
+            self.parts.push(self.part(part));
         }
     }
 
-    /// The event that tells it, in place of all its pieces.
-    fn so_far(&self) -> Event {
-        let body = Delta::ItemSoFar { item: self.item, kind: self.kind, so_far: self.text.clone() };
-        Event { body: Body::Delta(body), ..Event::clone(&self.last) }
+    /// The event that carries `text` after the parts so far.
+    fn part(&self, text: Kept) -> Arc<Event> {
+        let item = self.item;
+        let delta = match self.kind {
+            _ if self.parts.is_empty() => Delta::ItemSoFar { item, kind: self.kind, so_far: text },
+            ItemKind::Thought => Delta::Thought { item, text: text.head },
+            _ => Delta::Text { item, text: text.head },
+        };
+        let Event { seq, at, turn, step, .. } = *self.last;
+        Arc::new(Event { seq, at, turn, step, body: Body::Delta(delta) })
+    }
+
+    /// The events that carry all of it. Only the text that is not in a part yet is copied.
+    fn events(&self) -> impl Iterator<Item = Arc<Event>> {
+        let rest = (self.parts.is_empty() || !self.text.is_empty()).then(|| self.part(self.text.clone()));
+        self.parts.iter().cloned().chain(rest)
     }
 }
 
@@ -90,42 +111,27 @@ impl Ring {
         self.evicted
     }
 
-    /// What is here of the events after `from`, for a client that has all up to `after`: what open items had come to
-    /// of which it misses a piece, and the events themselves, but for pieces of finished items of which it misses one.
-    /// Apart, for facts of the log may belong between them.
+    /// What is here of the events after `from`, for a client that has all up to `after`: the evicted text of open items
+    /// of which it misses a piece, and the events themselves. Among these are the pieces of open items between the two
+    /// numbers, and no pieces of finished items of which it misses one. Apart, for facts of the log may belong between.
     pub(crate) fn after(&self, after: u64, from: u64) -> (Vec<Arc<Event>>, Vec<Arc<Event>>) {
-        let missed = self.missed(after, from);
-        let mut items: Vec<_> = missed.values().flatten().map(|item| Arc::new(item.so_far())).collect();
-        items.sort_by_key(|event| event.seq);
-        let start = self.events.partition_point(|event| event.seq <= from);
-        let is_torso = |event: &Event| piece(event).is_some_and(|(item, ..)| matches!(missed.get(&item), Some(None)));
-        (items, self.events.range(start..).filter(|event| !is_torso(event)).cloned().collect())
-    }
-
-    /// The items that have pieces after `after` which are gone or not after `from`: what they had come to by then, or
-    /// nothing where the finishing fact is here.
-    fn missed(&self, after: u64, from: u64) -> BTreeMap<ItemId, Option<Torso>> {
-        let gone = |evicted: &u64| *evicted > after;
-        let open = self.open.iter().filter(|(_, torso)| gone(&torso.last.seq)).map(|(item, _)| *item);
-        let done = self.done.iter().filter(|(_, evicted)| evicted.as_ref().is_some_and(gone)).map(|(item, _)| *item);
         let until = self.events.partition_point(|event| event.seq <= from);
-        let cut = self.events.range(..until).filter(|event| event.seq > after);
-        let cut = cut.filter_map(|event| piece(event)).map(|(item, ..)| item);
-        let mut missed: BTreeMap<ItemId, Option<Torso>> =
-            open.chain(done).chain(cut).map(|item| (item, self.open.get(&item).cloned())).collect();
-        for event in self.events.range(..until) {
-            if matches!(event.fact(), Some(Fact::TurnFinished { .. })) {
-                // Nothing of a turn stays open.
-                missed.retain(|_, torso| torso.is_none());
-            }
-            if let Some(torso) = piece(event).and_then(|(item, ..)| missed.get_mut(&item)) {
-                Torso::add(torso, event);
-            }
-        }
-        for (_, torso) in missed.iter_mut().filter(|(item, _)| self.done.contains_key(item)) {
-            *torso = None;
-        }
-        missed
+        // Nothing of a turn stays open after its end.
+        let ends_turn = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::TurnFinished { .. }));
+        let end = self.events.range(..until).rposition(ends_turn);
+        let missed = |evicted: &u64| *evicted > after;
+        let open = self.open.values().filter(|item| end.is_none() && missed(&item.last.seq));
+        let mut evicted: Vec<_> = open.flat_map(Evicted::events).collect();
+        evicted.sort_by_key(|event| event.seq);
+
+        let cut = self.events.range(end.map_or(0, |end| end + 1)..until);
+        let cut = cut.filter(|event| event.seq > after && piece(event).is_some());
+        let done = self.done.iter().filter(|(_, evicted)| evicted.as_ref().is_some_and(missed)).map(|(item, _)| *item);
+        let cut_items = cut.clone().filter_map(|event| piece(event)).map(|(item, ..)| item);
+        let whole: BTreeSet<_> = done.chain(cut_items.filter(|item| self.done.contains_key(item))).collect();
+        let is_left_out = |event: &Event| piece(event).is_some_and(|(item, ..)| whole.contains(&item));
+        let here = cut.chain(self.events.range(until..));
+        (evicted, here.filter(|event| !is_left_out(event)).cloned().collect())
     }
 
     /// The number before the `newest`-th last fact that is here; `None` if there are fewer.
@@ -143,19 +149,24 @@ impl Ring {
     }
 
     fn keep_item(&mut self, event: &Arc<Event>) {
-        let Some((item, ..)) = piece(event) else { return };
+        let Some((item, kind, text)) = piece(event) else { return };
         if let Some(evicted) = self.done.get_mut(&item) {
             *evicted = Some(event.seq);
             return;
         }
-        let mut torso = self.open.remove(&item);
-        Torso::add(&mut torso, event);
-        self.open.extend(torso.map(|torso| (item, torso)));
+        let open = self.open.entry(item).or_insert_with(|| Evicted {
+            item,
+            kind,
+            parts: Vec::new(),
+            text: Kept::default(),
+            last: Arc::clone(event),
+        });
+        open.push(event, text);
     }
 
     fn close_items(&mut self, fact: &Fact) {
         for item in finishes(fact) {
-            let evicted = self.open.remove(&item).map(|torso| torso.last.seq);
+            let evicted = self.open.remove(&item).map(|evicted| evicted.last.seq);
             self.done.insert(item, evicted);
         }
         if matches!(fact, Fact::TurnFinished { .. }) {

@@ -1,5 +1,7 @@
 //! Closing a session, whatever it is doing.
 
+use std::sync::Arc;
+
 use actix::prelude::*;
 use holdpoint_common::{SessionId, Who};
 use tokio::sync::oneshot;
@@ -50,6 +52,7 @@ impl Handler<CloseSession> for Manager {
                 (actor.clone(), end, shown.subscribe())
             }
         };
+        let base = Arc::clone(&self.base);
         Box::pin(async move {
             let closed = actor.send(actor::Close { unused_since: close.unused_since, by: close.by.clone() }).await;
             match closed {
@@ -66,7 +69,7 @@ impl Handler<CloseSession> for Manager {
                 }
             }
             end.await.map_err(|_| SessionError::Gone { session: id })?;
-            if shown.borrow().saved {
+            if !base.lacks_saves(&shown.borrow()) {
                 return Ok(());
             }
             let message = "the session has ended, and its end is not saved".to_owned();

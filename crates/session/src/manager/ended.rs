@@ -60,7 +60,7 @@ impl Handler<ActorEnded> for Manager {
         entry.closed = closed;
         let name = entry.name.clone();
         // From now on the store knows all there is to know.
-        if closed && entry.shown.borrow().saved {
+        if closed && !self.base.lacks_saves(&entry.shown.borrow()) {
             self.sessions.remove(&id);
         }
         self.free_name(&name, &id);

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use super::{Entry, Life, Manager, stopped};
 use crate::actor::{self, SessionActor};
 use crate::error::SessionError;
+use crate::outfit::Base;
 
 /// Held while room is made and an actor started: one at a time.
 pub(super) type Room = tokio::sync::Mutex<()>;
@@ -80,7 +81,7 @@ impl Handler<GetRoom> for Manager {
             .sessions
             .iter()
             .filter_map(|(id, entry)| match &entry.life {
-                Life::Live { actor, .. } if is_free(&entry.shown.borrow()) => {
+                Life::Live { actor, .. } if is_free(&entry.shown.borrow(), &self.base) => {
                     Some((entry.touched, id.clone(), actor.clone()))
                 }
                 _ => None,
@@ -92,14 +93,14 @@ impl Handler<GetRoom> for Manager {
     }
 }
 
-fn is_free(snapshot: &Snapshot) -> bool {
+fn is_free(snapshot: &Snapshot, base: &Base) -> bool {
     use holdpoint_common::{Hold, SessionStatus};
     snapshot.status == SessionStatus::Idle
         && snapshot.clients == 0
         && snapshot.queue.is_empty()
         && snapshot.jobs.is_empty()
         && snapshot.hold == Hold::Off
-        && snapshot.saved
+        && !base.lacks_saves(snapshot)
 }
 
 /// Waits until a session's actor has ended.

@@ -65,7 +65,7 @@ impl Saved {
     async fn save(&self, scribe: Scribe<'_>) -> Result<(), SessionError> {
         let (state, _) = scribe.save().await?;
         let closed = matches!(state.phase(), Phase::Closed);
-        let snapshot = Arc::new(state.snapshot(state.last(), 0, true));
+        let snapshot = Arc::new(state.snapshot(state.last(), 0, self.base.not_saved()));
         self.manager.send(Rewritten { snapshot, closed }).await.map_err(stopped)
     }
 }
@@ -85,7 +85,9 @@ impl Handler<HasActor> for Manager {
         }
         match self.sessions.get(&id) {
             // The log lacks its end.
-            Some(entry) if entry.closed && !entry.shown.borrow().saved => Err(SessionError::Refused(Refused::Closed)),
+            Some(entry) if entry.closed && self.base.lacks_saves(&entry.shown.borrow()) => {
+                Err(SessionError::Refused(Refused::Closed))
+            }
             Some(entry) => Ok(!matches!(entry.life, Life::Saved)),
             None => Ok(false),
         }

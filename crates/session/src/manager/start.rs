@@ -131,7 +131,7 @@ async fn begin(
 ) -> Result<Live, SessionError> {
     let state = &origin.state;
     let id = state.id().clone();
-    let (shown, _) = watch::channel(Arc::new(state.snapshot(state.last(), 0, true)));
+    let (shown, _) = watch::channel(Arc::new(state.snapshot(state.last(), 0, outfit.not_saved.clone())));
     let entry = Entry {
         name: state.settings().name.clone(),
         opened,
@@ -309,6 +309,7 @@ async fn note(
     let events: Vec<_> = numbered.map(event).collect();
     state.follow(&events);
     log.append(last, events, state.summary()).await?;
-    shown.send_replace(Arc::new(state.snapshot(state.last(), 0, true)));
+    let not_saved = shown.borrow().not_saved.clone();
+    shown.send_replace(Arc::new(state.snapshot(state.last(), 0, not_saved)));
     Ok(())
 }

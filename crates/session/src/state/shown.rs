@@ -10,12 +10,12 @@ impl State {
     /// What a list says of the session when it has no actor.
     #[must_use]
     pub fn summary(&self) -> SessionSummary {
-        SessionSummary { live: false, ..SessionSummary::from(&self.snapshot(self.last(), 0, true)) }
+        SessionSummary { live: false, ..SessionSummary::from(&self.snapshot(self.last(), 0, None)) }
     }
 
-    /// The state as clients see it.
+    /// The state as clients see it; `not_saved` says why not all of it is saved, if that is so.
     #[must_use]
-    pub fn snapshot(&self, seq: u64, clients: usize, saved: bool) -> Snapshot {
+    pub fn snapshot(&self, seq: u64, clients: usize, not_saved: Option<Arc<str>>) -> Snapshot {
         Snapshot {
             settings: Arc::clone(&self.settings),
             title: self.title.clone().unwrap_or_else(|| self.settings.name.clone()),
@@ -45,7 +45,8 @@ impl State {
             context: self.context,
             files_modified: Arc::clone(&self.files_modified),
             clients,
-            saved,
+            saved: not_saved.is_none(),
+            not_saved,
             is_debug_enabled: self.debug,
         }
     }

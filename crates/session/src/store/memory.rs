@@ -46,6 +46,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SessionStore for Memory {
+    fn is_durable(&self) -> bool {
+        false
+    }
+
     fn create(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let made = match lock(&self.logs).entry(session.clone()) {
             Entry::Occupied(_) => Err(StoreError::Taken { session: session.clone() }),

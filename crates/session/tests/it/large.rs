@@ -31,7 +31,7 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
         Event { seq: 1, at: Timestamp(1), turn: None, step: None, body: Body::Fact(Fact::SessionOpened { settings }) };
     let opened = Arc::new(opened);
     let state = State::open(&opened).unwrap();
-    let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, true)) };
+    let summary = SessionSummary { live: false, ..SessionSummary::from(&state.snapshot(1, 0, None)) };
     let (mut last, mut batch, mut turn) = (0, vec![opened], 0);
     log.reserve(count + 10).await.unwrap();
     let mut seq = 1;

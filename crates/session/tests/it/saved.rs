@@ -42,6 +42,42 @@ async fn saved_and_busy(harness: &Harness) -> (SessionHandle, SessionHandle) {
 }
 
 #[tokio::test]
+async fn m_b7_nothing_that_is_kept_in_memory_is_reported_as_saved() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let reason = |shown: &holdpoint_common::Snapshot| {
+        assert!(!shown.saved);
+        shown.not_saved.clone().unwrap()
+    };
+    assert!(reason(events.attachment().snapshot()).contains("in memory"));
+    harness
+        .model
+        .then(reply().call("ask_user", json!({ "questions": [{ "id": "a", "header": "A", "question": "A?" }] })));
+    assert!(!session.prompt("go").await.unwrap().saved);
+    let ask = events.asked().await;
+    assert!(!session.answer(&ask.id, Answer::Cancel).await.unwrap().saved);
+    reason(&session.settled().await.unwrap());
+    reason(&harness.sessions().look(session.id().as_str()).await.unwrap());
+    // Its end is not in doubt for that, and it is found again as long as the process lasts.
+    session.close().await.unwrap();
+    reason(&harness.sessions().look(session.id().as_str()).await.unwrap());
+    assert!(
+        events.events().iter().all(|event| !matches!(event.delta(), Some(Delta::NotSaved { .. }))),
+        "it is no fault"
+    );
+
+    // On a disk, everything is.
+    let folder = TempDir::new().unwrap();
+    let harness = narrow(&folder);
+    let session = harness.open().await;
+    harness.model.then(reply().text("Hello."));
+    assert!(session.prompt("go").await.unwrap().saved);
+    let settled = session.settled().await.unwrap();
+    assert_eq!((settled.saved, &settled.not_saved), (true, &None));
+}
+
+#[tokio::test]
 async fn m_b9_a_saved_session_is_renamed_and_closed_without_a_place_for_it() {
     let folder = TempDir::new().unwrap();
     let harness = narrow(&folder);

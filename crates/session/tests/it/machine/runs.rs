@@ -67,7 +67,7 @@ impl Runs {
                 ensure!(progress.worked_ms == self.worked, "it worked {} ms, not {progress:?}", self.worked);
                 ensure!(progress.tokens == self.tokens, "it used {} tokens, not {progress:?}", self.tokens);
                 ensure!(progress.working_since.is_none(), "it is over and works: {progress:?}");
-                let after = seen.after().snapshot(0, 0, true);
+                let after = seen.after().snapshot(0, 0, None);
                 let left = seen.before.tasks().counts().open() > 0 || !after.queue.is_empty();
                 ensure!(*end != RunEnd::Done || !left, "done, and something is left");
                 self.cut = false;
@@ -99,7 +99,7 @@ impl Watch for Runs {
             self.fact(seen, event, fact)?;
         }
         let after = seen.after();
-        let shown = after.snapshot(0, 0, true);
+        let shown = after.snapshot(0, 0, None);
         let worked = shown.worked(self.last_at).as_millis();
         ensure!(worked == u128::from(self.worked_in_all), "worked {worked} ms in all, not {}", self.worked_in_all);
         ensure!(shown.working_since.is_some() == works(after.status()), "it works since {:?}", shown.working_since);
@@ -169,7 +169,7 @@ fn m_d5_a_run_ends_when_no_task_is_left() {
         report(2, tool_finished(4)),
         report(2, finished(Outcome::Done)),
     ]);
-    let snapshot = bench.state.snapshot(0, 0, true);
+    let snapshot = bench.state.snapshot(0, 0, None);
     assert_eq!(snapshot.last_run.map(|run| (run.end, run.progress.iteration)), Some((RunEnd::Done, 2)));
     assert_eq!((snapshot.run, snapshot.status), (None, SessionStatus::Idle));
 }
@@ -270,7 +270,7 @@ fn m_d5_m_b7_a_run_that_was_interrupted_before_a_restart_ends_with_what_it_had_t
     bench = bench.with([report(1, Report::Answered(answer(1, 0))), Input::Interrupt { turn: None, by: ann() }]);
     bench.now += 86_400_000;
     bench = bench.with([restored(RestoreCause::Restart)]);
-    let last = bench.state.snapshot(0, 0, true).last_run.expect("a run that is over");
+    let last = bench.state.snapshot(0, 0, None).last_run.expect("a run that is over");
     assert_eq!(last.end, RunEnd::Interrupted);
     assert!((1_000..2_000).contains(&last.progress.worked_ms), "{:?}", last.progress);
     assert!(last.progress.tokens > 0, "its open step is estimated, as the turn's is: {:?}", last.progress);
@@ -331,7 +331,7 @@ fn m_d5_each_iteration_begins_afresh_from_goal_tasks_and_notes() {
         prompt("mind the port"),
         report(2, finished(Outcome::Done)),
     ]);
-    assert!(bench.state.snapshot(0, 0, true).queue.is_empty(), "delivered at the boundary");
+    assert!(bench.state.snapshot(0, 0, None).queue.is_empty(), "delivered at the boundary");
     let messages = sent(&bench);
     assert_eq!(messages.len(), 1, "{messages:?}");
     let opening = user(&messages[0]);
@@ -368,7 +368,7 @@ fn m_d5_what_is_kept_of_a_long_run_is_bounded() {
     let opening = sent(&bench);
     let opening = user(&opening[0]);
     assert!(opening.contains("- note 59.") && opening.contains("- note 40.") && !opening.contains("note 39."));
-    assert_eq!(bench.state.snapshot(0, 0, true).notes.len(), 20);
+    assert_eq!(bench.state.snapshot(0, 0, None).notes.len(), 20);
 }
 
 #[test]

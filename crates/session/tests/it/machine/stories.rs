@@ -169,7 +169,7 @@ impl Director {
             Phase::Closed => restored(RestoreCause::Unloaded),
             Phase::Idle if state.hold().shown() == HoldShown::Standing && a < 100 => Input::Release,
             Phase::Idle if state.run().is_some() && a < 200 => {
-                Input::WaitOver { turn: state.snapshot(0, 0, true).last_turn.map_or(TurnId(0), |last| last.turn) }
+                Input::WaitOver { turn: state.snapshot(0, 0, None).last_turn.map_or(TurnId(0), |last| last.turn) }
             }
             Phase::Idle if a.is_multiple_of(4) => some_run(b, c),
             Phase::Idle => prompt("go on"),
@@ -280,7 +280,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         26 if c < 40 => report(turn, Report::FilesChanged(vec![format!("f{b}")])),
         26 => report(turn, step_finished()),
         27 | 28 => job_started(turn, call),
-        29 => match bench.state.snapshot(0, 0, true).jobs.first() {
+        29 => match bench.state.snapshot(0, 0, None).jobs.first() {
             Some(job) if c < 200 => job_ended(job.id.0),
             _ => job_ended(call),
         },

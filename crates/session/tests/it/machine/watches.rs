@@ -331,7 +331,7 @@ impl Watch for TurnsAndPrompts {
         }
         let state = seen.after();
         ensure!(state.turn().map(|turn| (turn.id, turn.prompt)) == self.open, "open is {:?}", self.open);
-        let queue = state.snapshot(0, 0, true).queue;
+        let queue = state.snapshot(0, 0, None).queue;
         let queue = queue.into_iter().map(|queued| (queued.prompt, queued.text));
         ensure!(queue.eq(self.waiting.iter().cloned()), "waiting are {:?}", self.waiting);
         ensure!(self.waiting.len() <= ROOM, "{} wait", self.waiting.len());
@@ -384,7 +384,7 @@ impl Watch for Jobs {
         if !matches!(seen.input, Input::Report { report: Report::Finished { outcome: Outcome::Panicked, .. }, .. }) {
             ensure!(!self.0.values().any(|turn| Some(*turn) == cut), "{:?} run on behind the cut of {cut:?}", self.0);
         }
-        let shown = seen.after().snapshot(0, 0, true).jobs;
+        let shown = seen.after().snapshot(0, 0, None).jobs;
         ensure!(shown.iter().map(|job| job.id).eq(self.0.keys().copied()) || shown.len() == self.0.len(), "{shown:?}");
         ensure!(self.0.is_empty() || !seen.after().is_at_rest(), "at rest with {:?}", self.0);
         Ok(())
@@ -583,7 +583,7 @@ impl Watch for Interrupts {
                 ensure!(ends_run == (between && turn.is_none()), "between two turns of a run: {between}");
                 ensure!(hit || ends_run || seen.new.is_empty(), "an interrupt that hit nothing did something");
                 if hit {
-                    ensure!(seen.after().snapshot(0, 0, true).queue.is_empty(), "prompts were not handed back");
+                    ensure!(seen.after().snapshot(0, 0, None).queue.is_empty(), "prompts were not handed back");
                     ensure!(*seen.after().hold() == Hold::Off, "the hold was not cleared");
                     ensure!(seen.after().status() == SessionStatus::Interrupted, "{}", seen.after().status());
                 }
@@ -667,7 +667,7 @@ impl Watch for Holds {
                     let spent = before.run().is_some_and(|run| run.spent(Timestamp(seen.bench.now)).is_some());
                     spent || before.turn().is_some_and(|turn| turn.step > 0)
                 }
-                Input::Report { .. } => !after.snapshot(0, 0, true).queue.is_empty() || after.run().is_some(),
+                Input::Report { .. } => !after.snapshot(0, 0, None).queue.is_empty() || after.run().is_some(),
                 Input::Restored { .. } | Input::Shutdown => *cause == HoldCause::Restored,
                 Input::Prompt { .. }
                 | Input::Answer { .. }
@@ -793,7 +793,7 @@ impl Watch for Conversation {
                 _ => {}
             }
         }
-        ensure!(seen.after().snapshot(0, 0, true).usage == self.all, "all used {:?}", self.all);
+        ensure!(seen.after().snapshot(0, 0, None).usage == self.all, "all used {:?}", self.all);
         let state = seen.after();
         let calls: BTreeSet<_> =
             state.turn().iter().flat_map(|turn| turn.calls.iter().map(|(call, _)| call.id)).collect();
@@ -867,7 +867,7 @@ fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (St
 }
 
 fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) -> Result<(), String> {
-    let snapshot = after.snapshot(0, 0, true);
+    let snapshot = after.snapshot(0, 0, None);
     if matches!(before.phase(), Phase::Interrupting(_, Cut { closing: Some(_), .. })) {
         // A close that was accepted is not forgotten.
         ensure!(matches!(after.phase(), Phase::Closed), "restored, it is {:?}", after.phase());
@@ -893,7 +893,7 @@ fn settled(before: &State, after: &State, cause: RestoreCause, orderly: bool) ->
         }
         (Some(_), phase) => return Err(format!("restored, it is {phase:?}")),
     }
-    ensure!(snapshot.queue == before.snapshot(0, 0, true).queue, "the queue is now {:?}", snapshot.queue);
+    ensure!(snapshot.queue == before.snapshot(0, 0, None).queue, "the queue is now {:?}", snapshot.queue);
     let held = matches!(&snapshot.hold, Hold::Standing { cause: HoldCause::Restored, .. });
     let waits = !snapshot.queue.is_empty() || snapshot.run.is_some();
     ensure!(held == waits, "{:?} with {} waiting", snapshot.hold, snapshot.queue.len());
@@ -942,7 +942,7 @@ impl Watch for RestoredAnywhere {
             }
             let same = |state: &State| {
                 let hold = state.hold().shown();
-                let snapshot = state.snapshot(0, 0, true);
+                let snapshot = state.snapshot(0, 0, None);
                 (hold, Snapshot { hold: Hold::Off, ..snapshot }, state.history(), state.next_item())
             };
             ensure!(same(&once) == same(&twice), "restored twice, it is {twice:?}");
@@ -1006,7 +1006,7 @@ fn m_b9_what_a_list_shows_follows_from_the_facts() {
     let mut result = ToolResult::unrun(CallId(2), ToolStatus::Ok, "fine");
     result.wrote = vec![wrote("b"), wrote("a"), wrote("b")];
     let bench = Bench::open(AsksMode::Wait, 1);
-    assert_eq!(bench.state.snapshot(0, 0, true).title, "bench", "the name, until there is a prompt");
+    assert_eq!(bench.state.snapshot(0, 0, None).title, "bench", "the name, until there is a prompt");
     let bench = bench.with([
         prompt("\n  first line \nsecond line"),
         gate(1, Gate::Step),
@@ -1016,7 +1016,7 @@ fn m_b9_what_a_list_shows_follows_from_the_facts() {
         report(1, finished(Outcome::Failed)),
         prompt("another"),
     ]);
-    let snapshot = bench.state.snapshot(0, 0, true);
+    let snapshot = bench.state.snapshot(0, 0, None);
     assert_eq!(snapshot.title, "first line");
     assert!(snapshot.files_modified.iter().eq(["a", "b"]));
     let error = Some("no".to_owned());
