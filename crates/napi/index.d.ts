@@ -85,7 +85,7 @@ export interface HoldpointError extends Error {
 /** Which error it is. A later daemon may have others. */
 export type ErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
-  | 'unknownSession' | 'ambiguous' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
+  | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'damaged'
   // What a session does not take.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
@@ -184,8 +184,8 @@ export declare class Sessions {
   /** The open asks of all sessions, live and saved: the oldest first. */
   sessionInbox(): Promise<InboxAsk[]>
   /**
-   * Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that is only saved is
-   * opened, also if it was closed by another.
+   * Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that
+   * is only saved is opened, also if it was closed by another.
    *
    * Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
    */
@@ -497,8 +497,8 @@ export declare function sessionList(): Promise<SessionSummary[]>
 export declare function sessionInbox(): Promise<InboxAsk[]>
 
 /**
- * Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that is only saved is
- * opened, also if it was closed by another.
+ * Finds a session by its id, a unique prefix of it (4 characters or more), or its name, and gives its id. One that
+ * is only saved is opened, also if it was closed by another.
  *
  * Rejects with `unknownSession` or `ambiguous` (`error.ids` says which may be meant).
  */

@@ -1607,9 +1607,13 @@ export interface Snapshot {
    */
   clients: number
   /**
-   * Everything up to `seq` is saved.
+   * Everything up to `seq` is saved: it is on disk.
    */
   saved: boolean
+  /**
+   * Why it is not.
+   */
+  notSaved?: string | null
   /**
    * It is logged at debug level.
    */

@@ -72,16 +72,17 @@ everywhere('errors', (place, { remote }) => {
 
   test('m_f1_what_may_be_meant_is_told', async () => {
     const sessions = await place()
-    const beginnings = new Map()
-    let meant
-    while (!meant) {
-      const id = await open(sessions)
+    const [cwd, twins] = [await folder(), []]
+    while (twins.length < 2) {
+      const id = await sessions.sessionOpen({ cwd, name: 'twin', model: 'rehearsal' })
       await sessions.sessionClose(id)
-      meant = beginnings.has(id[0]) && [beginnings.get(id[0]), id]
-      beginnings.set(id[0], id)
+      twins.push(id)
     }
-    const { ids } = await fails('ambiguous', () => sessions.sessionFind(meant[0][0]))
-    for (const id of meant) assert.ok(ids.includes(id))
+    const { ids } = await fails('ambiguous', () => sessions.sessionDelete('twin'))
+    assert.deepEqual([...ids].sort(), [...twins].sort())
+    const begun = await fails('inexact', () => sessions.sessionDelete(twins[0].slice(0, 6)))
+    assert.deepEqual(begun.ids, [twins[0]])
+    for (const id of twins) await sessions.sessionDelete(id)
   })
 
   test('m_f1_one_more_busy_session_than_may_be_is_refused', async () => {

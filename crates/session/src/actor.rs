@@ -267,7 +267,7 @@ impl SessionActor {
         ctx: &mut Context<Self>,
     ) -> Replied<R> {
         if self.outbox.is_empty() {
-            return Replied::Now(make(self.outbox.is_saved()));
+            return Replied::Now(make(self.outbox.is_saved() && self.outfit.not_saved.is_none()));
         }
         let (told, reply) = oneshot::channel();
         let action = Action::Reply(Box::new(move |saved| {

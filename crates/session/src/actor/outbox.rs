@@ -23,6 +23,9 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// How long the end of the actor waits for what is not saved yet.
 const LAST_SAVE: Duration = Duration::from_secs(10);
 
+/// What clients are told when nothing more is begun.
+const STANDS: &str = "so much is not saved that nothing more is begun until it is";
+
 /// What waits for saves, and what is not saved yet.
 #[derive(Default)]
 pub(crate) struct Outbox {
@@ -246,19 +249,22 @@ impl SessionActor {
         tracing::error!(reason, "not saved");
         self.release(ctx);
         self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
+        if self.outbox.full && reason != STANDS {
+            self.tell(Delta::NotSaved { reason: STANDS.to_owned() }, ctx);
+        }
     }
 
     /// Whether more to do is taken on, or begun. What is not saved is kept in memory, and only so much of it.
     pub(super) fn takes_on(&self) -> Result<(), Refused> {
-        if self.outbox.is_behind(self.outfit.limits.buffered_bytes) {
-            return Err(Refused::NotSaving { unsaved: self.outbox.unsaved() });
-        }
-        Ok(())
+        let (unsaved, most) = (self.outbox.unsaved(), self.outfit.limits.buffered_bytes);
+        if unsaved > most { Err(Refused::NotSaving { unsaved }) } else { Ok(()) }
     }
 
     /// Takes an input in that there is no end of: beyond the bound of what is not saved it is refused.
     pub(super) fn take_on(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
-        self.takes_on()?;
+        if self.outbox.failing.is_some() || self.outbox.is_behind(self.outfit.limits.buffered_bytes) {
+            self.takes_on()?;
+        }
         self.take(input, ctx)
     }
 
@@ -267,12 +273,12 @@ impl SessionActor {
         if std::mem::replace(&mut self.outbox.full, true) {
             return;
         }
-        let reason = "so much is not saved that nothing more is begun until it is";
         if self.outbox.failing.is_some() {
-            self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
-        } else {
-            self.not_saved(reason, ctx);
+            self.tell(Delta::NotSaved { reason: STANDS.to_owned() }, ctx);
+        } else if self.outbox.is_behind(self.outfit.limits.buffered_bytes) {
+            self.not_saved(STANDS, ctx);
         }
+        // Else a single large fact is being saved, which is no fault.
     }
 
     /// Ends the actor, after the save of what it has to leave behind.

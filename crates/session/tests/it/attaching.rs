@@ -186,7 +186,7 @@ async fn m_b4_an_open_item_whose_beginning_is_over_the_limit_comes_as_it_stands(
             if let Delta::Text { text: piece, .. } = event.delta()? {
                 text.push_str(piece);
             }
-            (text == "one two ").then_some(())
+            text.ends_with("one two ").then_some(())
         })
         .await;
     }

@@ -144,7 +144,10 @@ async fn a_saved_session_is_deleted_with_all_that_was_said_and_a_live_one_is_not
     let mut expected = vec![stays, again.clone()];
     expected.sort();
     assert_eq!(left, expected);
-    assert_eq!(harness.sessions().delete(&again.as_str()[..9]).await, Ok(()));
+    let begun = &again.as_str()[..9];
+    let inexact = SessionError::Inexact { what: begun.to_owned(), session: again.clone() };
+    assert_eq!(harness.sessions().delete(begun).await, Err(inexact), "a prefix deletes nothing");
+    assert_eq!(harness.sessions().delete(again.as_str()).await, Ok(()));
     drop(harness);
     let db = rusqlite::Connection::open(folder.path().join("sessions.db")).unwrap();
     let said: u32 =

@@ -88,7 +88,7 @@ async fn m_d5_iterations_begin_afresh_until_no_task_is_left() {
         harness.model.then(tasks(json!({"action": "note", "text": "it works"}))).then(reply().text("done"));
     }
     let started = session.start_run(RunRequest::towards("make it work")).await.unwrap();
-    assert!(started.turn.is_some() && started.saved);
+    assert!(started.turn.is_some() && !started.saved, "it is kept in memory");
     assert_eq!(run_finished(&mut events).await, RunEnd::Done);
     let snapshot = session.settled().await.unwrap();
     assert_eq!((snapshot.status, iterations(&events)), (SessionStatus::Idle, 3));

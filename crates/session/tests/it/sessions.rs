@@ -340,7 +340,8 @@ async fn m_b8_what_an_actor_fails_over_is_not_sent_again() {
 /// acknowledged, so that an actor that dies right then loses nothing.
 #[tokio::test]
 async fn invariant_7_what_is_acknowledged_is_in_the_log() {
-    let harness = Harness::start();
+    let folder = TempDir::new().unwrap();
+    let harness = Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
     let session = harness.open().await;
     session.hold().await.unwrap();
     for round in 0..32 {

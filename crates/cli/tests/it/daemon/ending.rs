@@ -43,7 +43,7 @@ fn m_e2_it_leaves_one_file_of_its_sessions() {
         api.settled(&session);
         house.run(&["daemon", "stop"]).code(0);
         let there: Vec<_> = Sqlite::files(&house.data()).into_iter().map(|file| file.exists()).collect();
-        assert_eq!(there, [true, false, false], "the database, and nothing beside it: {}", house.log());
+        assert_eq!(there, [true, false, false, false], "the database, and nothing beside it: {}", house.log());
     }
 }
 

@@ -96,6 +96,24 @@ async fn m_b8_calls_that_stand_for_a_save_together_all_run() {
     assert_eq!(results.collect::<Vec<_>>(), [ToolStatus::Ok; 4]);
 }
 
+/// One large fact is no sign of a disk that fails: its calls wait for its save, and nobody is told anything.
+#[tokio::test]
+async fn m_b8_an_answer_that_is_larger_than_the_bound_is_saved_without_a_notice() {
+    let door = Door::new();
+    door.yields.store(true, Ordering::SeqCst);
+    let harness = narrow(&door);
+    harness.model.then(reply().text("x".repeat(3 * BOUND)).call("probe", json!({})));
+    let session = harness.open().await;
+    let from = AttachFrom::start().with_room(100 * BOUND);
+    let mut events = Recorder::of(session.attach(from).await.unwrap());
+    session.prompt("go").await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    assert_eq!(begun(&events), 1);
+    let notices = events.events().iter().filter_map(|event| event.delta());
+    let notices: Vec<_> = notices.filter(|delta| matches!(delta, Delta::NotSaved { .. } | Delta::SavedAgain)).collect();
+    assert!(notices.is_empty(), "{notices:?}");
+}
+
 /// A turn that stands for want of a save is interrupted as any other.
 #[tokio::test]
 async fn m_b8_a_turn_that_stands_for_a_save_is_interrupted() {
