@@ -708,7 +708,7 @@ export type Delta =
        */
       item: ItemId
       /**
-       * At most 4 KiB.
+       * At most 4 KiB; at an attach up to 68 KiB, where pieces that are no longer buffered are joined.
        */
       text: string
     }
@@ -719,7 +719,7 @@ export type Delta =
        */
       item: ItemId
       /**
-       * At most 4 KiB.
+       * At most 4 KiB; at an attach up to 68 KiB, where pieces that are no longer buffered are joined.
        */
       text: string
     }
@@ -752,7 +752,7 @@ export type Delta =
        */
       kind: ItemKind
       /**
-       * Its text so far: for text and thoughts whole (in the head), for output head and tail.
+       * Its text so far: for text and thoughts in the head, for output head and tail.
        */
       soFar: Kept
     }
@@ -1611,7 +1611,7 @@ export interface Snapshot {
    */
   saved: boolean
   /**
-   * Why it is not.
+   * Why not everything is saved; absent if it is.
    */
   notSaved?: string | null
   /**

@@ -23,11 +23,11 @@ static atomic_int calls;
 #define REAL(type, name, ...) ((type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name))
 
 __attribute__((constructor)) static void read_environment(void) {
-    const char *said = getenv("HOLDPOINT_FAULT");
+    const char *name = getenv("HOLDPOINT_FAULT");
     const char *number = getenv("HOLDPOINT_FAULT_AT");
-    if (!said || !number) return;
+    if (!name || !number) return;
     at = atoi(number);
-    kind = !strcmp(said, "kill") ? KILL : !strcmp(said, "torn") ? TORN : !strcmp(said, "once") ? ONCE : FULL;
+    kind = !strcmp(name, "kill") ? KILL : !strcmp(name, "torn") ? TORN : !strcmp(name, "once") ? ONCE : FULL;
 }
 
 static void report(void) {

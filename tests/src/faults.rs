@@ -44,7 +44,7 @@ impl Faults {
         Some(faults)
     }
 
-    /// Has `fault` happen to the program at its `call`-th call that changes files, counted from 1. Processes that it
+    /// Sets `fault` for the program at its `call`-th call that changes files, counted from 1. Processes that it
     /// starts have a fault of their own if they inherit its environment.
     pub fn inject(&self, program: &mut Command, fault: Fault, call: usize) {
         let fault = match fault {

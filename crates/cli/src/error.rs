@@ -126,7 +126,7 @@ impl From<SessionError> for CliError {
             "unknownSession" => (false, "`holdpoint list` has every session"),
             "damaged" => (false, "`holdpoint rm` removes what is left of it"),
             "unknownEvent" => (false, "leave out `after` to begin with the first event"),
-            "ambiguous" => (false, "give its id, or more of it: `holdpoint list` has them"),
+            "ambiguous" => (false, "give its id: `holdpoint list` has them"),
             "inexact" => (false, "give the whole id, or the name"),
             "live" => (false, "`holdpoint close` closes it"),
             "notLive" => (false, "`holdpoint attach` or `holdpoint prompt` opens it"),

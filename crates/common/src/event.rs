@@ -302,14 +302,14 @@ kinds! {
         Text {
             /// The item it adds to.
             item: ItemId,
-            /// At most 4 KiB.
+            /// At most 4 KiB; at an attach up to 68 KiB, where pieces that are no longer buffered are joined.
             text: String,
         },
         /// A piece of a model's thought.
         Thought {
             /// The item it adds to.
             item: ItemId,
-            /// At most 4 KiB.
+            /// At most 4 KiB; at an attach up to 68 KiB, where pieces that are no longer buffered are joined.
             text: String,
         },
         /// A piece of a tool's output.
@@ -324,13 +324,14 @@ kinds! {
             /// To this.
             status: SessionStatus,
         },
-        /// What an item had come to at this number: replaces all its earlier deltas.
+        /// What an item had come to at this number: replaces all its earlier deltas. At an attach deltas with more of it
+        /// may follow, for it is sent in parts.
         ItemSoFar {
             /// The item.
             item: ItemId,
             /// What it is.
             kind: ItemKind,
-            /// Its text so far: for text and thoughts whole (in the head), for output head and tail.
+            /// Its text so far: for text and thoughts in the head, for output head and tail.
             so_far: Kept,
         },
         /// A request to the model failed, and is tried again after a wait.

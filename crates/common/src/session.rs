@@ -155,7 +155,7 @@ pub struct Snapshot {
     pub clients: usize,
     /// Everything up to `seq` is saved: it is on disk.
     pub saved: bool,
-    /// Why it is not.
+    /// Why not everything is saved; absent if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_saved: Option<Arc<str>>,
     /// It is logged at debug level.

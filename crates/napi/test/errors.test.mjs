@@ -82,6 +82,7 @@ everywhere('errors', (place, { remote }) => {
     assert.deepEqual([...ids].sort(), [...twins].sort())
     const begun = await fails('inexact', () => sessions.sessionDelete(twins[0].slice(0, 6)))
     assert.deepEqual(begun.ids, [twins[0]])
+    await fails('inexact', () => sessions.sessionClose(twins[0].slice(0, 6)))
     for (const id of twins) await sessions.sessionDelete(id)
   })
 

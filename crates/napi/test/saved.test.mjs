@@ -41,7 +41,7 @@ test('m_b7_without_a_folder_nothing_is_reported_as_saved', async () => {
     console.log((await holdpoint.sessionPrompt(id, 'say one')).saved)
     const { saved, notSaved } = await holdpoint.sessionSettled(id)
     console.log(saved, notSaved)`)
-  assert.equal(stdout, 'false\nfalse it is kept in memory, and ends with its process\n')
+  assert.equal(stdout, 'false\nfalse the session is kept in memory and ends with its process\n')
 })
 
 test('m_a5_a_refused_answer_opens_no_saved_session', async () => {

@@ -65,7 +65,7 @@ everywhere('sessions', (place) => {
     assert.equal((await failure(sessions.sessionFind(id))).code, 'unknownSession')
   })
 
-  test('m_f1_a_session_is_left_and_deleted_by_its_name_or_a_beginning_of_its_id', async () => {
+  test('m_f1_a_session_is_left_by_its_name_or_a_prefix_of_its_id_and_deleted_by_its_name', async () => {
     const sessions = await place()
     const name = `named-${Math.random().toString(36).slice(2)}`
     const id = await open(sessions, { name })

@@ -30,7 +30,7 @@ pub enum SessionError {
         ids: Vec<SessionId>,
     },
     /// Only a prefix of the session's id was given, for something that needs all of it.
-    #[error("`{what}` is only the beginning of a session's id: {session}")]
+    #[error("`{what}` is only a prefix of a session's id: {session}")]
     Inexact {
         /// What was named.
         what: String,

@@ -43,7 +43,7 @@ pub(crate) struct Outfit {
 }
 
 /// Why nothing is saved in a store that is not durable.
-const IN_MEMORY: &str = "it is kept in memory, and ends with its process";
+const IN_MEMORY: &str = "the session is kept in memory and ends with its process";
 
 impl Base {
     /// Whether something of a session is not in its log yet. In a store that is not durable nothing counts as saved, and

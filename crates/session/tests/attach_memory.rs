@@ -63,12 +63,14 @@ async fn m_b4_an_attach_into_a_long_open_answer_takes_no_more_memory_than_the_ou
         let (mut last, mut text) = (after, 0);
         while last < newest {
             let event = client.next().await.unwrap();
+            assert!(event.seq > last, "{case}: {} after {last}", event.seq);
             last = event.seq;
-            text += match event.delta() {
-                Some(Delta::Text { text, .. }) => text.len(),
-                Some(Delta::ItemSoFar { so_far, .. }) => so_far.head.len(),
-                _ => 0,
-            };
+            match event.delta() {
+                Some(Delta::Text { text: piece, .. }) => text += piece.len(),
+                // All there is of it so far.
+                Some(Delta::ItemSoFar { so_far, .. }) => text = so_far.head.len(),
+                _ => {}
+            }
         }
         let taken = ALLOCATOR.peak_usage().saturating_sub(before);
         println!("{case}: {} KiB for {} KiB of text", taken / 1024, text / 1024);

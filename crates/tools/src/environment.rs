@@ -57,14 +57,17 @@ const SECRETS: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 ///
 /// An editor is `false` with a sentence for its arguments: programs name the command that failed, so the model reads what
 /// to do instead. Git hands it to a shell, others split it at its spaces, so it has neither quotes nor operators.
-const UNATTENDED: [(&str, &str); 8] = [
+const UNATTENDED: [(&str, &str); 11] = [
     ("EDITOR", "false no editor can be used in a tool call: pass the text as an argument or in a file"),
     ("VISUAL", "false no editor can be used in a tool call: pass the text as an argument or in a file"),
-    ("GIT_EDITOR", "false no editor can be used in a tool call: pass -m, -F or --no-edit"),
+    ("GIT_EDITOR", "false no editor can be used in a tool call: pass -m, -F or --no-edit or set GIT_EDITOR=true"),
     (
         "GIT_SEQUENCE_EDITOR",
         "false no editor can be used in a tool call: set GIT_SEQUENCE_EDITOR to a command that edits",
     ),
+    ("JJ_EDITOR", "false no editor can be used in a tool call: pass -m"),
+    ("HGEDITOR", "false no editor can be used in a tool call: pass -m"),
+    ("SVN_EDITOR", "false no editor can be used in a tool call: pass -m"),
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -79,8 +82,8 @@ const UNATTENDED: [(&str, &str); 8] = [
 /// `PYENV_ROOT`, `CONDA_PREFIX`, `GEM_HOME`; `SSL_CERT_FILE`, `SSL_CERT_DIR`, `PKG_CONFIG_PATH`,
 /// `NIX_PROFILES`. A name that contains `KEY`, `TOKEN`, `SECRET` or `PASSWORD` never passes.
 ///
-/// The others: `EDITOR`, `VISUAL`, `GIT_EDITOR` and `GIT_SEQUENCE_EDITOR` fail at once with a line that says what to do
-/// instead; `PAGER` and `GIT_PAGER` are `cat`; `GIT_TERMINAL_PROMPT` is `0` and `DEBIAN_FRONTEND` `noninteractive`.
+/// The others: `EDITOR`, `VISUAL`, `GIT_EDITOR`, `GIT_SEQUENCE_EDITOR`, `JJ_EDITOR`, `HGEDITOR` and `SVN_EDITOR` fail at
+/// once with a line that says what to do instead; `PAGER` and `GIT_PAGER` are `cat`; `GIT_TERMINAL_PROMPT` is `0` and `DEBIAN_FRONTEND` `noninteractive`.
 ///
 /// Entries of `PATH` that are empty or relative are left out: by them a name would be a file of the workspace. If that
 /// leaves none, it is `/usr/bin:/bin`.

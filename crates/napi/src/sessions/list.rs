@@ -1,5 +1,6 @@
 //! Which sessions there are, and what becomes of them as a whole: found, closed, deleted.
 
+use holdpoint_session::SessionError;
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
@@ -54,7 +55,7 @@ impl Sessions {
     /// Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
     /// saved, and opens when it is used again. One that is only saved is not opened for this.
     ///
-    /// Rejects with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
+    /// Rejects with `inexact` for a prefix of an id, with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
     /// `notSaving` if what it has done can't be saved at present.
     #[napi(catch_unwind, ts_args_type = "id: string, options?: CloseOptions", ts_return_type = "Promise<void>")]
     pub fn session_close<'env>(
@@ -67,8 +68,12 @@ impl Sessions {
         let place = self.place();
         done(env, async move {
             let CloseOptions { unused_since } = options?.unwrap_or_default();
-            let id = place.id(&id).await?;
+            let what = id;
+            let id = place.id(&what).await?;
             let sessions = place.sessions()?.0;
+            if id.has_prefix(&what) && id.as_str() != what && sessions.look(id.as_str()).await?.settings.name != what {
+                return Err(SessionError::Inexact { what, session: id }.into());
+            }
             match unused_since {
                 None => sessions.close(&id).await?,
                 Some(since) => sessions.close_unused(&id, since).await?,
@@ -80,7 +85,7 @@ impl Sessions {
 
     /// Deletes a closed session, with all that was said in it.
     ///
-    /// Rejects with `live` if it was not closed.
+    /// Rejects with `live` if it was not closed, with `inexact` for a prefix of an id.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn session_delete<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, ()>> {
         let place = self.place();

@@ -23,8 +23,8 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// How long the end of the actor waits for what is not saved yet.
 const LAST_SAVE: Duration = Duration::from_secs(10);
 
-/// What clients are told when nothing more is begun.
-const STANDS: &str = "so much is not saved that nothing more is begun until it is";
+/// The notice of a session that begins nothing more.
+const REFUSES_WORK: &str = "too much is not saved yet: nothing more is begun until it is";
 
 /// What waits for saves, and what is not saved yet.
 #[derive(Default)]
@@ -45,6 +45,8 @@ pub(crate) struct Outbox {
     ending: bool,
     /// Bytes of the events that wait in `held`.
     weight: usize,
+    /// The most bytes that one of those has brought since `held` was empty.
+    largest: usize,
     /// What waits, in order.
     held: VecDeque<Held>,
 }
@@ -117,8 +119,7 @@ impl Outbox {
 
     /// More than `most` bytes of events wait for saves, counted the same way.
     fn is_overfull(&self, most: usize) -> bool {
-        let largest = || self.held.iter().map(|held| held.weight).max().unwrap_or_default();
-        self.weight > most && self.weight - largest() > most
+        self.weight.saturating_sub(self.largest) > most
     }
 
     /// The bytes that are not saved, if saving does not work at present.
@@ -147,6 +148,7 @@ impl SessionActor {
         let save = !facts.is_empty();
         self.outbox.unsaved.extend(facts);
         let weight = parcel.events.iter().map(|event| event.weight()).sum();
+        self.outbox.largest = if self.outbox.held.is_empty() { weight } else { self.outbox.largest.max(weight) };
         self.outbox.weight += weight;
         self.outbox.held.push_back(Held { upto, weight, parcel });
         if save {
@@ -242,15 +244,16 @@ impl SessionActor {
 
     /// Saving failed or is late: the session goes on, and everyone is told.
     pub(super) fn not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
-        if self.outbox.failing.is_some() {
+        if self.outbox.failing.replace(reason.into()).is_some() {
+            let not_saved = self.outfit.not_saved.clone().or_else(|| self.outbox.failing.clone());
+            self.shown.send_modify(|shown| Arc::make_mut(shown).set_not_saved(not_saved));
             return;
         }
-        self.outbox.failing = Some(reason.into());
         tracing::error!(reason, "not saved");
         self.release(ctx);
         self.tell(Delta::NotSaved { reason: reason.to_owned() }, ctx);
-        if self.outbox.full && reason != STANDS {
-            self.tell(Delta::NotSaved { reason: STANDS.to_owned() }, ctx);
+        if self.outbox.full && reason != REFUSES_WORK {
+            self.tell(Delta::NotSaved { reason: REFUSES_WORK.to_owned() }, ctx);
         }
     }
 
@@ -274,9 +277,9 @@ impl SessionActor {
             return;
         }
         if self.outbox.failing.is_some() {
-            self.tell(Delta::NotSaved { reason: STANDS.to_owned() }, ctx);
+            self.tell(Delta::NotSaved { reason: REFUSES_WORK.to_owned() }, ctx);
         } else if self.outbox.is_behind(self.outfit.limits.buffered_bytes) {
-            self.not_saved(STANDS, ctx);
+            self.not_saved(REFUSES_WORK, ctx);
         }
         // Else a single large fact is being saved, which is no fault.
     }

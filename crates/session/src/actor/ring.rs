@@ -7,8 +7,8 @@ use holdpoint_common::{Body, Delta, Event, Fact, ItemId, ItemKind, Kept, Limits}
 
 /// The newest events of one session.
 ///
-/// Of an item that is still open, the text of its evicted pieces is kept in parts, so that a client that attaches later
-/// gets the whole item without a copy of it being made.
+/// The text of evicted pieces of an open item is kept in parts. A client that has nothing of the item gets the parts as
+/// they are, so that its attach copies no text.
 pub(crate) struct Ring {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
@@ -29,6 +29,8 @@ const PART: usize = 64 * 1024;
 struct Evicted {
     item: ItemId,
     kind: ItemKind,
+    /// The number of the first piece.
+    first: u64,
     /// Parts that are full. The first is a [`Delta::ItemSoFar`], the others are more text.
     parts: Vec<Arc<Event>>,
     /// The text that is not in a part yet.
@@ -48,26 +50,45 @@ impl Evicted {
         self.text.head.push_str(text);
         if self.text.head.len() >= PART {
             let part = std::mem::take(&mut self.text);
-            self.parts.push(self.part(part));
+            let delta = if self.parts.is_empty() { self.so_far(part) } else { self.more(part.head) };
+            self.parts.push(self.event(delta));
         }
     }
 
-    /// The event that carries `text` after the parts so far.
-    fn part(&self, text: Kept) -> Arc<Event> {
-        let item = self.item;
-        let delta = match self.kind {
-            _ if self.parts.is_empty() => Delta::ItemSoFar { item, kind: self.kind, so_far: text },
-            ItemKind::Thought => Delta::Thought { item, text: text.head },
-            _ => Delta::Text { item, text: text.head },
-        };
-        let Event { seq, at, turn, step, .. } = *self.last;
-        Arc::new(Event { seq, at, turn, step, body: Body::Delta(delta) })
+    /// The events that carry all of it, for a client that has all up to `after`, and misses a piece.
+    ///
+    /// For a client that has the beginning, all of it is joined under the number of the last piece: the parts have
+    /// numbers that the client may be past.
+    fn events(&self, after: u64) -> Vec<Arc<Event>> {
+        if self.parts.is_empty() {
+            return vec![self.event(self.so_far(self.text.clone()))];
+        }
+        let parts = self.parts.iter().filter_map(|part| text_of_part(part));
+        if self.first <= after {
+            let bytes = parts.clone().map(str::len).sum::<usize>() + self.text.head.len();
+            let mut head = String::with_capacity(bytes);
+            parts.chain([self.text.head.as_str()]).for_each(|text| head.push_str(text));
+            return vec![self.event(self.so_far(Kept { head, ..Kept::default() }))];
+        }
+        let rest = (!self.text.is_empty()).then(|| self.event(self.more(self.text.head.clone())));
+        self.parts.iter().cloned().chain(rest).collect()
     }
 
-    /// The events that carry all of it. Only the text that is not in a part yet is copied.
-    fn events(&self) -> impl Iterator<Item = Arc<Event>> {
-        let rest = (self.parts.is_empty() || !self.text.is_empty()).then(|| self.part(self.text.clone()));
-        self.parts.iter().cloned().chain(rest)
+    fn so_far(&self, so_far: Kept) -> Delta {
+        Delta::ItemSoFar { item: self.item, kind: self.kind, so_far }
+    }
+
+    fn more(&self, text: String) -> Delta {
+        match self.kind {
+            ItemKind::Thought => Delta::Thought { item: self.item, text },
+            _ => Delta::Text { item: self.item, text },
+        }
+    }
+
+    /// An event under the number of the last piece.
+    fn event(&self, delta: Delta) -> Arc<Event> {
+        let Event { seq, at, turn, step, .. } = *self.last;
+        Arc::new(Event { seq, at, turn, step, body: Body::Delta(delta) })
     }
 }
 
@@ -111,9 +132,10 @@ impl Ring {
         self.evicted
     }
 
-    /// What is here of the events after `from`, for a client that has all up to `after`: the evicted text of open items
-    /// of which it misses a piece, and the events themselves. Among these are the pieces of open items between the two
-    /// numbers, and no pieces of finished items of which it misses one. Apart, for facts of the log may belong between.
+    /// The events for a client that has all up to `after`, and gets no facts up to `from`. First those that carry the
+    /// evicted text of open items, then the events of the buffer; facts of the log may have numbers between the two.
+    ///
+    /// Of open items every piece after `after` is there. Of a finished item that lacks one, none is: its fact has all.
     pub(crate) fn after(&self, after: u64, from: u64) -> (Vec<Arc<Event>>, Vec<Arc<Event>>) {
         let until = self.events.partition_point(|event| event.seq <= from);
         // Nothing of a turn stays open after its end.
@@ -121,7 +143,7 @@ impl Ring {
         let end = self.events.range(..until).rposition(ends_turn);
         let missed = |evicted: &u64| *evicted > after;
         let open = self.open.values().filter(|item| end.is_none() && missed(&item.last.seq));
-        let mut evicted: Vec<_> = open.flat_map(Evicted::events).collect();
+        let mut evicted: Vec<_> = open.flat_map(|item| item.events(after)).collect();
         evicted.sort_by_key(|event| event.seq);
 
         let cut = self.events.range(end.map_or(0, |end| end + 1)..until);
@@ -157,6 +179,7 @@ impl Ring {
         let open = self.open.entry(item).or_insert_with(|| Evicted {
             item,
             kind,
+            first: event.seq,
             parts: Vec::new(),
             text: Kept::default(),
             last: Arc::clone(event),
@@ -183,6 +206,14 @@ fn finishes(fact: &Fact) -> impl Iterator<Item = ItemId> {
         _ => (&[][..], None),
     };
     blocks.iter().map(|block| block.item).chain(call)
+}
+
+/// The text of a part of an open item.
+fn text_of_part(part: &Event) -> Option<&str> {
+    match part.delta()? {
+        Delta::ItemSoFar { so_far, .. } => Some(&so_far.head),
+        _ => piece(part).map(|(.., text)| text),
+    }
 }
 
 /// The item a delta adds to, and what it adds.

@@ -181,7 +181,7 @@ pub(super) async fn choose(what: &str, known: Known, store: &dyn SessionStore) -
     }
 }
 
-/// The same for what can't be undone: neither a prefix nor a name that several sessions have names one.
+/// The same for what can't be undone: a prefix of an id is refused, and so is a name that several sessions have.
 pub(super) async fn choose_only(what: &str, known: Known, store: &dyn SessionStore) -> Result<SessionId, SessionError> {
     let is_live = matches!(known, Known::Named(..));
     let chosen = choose(what, known, store).await?;

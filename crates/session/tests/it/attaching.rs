@@ -180,15 +180,16 @@ async fn m_b4_an_open_item_whose_beginning_is_over_the_limit_comes_as_it_stands(
     for limit in [0, 1, 2, 100] {
         let mut late =
             Recorder::of(session.attach(AttachFrom { limit: Some(limit), ..AttachFrom::start() }).await.unwrap());
-        // Its pieces are all here, so they come themselves, whatever the limit of facts is.
-        let mut text = String::new();
-        late.until("the pieces", |event| {
-            if let Delta::Text { text: piece, .. } = event.delta()? {
-                text.push_str(piece);
-            }
-            text.ends_with("one two ").then_some(())
-        })
-        .await;
+        // Its pieces are all here, so they come themselves, once each, whatever the limit of facts is.
+        let piece = |event: &Event| match event.delta()? {
+            Delta::Text { item, text } => Some((*item, text.clone())),
+            _ => None,
+        };
+        late.until("the last piece", |event| piece(event).filter(|(_, text)| text == "two ")).await;
+        let pieces: Vec<_> = late.events().iter().filter_map(|event| piece(event)).collect();
+        let item = pieces.last().unwrap().0;
+        let open: Vec<_> = pieces.iter().filter(|(of, _)| *of == item).map(|(_, text)| text.as_str()).collect();
+        assert_eq!(open, ["one ", "two "], "limit {limit}");
     }
     // Who comes back has what it says it has.
     let seen = first.events().last().unwrap().seq;

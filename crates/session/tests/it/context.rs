@@ -385,7 +385,14 @@ async fn m_e3_after_a_prompt_that_is_too_large_the_next_one_is_answered() {
         assert_eq!(end.outcome, holdpoint_common::Outcome::Done, "{:?}", end.error);
         let request = harness.model.requests().pop().unwrap();
         assert_eq!(request.messages.last(), Some(&Message::User(prompt.into())), "the large one is left out");
-        assert_eq!(request.messages[0], Message::User("remember KUMQUAT".into()), "and nothing else");
+        let said = request.messages.iter().filter_map(|message| match message {
+            Message::User(text) => Some(&**text),
+            _ => None,
+        });
+        let asked = ["remember KUMQUAT", "hi", "and now?"];
+        let asked: Vec<_> = asked.into_iter().take_while(|asked| *asked != prompt).chain([prompt]).collect();
+        assert_eq!(said.collect::<Vec<_>>(), asked, "and nothing else");
+        assert_eq!(request.messages.len(), 2 * asked.len() - 1, "the answers are there");
         assert_eq!(violations(&request.messages), Vec::<String>::new());
     }
 }

@@ -28,10 +28,12 @@ impl Spot {
     /// Puts a file of this content there, in place of `old`: what was found there, if there was a file.
     ///
     /// The content goes into a new file beside it, which then takes the name. It gets the old one's permissions, and its
-    /// owner and group where we may give them away. A file with the set-user-ID or set-group-ID bit is refused: it would
-    /// lose the bit, or give what was written to it another user's rights. On Linux it also gets its access control list and `user.` attributes; where the list can't be
-    /// kept, the group may do no more than all others. Other names of the old file (hard links) keep the old content.
-    /// The new content is on the disk before it takes an old one's place.
+    /// owner and group where we may give them away. On Linux it also gets its access control list and `user.`
+    /// attributes; where the list can't be kept, the group may do no more than all others. Other names of the old file
+    /// (hard links) keep the old content. The new content is on the disk before it takes an old one's place.
+    ///
+    /// A file with the set-user-ID or set-group-ID bit is refused: it would lose the bit, or the new content would run
+    /// with another user's rights.
     ///
     /// # Errors
     /// Also if what is there is not `old`, or may not be written. Nothing has changed then.

@@ -73,35 +73,27 @@ impl Hunk<'_> {
     fn show(&self, shown: &mut String) -> Result<(), TooMuch> {
         let (mut old, mut new) = (Side::of(self.old), Side::of(self.new));
         let changes = changes(&old.lines, &new.lines);
-        let around = |change: &Change| Change {
-            old: change.old.start.saturating_sub(CONTEXT)..old.lines.len().min(change.old.end + CONTEXT),
-            new: change.new.start.saturating_sub(CONTEXT)..new.lines.len().min(change.new.end + CONTEXT),
-        };
+        let groups = groups(&changes, old.lines.len(), new.lines.len());
         // Before all of it is looked through for secrets and written out.
-        let bytes = |change: &Change| old.bytes(change.old.clone()) + new.bytes(around(change).new);
-        if shown.len() + changes.iter().map(bytes).sum::<usize>() > MAX_SHOWN {
+        let removed = changes.iter().map(|change| old.bytes(change.old.clone()));
+        let others = groups.iter().map(|(_, lines)| new.bytes(lines.new.clone()));
+        if shown.len() + removed.chain(others).sum::<usize>() > MAX_SHOWN {
             return Err(TooMuch);
         }
-        let groups = changes.chunk_by(|before, after| after.old.start - before.old.end <= 2 * CONTEXT);
-        let groups: Vec<_> =
-            groups.filter_map(|group| Some((group, around(group.first()?), around(group.last()?)))).collect();
         old.find_secrets();
         new.find_secrets();
-        for (group, first, last) in groups {
-            let lines = |line: usize, lines: Range<usize>| position(line - 1 + lines.start, lines.len());
-            let (from, to) = (first.old.start..last.old.end, first.new.start..last.new.end);
-            shown.push_str(&format!("@@ -{} +{} @@\n", lines(self.old_line, from), lines(self.new_line, to.clone())));
-            let mut same = to.start;
-            for change in group {
-                (same..change.new.start).for_each(|line| new.show(' ', line, shown));
-                change.old.clone().for_each(|line| old.show('-', line, shown));
-                change.new.clone().for_each(|line| new.show('+', line, shown));
+        for (changes, lines) in groups {
+            let from = range(self.old_line - 1 + lines.old.start, lines.old.len());
+            let to = range(self.new_line - 1 + lines.new.start, lines.new.len());
+            shown.push_str(&format!("@@ -{from} +{to} @@\n"));
+            let mut same = lines.new.start;
+            for change in changes {
+                new.show(' ', same..change.new.start, shown)?;
+                old.show('-', change.old.clone(), shown)?;
+                new.show('+', change.new.clone(), shown)?;
                 same = change.new.end;
-                if shown.len() > MAX_SHOWN {
-                    return Err(TooMuch);
-                }
             }
-            (same..to.end).for_each(|line| new.show(' ', line, shown));
+            new.show(' ', same..lines.new.end, shown)?;
         }
         Ok(())
     }
@@ -113,7 +105,18 @@ struct Change {
     new: Range<usize>,
 }
 
-/// What changes between the lines of two texts.
+/// The changes of texts of so many lines, each group with its lines and those around it. Where these would overlap, it is
+/// one group.
+fn groups(changes: &[Change], old: usize, new: usize) -> Vec<(&[Change], Change)> {
+    let groups = changes.chunk_by(|before, after| after.old.start - before.old.end <= 2 * CONTEXT);
+    let lines = |first: &Change, last: &Change| Change {
+        old: first.old.start.saturating_sub(CONTEXT)..old.min(last.old.end + CONTEXT),
+        new: first.new.start.saturating_sub(CONTEXT)..new.min(last.new.end + CONTEXT),
+    };
+    groups.filter_map(|group| Some((group, lines(group.first()?, group.last()?)))).collect()
+}
+
+/// The changes between the lines of two texts.
 fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     // By numbers, which are compared at once.
     let numbers = IdentifyDistinct::<u32>::new(old, 0..old.len(), new, 0..new.len());
@@ -126,8 +129,8 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     changed.map(|op| Change { old: op.old_range(), new: op.new_range() }).collect()
 }
 
-/// Where so many lines after the first `before` lines are, as the header of a hunk has it.
-fn position(before: usize, lines: usize) -> String {
+/// A range of lines in the header of a hunk: `lines` of them after the first `before`.
+fn range(before: usize, lines: usize) -> String {
     match lines {
         0 => format!("{before},0"),
         1 => format!("{}", before + 1),
@@ -169,15 +172,22 @@ impl<'a> Side<'a> {
         self.lines[lines].iter().map(|line| line.len()).sum()
     }
 
-    fn show(&self, sign: char, index: usize, shown: &mut String) {
-        let (line, start) = (self.lines[index], self.starts[index]);
-        let whole = line.strip_suffix('\n');
-        shown.push(sign);
-        show(self.text, start..start + whole.unwrap_or(line).len(), &self.secrets, Care::Text, false, shown);
-        shown.push('\n');
-        if whole.is_none() {
-            shown.push_str("\\ No newline at end of file\n");
+    /// Shows these lines, unless that is too much.
+    fn show(&self, sign: char, lines: Range<usize>, shown: &mut String) -> Result<(), TooMuch> {
+        for index in lines {
+            let (line, start) = (self.lines[index], self.starts[index]);
+            let whole = line.strip_suffix('\n');
+            shown.push(sign);
+            show(self.text, start..start + whole.unwrap_or(line).len(), &self.secrets, Care::Text, false, shown);
+            shown.push('\n');
+            if whole.is_none() {
+                shown.push_str("\\ No newline at end of file\n");
+            }
+            if shown.len() > MAX_SHOWN {
+                return Err(TooMuch);
+            }
         }
+        Ok(())
     }
 }
 
@@ -205,6 +215,20 @@ mod tests {
         let shown = diff("x", Some("a\r\nb"), "a\nb\rc\u{2028}\n").unwrap();
         let expected = "@@ -1,2 +1,2 @@\n-a\\u{d}\n-b\n\\ No newline at end of file\n+a\n+b\\u{d}c\\u{2028}\n";
         assert_eq!(shown, format!("--- x\n+++ x\n{expected}"));
+    }
+
+    #[test]
+    fn a_diff_is_too_much_by_what_is_shown_of_it() {
+        // Six characters are shown for each of these, also around a change.
+        let hidden = "\u{1b}".repeat(MAX_SHOWN / 13);
+        let (old, new) = (format!("a\n{hidden}\n{hidden}\n"), format!("b\n{hidden}\n{hidden}\n"));
+        assert!(diff("x", Some(&old), &new).is_ok());
+        let (old, new) = (format!("{old}{hidden}\n"), format!("{new}{hidden}\n"));
+        assert_eq!(diff("x", Some(&old), &new), Err(TooMuch));
+        // Lines between changes count once.
+        let line = format!("{}\n", "x".repeat(1000));
+        let old = format!("a\n{line}").repeat(MAX_SHOWN / 1200);
+        assert!(diff("x", Some(&old), &old.replace("a\n", "b\n")).is_ok());
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
     }
     for command in ["close", "rm"] {
         let begun = world.run(&[command, &id[..9]]).code(1);
-        assert!(begun.err.contains(&format!("only the beginning of a session's id: {id}")), "{begun:#?}");
+        assert!(begun.err.contains(&format!("only a prefix of a session's id: {id}")), "{begun:#?}");
         assert!(begun.err.contains("hint: give the whole id, or the name"), "{begun:#?}");
     }
     assert!(world.json(&["list", "--json"])["sessions"][0]["live"].as_bool().unwrap(), "it is not closed");

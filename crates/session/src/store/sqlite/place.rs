@@ -16,7 +16,9 @@ pub(super) const BESIDE: [&str; 3] = ["-wal", "-shm", ROLLBACK_JOURNAL];
 
 /// One of those files.
 pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
-    PathBuf::from(format!("{}{suffix}", database.display()))
+    let mut path = database.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
 }
 
 /// Makes the folder, with mode 0700, unless it is there.

@@ -96,7 +96,7 @@ async fn m_b8_calls_that_stand_for_a_save_together_all_run() {
     assert_eq!(results.collect::<Vec<_>>(), [ToolStatus::Ok; 4]);
 }
 
-/// One large fact is no sign of a disk that fails: its calls wait for its save, and nobody is told anything.
+/// One large fact is no sign of a disk that fails: its calls wait for its save, and no client gets a notice.
 #[tokio::test]
 async fn m_b8_an_answer_that_is_larger_than_the_bound_is_saved_without_a_notice() {
     let door = Door::new();
