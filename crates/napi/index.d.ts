@@ -194,14 +194,14 @@ export declare class Sessions {
    * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
    * saved, and opens when it is used again. One that is only saved is not opened for this.
    *
-   * Rejects with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
+   * Rejects with `inexact` for a prefix of an id, with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
    * `notSaving` if what it has done can't be saved at present.
    */
   sessionClose(id: string, options?: CloseOptions): Promise<void>
   /**
    * Deletes a closed session, with all that was said in it.
    *
-   * Rejects with `live` if it was not closed.
+   * Rejects with `live` if it was not closed, with `inexact` for a prefix of an id.
    */
   sessionDelete(id: string): Promise<void>
   /**
@@ -508,7 +508,7 @@ export declare function sessionFind(what: string): Promise<SessionId>
  * Ends a session: its turn is cut, its asks are answered Interrupted, its processes end, its name is free. It stays
  * saved, and opens when it is used again. One that is only saved is not opened for this.
  *
- * Rejects with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
+ * Rejects with `inexact` for a prefix of an id, with `closed` if it is that already, with `inUse` if it is not closed because of `unusedSince`, with
  * `notSaving` if what it has done can't be saved at present.
  */
 export declare function sessionClose(id: string, options?: CloseOptions): Promise<void>
@@ -516,7 +516,7 @@ export declare function sessionClose(id: string, options?: CloseOptions): Promis
 /**
  * Deletes a closed session, with all that was said in it.
  *
- * Rejects with `live` if it was not closed.
+ * Rejects with `live` if it was not closed, with `inexact` for a prefix of an id.
  */
 export declare function sessionDelete(id: string): Promise<void>
 
