@@ -1,7 +1,7 @@
 //! Items made whole for a client that comes back in the middle of them.
 //!
 //! The client has folded what came up to its number. If the item has finished since, and pieces between are gone from
-//! the output buffer, the finishing fact alone would follow on a part of it. So the client is told what the item had come to,
+//! the output buffer, the finishing fact alone would follow on a part of it. So the client gets the text of the item so far,
 //! just before, under a number that none of its other events has: that of a piece that is gone.
 
 use std::collections::BTreeSet;

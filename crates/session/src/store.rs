@@ -21,7 +21,7 @@ pub use sqlite::{Salvaged, Sqlite};
 /// What these return is polled on a session's thread: it does its work elsewhere, or is ready at once. If it is dropped
 /// half-way (the session's actor has failed), it may have done its work or not: the log is read anew then.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Whether what it acknowledges outlives the process. Without that, nothing is reported as saved.
+    /// Whether acknowledged facts outlive the process. If not, nothing is reported as saved.
     fn is_durable(&self) -> bool {
         true
     }

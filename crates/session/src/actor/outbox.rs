@@ -244,9 +244,12 @@ impl SessionActor {
 
     /// Saving failed or is late: the session goes on, and everyone is told.
     pub(super) fn not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
-        if self.outbox.failing.replace(reason.into()).is_some() {
-            let not_saved = self.outfit.not_saved.clone().or_else(|| self.outbox.failing.clone());
-            self.shown.send_modify(|shown| Arc::make_mut(shown).set_not_saved(not_saved));
+        if let Some(before) = self.outbox.failing.replace(reason.into()) {
+            // Another reason is shown; the notice was given, and a retry that fails alike changes nothing.
+            if *before != *reason {
+                let not_saved = self.outfit.not_saved.clone().or_else(|| self.outbox.failing.clone());
+                self.shown.send_modify(|shown| Arc::make_mut(shown).set_not_saved(not_saved));
+            }
             return;
         }
         tracing::error!(reason, "not saved");

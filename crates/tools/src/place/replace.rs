@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::attributes;
 use super::open::Spot;
 
-/// The bits that give whoever runs a file the rights of its owner or group.
+/// The bits by which a program runs with the rights of the file's owner or group.
 const SET_ID: u32 = 0o6000;
 
 /// How the names of drafts begin; 16 hexadecimal digits follow.

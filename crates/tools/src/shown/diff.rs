@@ -105,8 +105,8 @@ struct Change {
     new: Range<usize>,
 }
 
-/// The changes of texts of so many lines, each group with its lines and those around it. Where these would overlap, it is
-/// one group.
+/// Groups changes whose context lines would overlap, each group with the range of lines that shows it. `old` and `new`
+/// are the lengths of the two texts, in lines.
 fn groups(changes: &[Change], old: usize, new: usize) -> Vec<(&[Change], Change)> {
     let groups = changes.chunk_by(|before, after| after.old.start - before.old.end <= 2 * CONTEXT);
     let lines = |first: &Change, last: &Change| Change {

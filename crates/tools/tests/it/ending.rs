@@ -242,7 +242,7 @@ fn t_p3_a_command_has_the_grace_to_end_by_itself() {
     calling.wait_for("ready");
     calling.processes.end();
     let called = calling.wait();
-    // What bash runs at that moment is told to end too, in the trap as well; and bash may say so.
+    // The command that bash runs at that moment gets TERM too, in the trap as well; bash may report it.
     let own: Vec<_> = called.output.lines().filter(|line| *line != "Terminated").collect();
     assert_eq!(own, ["ready", "told", "bye"]);
     assert_eq!(called.processes.killed, 0);

@@ -74,7 +74,7 @@ fn every_command_has_a_manual_page_with_every_option() {
     assert!(world.run(&["man"]).code(0).out.contains("holdpoint\\-interrupt(1)"), "the first page names the others");
     // What is in the way is told.
     world.run(&["man", "pages/man1/holdpoint-run.1"]).code(1);
-    // A link that another user may have made is replaced, and what it points to stays.
+    // A link that another user may have made is replaced, and its target is left alone.
     let (page, other) = (world.work("pages/man1/holdpoint-run.1"), world.work("other"));
     std::fs::write(&other, "precious").unwrap();
     std::fs::remove_file(&page).unwrap();

@@ -58,7 +58,7 @@ const BUSY: Duration = Duration::from_secs(10);
 
 /// Opens the database for writing, in whatever state a crash has left it.
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
-    // SQLite would take what is left of a header for an empty database; unless it can bring the whole file back.
+    // SQLite would take a part of a header for an empty database. With a journal it restores the file instead.
     let length = std::fs::metadata(path)?.len();
     if (1..SMALLEST).contains(&length) && !beside(path, ROLLBACK_JOURNAL).exists() {
         return Err(StoreError::Damaged { message: format!("the database is cut to {length} bytes") });
