@@ -286,6 +286,14 @@ export type Answer =
  */
 export type PolicyMode = 'ask' | 'edits' | 'all' | 'readonly'
 /**
+ * What calls of tools are named in requests.
+ */
+export type ToolIds = 'provider' | 'own'
+/**
+ * The field that the most tokens of an answer are sent in.
+ */
+export type MaxTokensField = 'max_tokens' | 'max_completion_tokens'
+/**
  * Names one accepted prompt within its session, counted from 1.
  */
 export type PromptId = number
@@ -570,6 +578,10 @@ export type Fact =
        * later ones.
        */
       refused?: boolean
+      /**
+       * The provider refused its request, and the next one is sent without these.
+       */
+      omitted?: Omitted | null
     }
   | {
       type: 'askRaised'
@@ -693,6 +705,10 @@ export type JobEnd =
   | {
       type: 'lost'
     }
+/**
+ * What is left out of a conversation that a provider refused: of that part of it that it has never taken.
+ */
+export type Omitted = 'calls' | 'thoughts' | 'results'
 /**
  * How a tool call stopped.
  */
@@ -1459,9 +1475,34 @@ export interface ModelSettings {
    */
   max_output?: number | null
   /**
-   * Tokens that the model may think for, where it can be told. Without it, what it does by itself.
+   * Tokens that the model may think for: Anthropic and Gemini before 3; Ollama is told whether it is above 0.
+   * Without it, what the model does by itself.
    */
   thinking?: number | null
+  /**
+   * How much the model is to think, in its provider's words: `low`, `medium`, `high`, … Sent as `reasoning_effort` to
+   * OpenAI, `output_config.effort` to Anthropic, `thinkingLevel` to Gemini and `think` to Ollama.
+   */
+  effort?: string | null
+  /**
+   * Fields that are added to the body of every request; those of the same name are replaced, objects are merged.
+   */
+  extra_body?: {
+    [k: string]: unknown
+  } | null
+  /**
+   * What calls of tools are named in requests. Without it, `provider`.
+   */
+  tool_ids?: ToolIds | null
+  /**
+   * Whether requests have `stream_options`, by which the server counts tokens: OpenAI alone. Without it, they do.
+   */
+  stream_options?: boolean | null
+  /**
+   * The field that `max_output` is sent in: OpenAI alone. Without it, `max_completion_tokens` at OpenAI itself and
+   * `max_tokens` at servers that are compatible.
+   */
+  max_tokens_field?: MaxTokensField | null
   /**
    * What it costs. Without it, no cost is shown.
    */
@@ -1877,6 +1918,14 @@ export interface AssistantMessage {
    * The answer was cut before its end: this is what had come.
    */
   partial?: boolean
+  /**
+   * The model that gave it, as `provider/name`.
+   */
+  model?: string | null
+  /**
+   * What its request used.
+   */
+  usage?: Usage | null
 }
 /**
  * One stretch of text or thought: an item, and what its deltas add up to.
@@ -1908,9 +1957,13 @@ export interface Block {
  */
 export interface ToolCall {
   /**
-   * Our own name for the call; providers are sent this one too, so it is never missing or doubled.
+   * Our own name for the call.
    */
   id: CallId
+  /**
+   * The provider's name for it, which it is sent back under.
+   */
+  providerId?: string | null
   /**
    * The tool.
    */

@@ -4,6 +4,7 @@ pub mod faults;
 pub mod json;
 pub mod model_server;
 pub mod said;
+pub mod tls_server;
 pub mod world;
 
 /// The code in the README compiles.

@@ -197,6 +197,12 @@ impl ModelServer {
         Self { address, shared }
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// What to give as the base URL of `openai`.
     #[must_use]
     pub fn base_url(&self) -> String {

@@ -36,7 +36,8 @@ pub fn hello() -> ModelRequest {
     ModelRequest { system: "Be brief.".into(), messages: vec![Message::User("hello".into())], tools: Arc::new([]) }
 }
 
-/// Everything a model answers, neighbouring pieces joined. That a call is being written is no part of it.
+/// Everything a model answers, neighbouring pieces joined, calls without the provider's names for them. That a call is
+/// being written is no part of it.
 pub async fn ask(model: &dyn Model, request: ModelRequest) -> Vec<Said> {
     let mut joined: Vec<Said> = Vec::new();
     let mut events = model.stream(&request);
@@ -45,6 +46,9 @@ pub async fn ask(model: &dyn Model, request: ModelRequest) -> Vec<Said> {
             (Some(Ok(ModelEvent::Text(text))), Ok(ModelEvent::Text(more)))
             | (Some(Ok(ModelEvent::Thought(text))), Ok(ModelEvent::Thought(more))) => text.push_str(&more),
             (_, Ok(ModelEvent::Writing { .. })) => {}
+            (_, Ok(ModelEvent::Call { name, arguments, signature, .. })) => {
+                joined.push(Ok(ModelEvent::Call { id: None, name, arguments, signature }));
+            }
             (_, event) => joined.push(event),
         }
     }
@@ -77,7 +81,7 @@ pub fn signature(signature: &str) -> Said {
 
 /// A whole call.
 pub fn call(name: &str, arguments: &str) -> Said {
-    Ok(ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: None })
+    Ok(ModelEvent::Call { id: None, name: name.into(), arguments: arguments.into(), signature: None })
 }
 
 /// What every scripted answer that ends has used.

@@ -210,7 +210,7 @@ mod tests {
     fn a_call_is_told_by_what_tells_it_from_others() {
         let title = |name: &str, input| {
             let (id, name, signature) = (CallId(1), name.to_owned(), None);
-            title(&ToolCall { id, name, input, signature })
+            title(&ToolCall { id, provider_id: None, name, input, signature })
         };
         assert_eq!(title("shell", json!({"command": "ls\n-l", "timeout_ms": 5})), "shell: ls\\u{a}-l");
         assert_eq!(title("grep", json!({"path": "src", "pattern": "^fn"})), "grep: ^fn src");

@@ -20,7 +20,7 @@ use crate::client::Who;
 use crate::hold::Hold;
 use crate::id::{AskId, CallId, ItemId, PromptId, TaskId, TurnId};
 use crate::job::{Job, JobEnd};
-use crate::message::{AssistantMessage, BlockKind, ToolResult};
+use crate::message::{AssistantMessage, BlockKind, Omitted, ToolResult};
 use crate::output::Kept;
 use crate::run::{RunEnd, RunLimits, RunProgress, RunSettings};
 use crate::session::SessionSettings;
@@ -243,6 +243,9 @@ kinds! {
             /// later ones.
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
             refused: bool,
+            /// The provider refused its request, and the next one is sent without these.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            omitted: Option<Omitted>,
         },
         /// A tool or the policy asks the user.
         AskRaised {

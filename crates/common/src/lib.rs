@@ -72,13 +72,13 @@ pub use ask::{
 // Events and what they carry.
 pub use event::{Body, Delta, Event, Fact, ItemKind};
 pub use job::{Job, JobEnd};
-pub use message::{AssistantMessage, Block, BlockKind, FileMark, Part, ToolCall, ToolResult, ToolStatus};
+pub use message::{AssistantMessage, Block, BlockKind, FileMark, Omitted, Part, ToolCall, ToolResult, ToolStatus};
 pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 
 // Settings.
 pub use config::{Config, ConfigError, ModelName, Notify, Provider, Screen};
 pub use limits::{LimitError, Limits};
-pub use model::{ModelSettings, Price};
+pub use model::{MaxTokensField, ModelSettings, Price, ToolIds};
 pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
 pub use supplies::{ModelSupplies, Proxies, Supplies};
 

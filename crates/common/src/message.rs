@@ -1,11 +1,14 @@
 //! What models and tools say: the parts that facts are made of.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{CallId, ItemId};
 use crate::output::{Kept, is_zero};
+use crate::usage::Usage;
 
 /// One whole answer of a model: what a step's request brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +22,12 @@ pub struct AssistantMessage {
     /// The answer was cut before its end: this is what had come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// The model that gave it, as `provider/name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What its request used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 impl AssistantMessage {
@@ -102,8 +111,11 @@ pub struct Block {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// Our own name for the call; providers are sent this one too, so it is never missing or doubled.
+    /// Our own name for the call.
     pub id: CallId,
+    /// The provider's name for it, which it is sent back under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
     /// The tool.
     pub name: String,
     /// Its arguments: an object.
@@ -111,6 +123,28 @@ pub struct ToolCall {
     /// What the provider wants back unchanged with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+}
+
+/// What is left out of a conversation that a provider refused: of that part of it that it has never taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Omitted {
+    /// Calls as such: they and their results are sent as text.
+    Calls,
+    /// Thoughts.
+    Thoughts,
+    /// The results of calls.
+    Results,
+}
+
+impl fmt::Display for Omitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Calls => "with its last tool calls as text",
+            Self::Thoughts => "without its last thoughts",
+            Self::Results => "without the last results of tools",
+        })
+    }
 }
 
 /// How a tool call ended.

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::usage::Usage;
 
@@ -16,12 +17,50 @@ pub struct ModelSettings {
     /// The most tokens of one answer. Without it, the provider's own bound; for Anthropic, who wants one, 32,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// Tokens that the model may think for, where it can be told. Without it, what it does by itself.
+    /// Tokens that the model may think for: Anthropic and Gemini before 3; Ollama is told whether it is above 0.
+    /// Without it, what the model does by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<u64>,
+    /// How much the model is to think, in its provider's words: `low`, `medium`, `high`, … Sent as `reasoning_effort` to
+    /// OpenAI, `output_config.effort` to Anthropic, `thinkingLevel` to Gemini and `think` to Ollama.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// Fields that are added to the body of every request; those of the same name are replaced, objects are merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra_body: Option<Map<String, Value>>,
+    /// What calls of tools are named in requests. Without it, `provider`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_ids: Option<ToolIds>,
+    /// Whether requests have `stream_options`, by which the server counts tokens: OpenAI alone. Without it, they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_options: Option<bool>,
+    /// The field that `max_output` is sent in: OpenAI alone. Without it, `max_completion_tokens` at OpenAI itself and
+    /// `max_tokens` at servers that are compatible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens_field: Option<MaxTokensField>,
     /// What it costs. Without it, no cost is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+}
+
+/// What calls of tools are named in requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolIds {
+    /// As the model has named them; a call that it has not named gets a name of nine letters and digits.
+    Provider,
+    /// All by names of nine letters and digits.
+    Own,
+}
+
+/// The field that the most tokens of an answer are sent in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MaxTokensField {
+    /// `max_tokens`.
+    MaxTokens,
+    /// `max_completion_tokens`.
+    MaxCompletionTokens,
 }
 
 /// What a model costs, each for a million tokens, in any one currency.

@@ -32,7 +32,7 @@ use holdpoint_tools::{Background, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::outfit::Outfit;
-use crate::state::{Effect, Input, Moment, Phase, Refused, Reply, State, decide};
+use crate::state::{Effect, Input, Phase, Refused, Reply, State, decide};
 use crate::store::{NUMBERS, SessionLog, StoreError};
 use ask::ToolAsks;
 use draft::Draft;
@@ -153,7 +153,7 @@ impl SessionActor {
 
     /// Takes an input in: decides, applies, and sends what follows on its way.
     fn take(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
-        let moment = Moment { now: now(), next: self.numbers.start, limits: &self.outfit.limits };
+        let moment = self.outfit.moment(self.numbers.start);
         let decision = decide(&self.state, moment, input)?;
         let settled = !decision.facts.is_empty();
         self.enact(decision.facts, decision.effects, Vec::new(), ctx);

@@ -1,7 +1,7 @@
 //! The engine: the threads that sessions, models and tools run on. One per process.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use actix::prelude::*;
@@ -150,6 +150,7 @@ impl EngineBuilder {
             supervisor: self.supervisor,
             own_folders: self.own_folders,
             system: self.system,
+            fixed_bytes: OnceLock::new(),
             tokenizer: Arc::default(),
             runtime: runtime.handle().clone(),
         };

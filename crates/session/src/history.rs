@@ -1,12 +1,16 @@
 //! What a model is sent: derived from the facts by one pure function.
 
 mod iteration;
+mod refused;
 
 use std::sync::Arc;
 
-use holdpoint_common::{AssistantMessage, CallId, Event, Fact, Kept, RunSettings, Tasks, ToolResult, ToolStatus};
+use holdpoint_common::{AssistantMessage, CallId, Event, Fact, Omitted, RunSettings, Tasks, ToolResult, ToolStatus};
 
 use crate::model::Message;
+
+pub use refused::RESULTS;
+pub(crate) use refused::is_results;
 
 /// What the model is told after an answer of its own that broke, so that it goes on.
 pub const GO_ON: &str = "[Your answer was cut off here: the connection was lost. Go on exactly where it ended.]";
@@ -17,29 +21,42 @@ pub const UNANSWERED: &str = "[The turn ended here, before you answered.]";
 /// What stands for words of the user that a provider refused.
 pub const LEFT_OUT: &str = "[Something the user said is left out here: the provider refused the request with it.]";
 
-/// What stands for the result of a call that a provider refused.
-const RESULT_LEFT_OUT: &str = "its result is left out: the provider refused the request with it";
-
 /// The conversation that these facts make, as the strictest provider takes it, whatever the facts are: it begins with
 /// the user, users and answers alternate, every call is followed by its one result, in the order of the calls, and the
 /// last word is not the model's.
 #[must_use]
 pub fn messages(facts: &[Arc<Event>]) -> Vec<Message> {
-    let mut messages = apart(facts);
+    let mut messages = apart(facts).messages;
     join(&mut messages);
     messages
 }
 
-/// The same with each prompt apart, for the newest alone has to fit into a request; [`join`] makes it whole.
+/// A conversation, and what may be left out of it.
+#[derive(Debug, Clone, Default)]
+pub struct Derived {
+    /// The conversation, with each prompt apart: the newest alone has to fit into a request. [`join`] makes it whole.
+    pub messages: Vec<Message>,
+    /// What can be left out of it beside the user's words if the provider refuses it, the least harm first.
+    pub omissible: Vec<Omitted>,
+    /// How often the provider has refused it since it last answered.
+    pub refusals: u32,
+}
+
+/// The conversation that these facts make, with each prompt apart.
 #[must_use]
-pub fn apart(facts: &[Arc<Event>]) -> Vec<Message> {
+pub fn apart(facts: &[Arc<Event>]) -> Derived {
+    // What one model's provider refused, another's may take.
+    let changed = facts.iter().rposition(|event| matches!(event.fact(), Some(Fact::ModelChanged { .. })));
     let mut conversation = Conversation { messages: Vec::with_capacity(facts.len()), ..Conversation::default() };
-    for fact in facts.iter().filter_map(|event| event.fact()) {
+    for (at, fact) in facts.iter().enumerate().filter_map(|(at, event)| Some((at, event.fact()?))) {
+        let of_model = changed.is_none_or(|changed| at > changed);
         match fact {
             Fact::PromptAccepted { text, .. } => conversation.prompt(text),
             Fact::AssistantMessage(message) => conversation.answer(message),
             Fact::ToolFinished(result) => conversation.result(result),
-            Fact::StepFinished { refused: true, .. } => conversation.refused(),
+            Fact::StepFinished { refused: true, .. } if of_model => conversation.refused(),
+            Fact::StepFinished { omitted: Some(omitted), .. } if of_model => conversation.omit(*omitted),
+            Fact::ModelChanged { .. } => conversation.taken = 0,
             Fact::RunStarted { run, .. } => (conversation.run, conversation.unheard) = (Some(run.clone()), Vec::new()),
             Fact::RunFinished { .. } => (conversation.run, conversation.opening) = (None, false),
             Fact::IterationStarted { iteration, resumed, .. } => conversation.iteration(*iteration, *resumed),
@@ -65,6 +82,9 @@ pub fn join(messages: &mut Vec<Message>) {
 #[derive(Default)]
 struct Conversation {
     messages: Vec<Message>,
+    /// How many of them were in the last request that the model's provider has answered.
+    taken: usize,
+    refusals: u32,
     /// The calls of the last answer, until each has its result.
     open: Vec<CallId>,
     /// Their results so far: they come in the order the tools ended.
@@ -103,6 +123,7 @@ impl Conversation {
         self.close();
         if !resumed {
             self.messages.clear();
+            self.taken = 0;
         }
         if let Some(run) = &self.run {
             self.messages.push(Message::User(iteration::opening(run, &self.tasks, iteration, resumed)));
@@ -125,6 +146,7 @@ impl Conversation {
             return;
         }
         self.go_on();
+        (self.taken, self.refusals) = (self.messages.len(), 0);
         self.opening = false;
         self.open.extend(message.calls.iter().map(|call| call.id));
         self.messages.push(Message::Assistant(message.clone()));
@@ -143,21 +165,25 @@ impl Conversation {
     /// Leaves out what a provider refused: all that no answer has come to. Sent again, it would be refused again.
     fn refused(&mut self) {
         self.close();
+        self.refusals += 1;
         self.unheard.clear();
         let answered = self.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
         let open = self.messages.split_off(answered.map_or(0, |at| at + 1));
-        let asked = open.iter().any(|message| matches!(message, Message::User(_)));
-        self.messages.extend(open.into_iter().filter_map(|message| match message {
-            Message::Tool(result) => {
-                let (output, words) = (Kept::default(), RESULT_LEFT_OUT.to_owned());
-                Some(Message::Tool(ToolResult { output, result: words, ..result }))
-            }
-            Message::User(_) | Message::Assistant(_) => None,
-        }));
+        let asked = open.iter().any(Message::is_prompt);
+        self.messages.extend(open.into_iter().filter(|message| !message.is_prompt()));
+        let from = answered.map_or(0, |at| at + 1);
+        refused::omit(&mut self.messages, from, Omitted::Results);
         if asked {
             self.messages.push(Message::User(LEFT_OUT.to_owned()));
             self.opening = false;
         }
+    }
+
+    /// Leaves this out of what the provider refused.
+    fn omit(&mut self, omitted: Omitted) {
+        self.close();
+        self.refusals += 1;
+        refused::omit(&mut self.messages, self.taken, omitted);
     }
 
     /// Answers the open calls.
@@ -178,9 +204,10 @@ impl Conversation {
         }
     }
 
-    fn finish(mut self) -> Vec<Message> {
+    fn finish(mut self) -> Derived {
         self.close();
         self.go_on();
-        self.messages
+        let omissible = refused::omissible(&self.messages[self.taken.min(self.messages.len())..]);
+        Derived { messages: self.messages, omissible, refusals: self.refusals }
     }
 }

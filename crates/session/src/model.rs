@@ -9,6 +9,8 @@ use holdpoint_tools::ToolSpec;
 use std::sync::Arc;
 use thiserror::Error;
 
+use crate::history;
+
 mod catalog;
 mod provider;
 pub mod rehearsal;
@@ -63,6 +65,14 @@ pub enum Message {
     Tool(ToolResult),
 }
 
+impl Message {
+    /// Whether it is the user's words, which begin a turn, and not ours in their place.
+    #[must_use]
+    pub fn is_prompt(&self) -> bool {
+        matches!(self, Self::User(text) if text != history::GO_ON && !history::is_results(text))
+    }
+}
+
 /// One thing a model streams.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {
@@ -79,6 +89,8 @@ pub enum ModelEvent {
     },
     /// A whole tool call.
     Call {
+        /// The provider's name for the call, where it gives one.
+        id: Option<String>,
         /// The tool.
         name: String,
         /// Its arguments: JSON text as the model wrote it, not checked.
@@ -113,6 +125,14 @@ pub enum ModelError {
         message: String,
         /// When to come back, where it said so.
         retry_after: Option<Duration>,
+    },
+    /// The provider refuses every request until its user has seen to something: a key, a quota, a bill.
+    #[error("the model's provider refuses all requests (HTTP {status}): {message}")]
+    Barred {
+        /// The HTTP status.
+        status: u16,
+        /// What the provider said.
+        message: String,
     },
     /// The provider could not be reached, or the connection broke.
     #[error("the connection to the model failed: {message}")]
@@ -156,9 +176,10 @@ impl ModelError {
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
+            Self::Refused { status: 501 | 505, .. } => false,
             Self::Refused { status, .. } => *status == 429 || (500..600).contains(status),
             Self::Connection { .. } | Self::Unavailable { .. } => true,
-            Self::Setup { .. } | Self::Malformed { .. } | Self::Failed { .. } => false,
+            Self::Setup { .. } | Self::Barred { .. } | Self::Malformed { .. } | Self::Failed { .. } => false,
         }
     }
 
@@ -174,6 +195,12 @@ impl ModelError {
         let Self::Refused { message, .. } = self else { return false };
         let message = message.to_ascii_lowercase();
         self.refuses_request() && OVERFLOW.iter().any(|words| message.contains(words))
+    }
+
+    /// Whether the provider refused the request for its size alone.
+    #[must_use]
+    pub fn is_too_large(&self) -> bool {
+        matches!(self, Self::Refused { status: 413, .. }) || self.is_overflow()
     }
 
     /// When the provider says to come back.

@@ -1,14 +1,16 @@
 //! What sessions are equipped with: by their engine all alike, and each for itself.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use holdpoint_common::{Limits, SessionSettings, Snapshot, Supplies};
 use holdpoint_tools::{Policy, PolicyError, Supervisor, Toolbox, Workspace, environment};
 use tokio::runtime;
 
 use crate::context::Tokenizer;
-use crate::model::{Catalog, Model};
+use crate::model::{Catalog, Model, ModelRequest};
+use crate::state::Moment;
 use crate::store::SessionStore;
 
 /// Makes the tools of a session.
@@ -23,6 +25,8 @@ pub(crate) struct Base {
     pub(crate) supervisor: Supervisor,
     pub(crate) own_folders: Vec<PathBuf>,
     pub(crate) system: Arc<str>,
+    /// Bytes of what every request has, once it is known.
+    pub(crate) fixed_bytes: OnceLock<u64>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
 }
@@ -36,6 +40,7 @@ pub(crate) struct Outfit {
     pub(crate) supervisor: Supervisor,
     pub(crate) limits: Arc<Limits>,
     pub(crate) system: Arc<str>,
+    pub(crate) fixed_bytes: u64,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
     /// Why nothing of it is saved, if the store is not durable.
@@ -57,6 +62,14 @@ impl Base {
         (!self.store.is_durable()).then(|| IN_MEMORY.into())
     }
 
+    /// About how many bytes every request of a session has beside its conversation: the system prompt and the tools.
+    pub(crate) fn fixed_bytes(&self, settings: &SessionSettings) -> u64 {
+        *self.fixed_bytes.get_or_init(|| {
+            let tools = (self.toolbox)(settings).specs().cloned().collect();
+            ModelRequest { system: Arc::clone(&self.system), messages: Vec::new(), tools }.fixed_bytes()
+        })
+    }
+
     pub(crate) fn outfit(
         &self,
         model: Arc<dyn Model>,
@@ -75,9 +88,17 @@ impl Base {
             supervisor: self.supervisor.clone(),
             limits: Arc::clone(&self.limits),
             system: supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from),
+            fixed_bytes: self.fixed_bytes(settings),
             tokenizer: Arc::clone(&self.tokenizer),
             runtime: self.runtime.clone(),
             not_saved: self.not_saved(),
         })
+    }
+}
+
+impl Outfit {
+    /// What a decision needs beside the state, of which `next` is the number that its first fact gets.
+    pub(crate) fn moment(&self, next: u64) -> Moment<'_> {
+        Moment { now: SystemTime::now().into(), next, limits: &self.limits, fixed_bytes: self.fixed_bytes }
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact, FileMark, Hold, ItemId,
-    Job, LastRun, LastTurn, Limits, PolicyMode, PolicyRules, PromptId, Run, SessionId, SessionSettings, SessionStatus,
+    Job, LastRun, LastTurn, PolicyMode, PolicyRules, PromptId, Run, SessionId, SessionSettings, SessionStatus,
     SessionSummary, Tasks, Timestamp, TurnId, Usage,
 };
 
@@ -27,7 +27,7 @@ pub use conversation::{Conversation, KEPT};
 pub use decide::decide;
 pub use decision::{Decision, Effect, GateReply, Refused, Reply};
 pub use input::{Clearance, Confirm, Gate, Input, Moment, Report};
-pub use phase::{CallStage, Cut, Phase, Turn};
+pub use phase::{CallStage, Cut, OpenStep, Phase, Turn};
 
 /// The state of one session.
 #[derive(Debug, Clone, PartialEq)]
@@ -226,11 +226,13 @@ impl State {
         }
     }
 
-    /// About what a step has used that said so many bytes, where what its provider counted is lost.
-    pub(crate) fn estimate(&self, said: u64, limits: &Limits) -> Usage {
-        let usage = Usage::estimate(self.history.words(), said);
-        // Beyond that, nothing was sent.
-        Usage { input: usage.input.min(limits.max_history_tokens), ..usage }
+    /// What a step has used: what was counted, else an estimate by the size of what was sent and answered.
+    pub(crate) fn used(&self, step: OpenStep, moment: Moment<'_>) -> Usage {
+        step.usage.unwrap_or_else(|| {
+            let usage = Usage::estimate(moment.fixed_bytes + self.history.words(), step.said);
+            // No request is larger.
+            Usage { input: usage.input.min(moment.limits.max_history_tokens), ..usage }
+        })
     }
 
     /// The open asks; the first is the one to show.

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use actix::WeakRecipient;
 use futures_util::FutureExt;
-use holdpoint_common::{ContextFill, Delta, EndedProcesses, ItemId, Outcome, StoppedTool, ToolCall, TurnId, Usage};
+use holdpoint_common::{
+    ContextFill, Delta, EndedProcesses, ItemId, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
+};
 use holdpoint_tools::{Background, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -82,6 +84,8 @@ pub(crate) async fn run(job: TurnJob) {
         next_item: first_item,
         continues: false,
         left_out: (0, 0),
+        omissible: Vec::new(),
+        refusals: 0,
         counter: None,
         background,
         cancel,
@@ -144,6 +148,9 @@ struct Runner {
     continues: bool,
     /// Messages that were last told to be left out, and results to be cut.
     left_out: (u64, u64),
+    /// What can be left out of the last request if it is refused, and how often the conversation has been.
+    omissible: Vec<Omitted>,
+    refusals: u32,
     /// Counts tokens, once they have to be.
     counter: Option<Counter>,
     background: Background,
@@ -221,7 +228,11 @@ impl Runner {
             }
             _ => None,
         };
-        self.step_ended(usage, matches!(stop, answer::Stop::Refused(_))).await;
+        let omitted = match &stop {
+            answer::Stop::Refused(error) => self.omits(error),
+            _ => None,
+        };
+        self.step_ended(usage, matches!(stop, answer::Stop::Refused(_)) && omitted.is_none(), omitted).await;
         match stop {
             answer::Stop::Whole => called.unwrap_or_else(|| Some(End::default())),
             answer::Stop::Cut => Some(End::of(Outcome::Interrupted)),
@@ -230,11 +241,36 @@ impl Runner {
                 Some(End { outcome: Outcome::Limit, error: Some(error.to_owned()), ..End::default() })
             }
             answer::Stop::Broken(error) => self.go_on(error).await,
-            answer::Stop::Failed(error) | answer::Stop::Refused(error) => {
-                tracing::warn!(error, "the model failed");
-                Some(End::failed(error))
-            }
+            answer::Stop::Refused(error) => match omitted {
+                Some(omitted) => {
+                    self.tell_omitted(&error, omitted).await;
+                    None
+                }
+                None => Some(self.fails(self.explain_refusal(&error))),
+            },
+            answer::Stop::Failed(error) => Some(self.fails(error)),
         }
+    }
+
+    fn fails(&self, error: String) -> End {
+        tracing::warn!(error, "the model failed");
+        End::failed(error)
+    }
+
+    /// What the next request is sent without, if anything may help against this refusal.
+    fn omits(&self, error: &ModelError) -> Option<Omitted> {
+        let helps = |omitted: &&Omitted| !error.is_too_large() || **omitted == Omitted::Results;
+        self.omissible.iter().find(helps).copied()
+    }
+
+    /// Tells that the conversation is sent again, and without what.
+    async fn tell_omitted(&self, error: &ModelError, omitted: Omitted) {
+        tracing::warn!(%error, %omitted, "the request was refused, the conversation is sent again");
+        let rest = u32::try_from(self.omissible.len()).unwrap_or(u32::MAX);
+        let (next, tries) = (self.refusals.saturating_add(2), self.refusals.saturating_add(1).saturating_add(rest));
+        let reason = format!("{error}; the conversation is sent again {omitted}");
+        // If the actor is gone, the token is cancelled.
+        let _ = self.lane.send(Lane::Delta(Delta::Retrying { next, tries, wait_ms: 0, reason })).await;
     }
 
     /// After an answer that broke in the middle: what was said is kept, and the model is asked, once, to go on.
@@ -283,14 +319,15 @@ impl Runner {
     }
 
     async fn step_finished(&self, usage: Usage) {
-        self.step_ended(usage, false).await;
+        self.step_ended(usage, false, None).await;
     }
 
-    /// `refused`: the provider refused the step's request for what it was.
-    async fn step_ended(&self, usage: Usage, refused: bool) {
+    /// `refused`: the provider refused the step's request for what it was, and nothing but the user's words can be left
+    /// out of the next one. `omitted`: it is sent without these.
+    async fn step_ended(&self, usage: Usage, refused: bool, omitted: Option<Omitted>) {
         let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
         let filled = usage.total() > 0 && self.outfit.model.has_context();
         let context = filled.then_some(ContextFill { tokens: usage.total(), limit: bounds.tokens });
-        self.report(Report::StepFinished { usage, context, refused }).await;
+        self.report(Report::StepFinished { usage, context, refused, omitted }).await;
     }
 }

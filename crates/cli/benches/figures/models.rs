@@ -72,7 +72,7 @@ fn facts() -> Vec<Arc<Event>> {
     let answer = |calls| {
         let block =
             Block { item: ItemId(1), kind: BlockKind::Text, text: text.clone(), signature: None, calls_before: 0 };
-        Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, partial: false })
+        Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, ..AssistantMessage::default() })
     };
     let event = |n: usize| {
         let call = CallId(n as u64 / 4 + 1);
@@ -83,7 +83,7 @@ fn facts() -> Vec<Arc<Event>> {
                 text: text.as_str().into(),
                 by: Who::named("figures"),
             },
-            1 => answer(vec![ToolCall { id: call, name: "shell".into(), input, signature: None }]),
+            1 => answer(vec![ToolCall { id: call, provider_id: None, name: "shell".into(), input, signature: None }]),
             2 => Fact::ToolFinished(ToolResult::unrun(call, ToolStatus::Ok, text.clone())),
             _ => answer(vec![]),
         };

@@ -118,7 +118,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
                     signature: None,
                     calls_before: 0,
                 };
-                Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls: vec![], partial: false })
+                Fact::AssistantMessage(AssistantMessage { blocks: vec![block], ..AssistantMessage::default() })
             }
             _ => {
                 let usage = Usage::default();

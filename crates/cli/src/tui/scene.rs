@@ -119,13 +119,13 @@ impl Scene {
     }
 
     pub(super) fn message(&mut self, blocks: Vec<Block>, calls: Vec<ToolCall>) -> &mut Self {
-        self.fact(Fact::AssistantMessage(AssistantMessage { blocks, calls, partial: false }))
+        self.fact(Fact::AssistantMessage(AssistantMessage { blocks, calls, ..AssistantMessage::default() }))
     }
 
     /// A command that is called.
     pub(super) fn called(&mut self, call: u64, command: &str) -> &mut Self {
         let input = serde_json::json!({ "command": command });
-        let call = ToolCall { id: CallId(call), name: "shell".to_owned(), input, signature: None };
+        let call = ToolCall { id: CallId(call), provider_id: None, name: "shell".to_owned(), input, signature: None };
         self.message(vec![], vec![call])
     }
 

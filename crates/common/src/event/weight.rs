@@ -57,8 +57,12 @@ pub(super) fn of_fact(fact: &Fact) -> usize {
 
 fn message(message: &AssistantMessage) -> usize {
     let block = |block: &Block| size_of_val(block) + block.text.len() + words(&block.signature);
-    let call = |call: &ToolCall| size_of_val(call) + call.name.len() + json(&call.input) + words(&call.signature);
-    message.blocks.iter().map(block).sum::<usize>() + message.calls.iter().map(call).sum::<usize>()
+    let call = |call: &ToolCall| {
+        let back = words(&call.provider_id) + words(&call.signature);
+        size_of_val(call) + call.name.len() + json(&call.input) + back
+    };
+    let blocks: usize = message.blocks.iter().map(block).sum();
+    blocks + message.calls.iter().map(call).sum::<usize>() + words(&message.model)
 }
 
 fn result(result: &ToolResult) -> usize {

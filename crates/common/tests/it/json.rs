@@ -6,7 +6,7 @@ use std::sync::Arc;
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind,
     Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, HistoryCut, Hold, HoldAt,
-    HoldCause, HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Outcome, PauseKind,
+    HoldCause, HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Omitted, Outcome, PauseKind,
     PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question, QuestionOption, QuestionReply,
     QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause, Run, RunEnd, RunLimit, RunLimits,
     RunProgress, RunSettings, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task,
@@ -103,11 +103,14 @@ fn facts() -> Vec<Fact> {
         }],
         calls: vec![ToolCall {
             id: CallId(3),
+            provider_id: Some("toolu_1".into()),
             name: "shell".into(),
             input: serde_json::json!({"command": "make"}),
             signature: None,
         }],
         partial: true,
+        model: Some("openai/gpt-5".into()),
+        usage: Some(Usage::estimate(250, 25)),
     };
     let mark = || FileMark { path: "a.txt".into(), size: 3, modified: 9, hash: Some("6f".repeat(16)) };
     let result = ToolResult {
@@ -158,7 +161,12 @@ fn facts() -> Vec<Fact> {
         Fact::JobEnded { job: CallId(3), end: JobEnd::Exited { code: 1 } },
         Fact::JobEnded { job: CallId(3), end: JobEnd::Signalled { signal: 9 } },
         Fact::JobEnded { job: CallId(3), end: JobEnd::SessionClosed },
-        Fact::StepFinished { usage, context: Some(ContextFill { tokens: 15, limit: 100_000 }), refused: true },
+        Fact::StepFinished {
+            usage,
+            context: Some(ContextFill { tokens: 15, limit: 100_000 }),
+            refused: true,
+            omitted: Some(Omitted::Results),
+        },
         Fact::AskRaised { ask: ask() },
         Fact::AskAnswered {
             ask: ask_id(),

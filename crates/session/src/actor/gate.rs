@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::SessionActor;
 use super::outbox::Action;
 use crate::lane::{GateKey, Passage};
-use crate::state::{Gate, GateReply, Input, Moment, Reply, decide};
+use crate::state::{Gate, GateReply, Input, Reply, decide};
 
 /// Runners that wait to begin something.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl SessionActor {
         let undecided = |gate: &&mut Waiting| gate.key == key && !gate.decided;
         let Some(waiting) = self.gates.waiting.iter_mut().find(undecided) else { return };
         let input = Input::Gate { turn: waiting.turn, gate: waiting.gate.clone() };
-        let moment = Moment { now: super::now(), next: self.numbers.start, limits: &self.outfit.limits };
+        let moment = self.outfit.moment(self.numbers.start);
         let Ok(decision) = decide(&self.state, moment, input) else { return };
         let Reply::Gate(reply) = decision.reply else { return };
         if takes_on.is_err() && reply != GateReply::Cut {

@@ -12,7 +12,6 @@ use holdpoint_common::{Kept, ToolResult};
 use thiserror::Error;
 
 use super::{Bounds, estimate};
-use crate::history::GO_ON;
 use crate::model::{Message, ModelRequest};
 
 /// Tokens that a message takes beside its texts: roles, names, quotes.
@@ -68,7 +67,7 @@ pub fn fit(
     let mut measure = Measure { few, count };
     let fixed = Size { tokens: measure.fixed(request), lines: 0 };
     let units = units(&request.messages);
-    let newest = units.iter().rposition(|unit| is_prompt(&request.messages[unit.start]));
+    let newest = units.iter().rposition(|unit| request.messages[unit.start].is_prompt());
     let (Some(newest), Some(last)) = (newest, units.len().checked_sub(1)) else {
         // Without a prompt there is nothing that a model could be asked.
         return Err(TooLarge { tokens: fixed.tokens, lines: 0, bounds: *bounds });
@@ -85,7 +84,7 @@ pub fn fit(
     if !taken.is_within(bounds) {
         return Err(TooLarge { tokens: taken.tokens, lines: taken.lines, bounds: *bounds });
     }
-    let begins = |unit: usize| is_prompt(&request.messages[units[unit].start]);
+    let begins = |unit: usize| request.messages[units[unit].start].is_prompt();
     // The newest units that fit, without a gap but for the newest prompt, which is in already, and for prompts that were
     // never answered.
     let (mut from, mut skipped) = (last, BTreeSet::new());
@@ -135,16 +134,11 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
         match (message, units.last_mut()) {
             (Message::Tool(_), Some(unit)) => unit.end = n + 1,
             // That an answer broke belongs to the answer.
-            (Message::User(_), Some(unit)) if !is_prompt(message) => unit.end = n + 1,
+            (Message::User(_), Some(unit)) if !message.is_prompt() => unit.end = n + 1,
             _ => units.push(n..n + 1),
         }
     }
     units
-}
-
-/// Whether a message is the user's words.
-fn is_prompt(message: &Message) -> bool {
-    matches!(message, Message::User(text) if text != GO_ON)
 }
 
 /// How large something is.
@@ -227,22 +221,26 @@ impl Measure<'_> {
             }
             most = (most / 2).max(LEAST_RESULT);
             for (message, whole) in unit.iter_mut().zip(&whole) {
-                if let Message::Tool(result) = whole
-                    && whole.bytes() as usize > most
-                {
-                    *message = Message::Tool(shortened(result, most));
+                if whole.bytes() as usize <= most {
+                    continue;
+                }
+                match whole {
+                    Message::Tool(result) => {
+                        let (output, short) = (Kept::default(), shortened(&result.to_text(), most));
+                        *message = Message::Tool(ToolResult { output, result: short, ..result.clone() });
+                    }
+                    Message::User(results) if !whole.is_prompt() => *message = Message::User(shortened(results, most)),
+                    Message::User(_) | Message::Assistant(_) => {}
                 }
             }
         }
     }
 }
 
-/// A result of which about `most` bytes are left, half from its beginning and half from its end.
-fn shortened(result: &ToolResult, most: usize) -> ToolResult {
-    let text = result.to_text();
+/// A text of which about `most` bytes are left, half from its beginning and half from its end.
+fn shortened(text: &str, most: usize) -> String {
     let head = text.floor_char_boundary(most / 2);
     let tail = text.ceil_char_boundary(text.len() - most / 2).max(head);
     let mark = format!("[... {} bytes left out: the conversation has no room for them ...]", tail - head);
-    let short = format!("{}\n{mark}\n{}", &text[..head], &text[tail..]);
-    ToolResult { output: Kept::default(), result: short, ..result.clone() }
+    format!("{}\n{mark}\n{}", &text[..head], &text[tail..])
 }

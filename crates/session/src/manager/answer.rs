@@ -33,7 +33,9 @@ impl Handler<WeighAnswer> for Manager {
         Box::pin(async move {
             drop(mending.lock().await);
             let state = saved::fold(&id, &*base.store.open(&id).await?).await?;
-            let moment = Moment { now: SystemTime::now().into(), next: state.last() + 1, limits: &base.limits };
+            let fixed_bytes = base.fixed_bytes(state.settings());
+            let (now, limits) = (SystemTime::now().into(), &base.limits);
+            let moment = Moment { now, next: state.last() + 1, limits, fixed_bytes };
             decide(&state, moment, Input::Answer { ask, answer, by })?;
             Ok(())
         })

@@ -27,7 +27,7 @@ pub(super) async fn all(base: &Arc<Base>, no_actor_yet: OwnedMutexGuard<()>) {
     let cut = |saved: &SavedSession| saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off;
     let mended = saved.into_iter().filter(cut).map(|SavedSession { summary, .. }| async move {
         let id = summary.id;
-        match mend(&*base.store, &base.limits, &id).await {
+        match mend(base, &id).await {
             Ok(facts) => tracing::info!(session = %id, facts, "what was cut is ended"),
             Err(error) => tracing::error!(session = %id, %error, "the session can't be mended"),
         }

@@ -44,7 +44,7 @@ impl Saved {
         let Some(_alone) = self.alone().await? else {
             return self.manager.send(close).await.map_err(stopped)?;
         };
-        let mut scribe = Scribe::of(&*self.base.store, &self.base.limits, &self.id).await?;
+        let mut scribe = Scribe::of(&self.base, &self.id).await?;
         scribe.take(Input::Close { unused_since: close.unused_since, by: close.by })?;
         if let Phase::Interrupting(turn, _) = scribe.state().phase() {
             // It has no runner, whose end there would be to wait for.
@@ -57,7 +57,7 @@ impl Saved {
 
     /// Calls it something else.
     pub(super) async fn rename(&self, name: String, by: Who) -> Result<(), SessionError> {
-        let mut scribe = Scribe::of(&*self.base.store, &self.base.limits, &self.id).await?;
+        let mut scribe = Scribe::of(&self.base, &self.id).await?;
         scribe.take(Input::Rename { name, by })?;
         self.save(scribe).await
     }

@@ -187,7 +187,7 @@ impl Player {
                 }
                 Some(Instruction::Call { tool: name, arguments }) => {
                     self.bytes_out += (name.len() + arguments.len()) as u64;
-                    return Some(Ok(ModelEvent::Call { name, arguments, signature: None }));
+                    return Some(Ok(ModelEvent::Call { id: None, name, arguments, signature: None }));
                 }
                 Some(Instruction::Wait(wait)) => tokio::time::sleep(wait).await,
                 Some(Instruction::Hang) => std::future::pending().await,
@@ -232,6 +232,7 @@ mod tests {
         let first = play(&[Message::User("old".into()), answer(), answer(), prompt.clone()]).await;
         let call = |command: &str| {
             Ok(ModelEvent::Call {
+                id: None,
                 name: "shell".into(),
                 arguments: format!(r#"{{"command":"{command}"}}"#),
                 signature: None,

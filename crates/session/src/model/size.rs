@@ -76,8 +76,9 @@ impl ModelEvent {
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Thought(text) | Self::ThoughtSignature(text) => text.len(),
-            Self::Call { name, arguments, signature } => {
-                name.len() + arguments.len() + signature.as_ref().map_or(0, String::len)
+            Self::Call { id, name, arguments, signature } => {
+                let back = [id, signature].map(|text| text.as_ref().map_or(0, String::len));
+                name.len() + arguments.len() + back.iter().sum::<usize>()
             }
             Self::Writing { bytes } => *bytes,
             Self::Usage(_) | Self::OutputLimit => 0,

@@ -8,14 +8,17 @@ use holdpoint_common::{Body, Event, Limits, RestoreCause, SessionId};
 
 use super::fold::{Found, for_owner};
 use crate::error::SessionError;
+use crate::outfit::Base;
 use crate::state::{Input, Moment, Refused, State, decide};
-use crate::store::{SessionLog, SessionStore};
+use crate::store::SessionLog;
 
 /// A log that is written on, by whoever has it alone.
 pub(crate) struct Scribe<'a> {
     log: Arc<dyn SessionLog>,
     /// Those of the engine: by others, the same log would come to something else.
     limits: &'a Limits,
+    /// About how many bytes every request of the session has, where it is known.
+    fixed_bytes: u64,
     /// What was saved of an answer that never ended.
     draft: Vec<Arc<Event>>,
     state: State,
@@ -27,10 +30,11 @@ pub(crate) struct Scribe<'a> {
 
 impl<'a> Scribe<'a> {
     /// Reads what the log of this session comes to.
-    pub(crate) async fn of(store: &dyn SessionStore, limits: &'a Limits, id: &SessionId) -> Result<Self, SessionError> {
-        let log = store.open(id).await?;
+    pub(crate) async fn of(base: &'a Base, id: &SessionId) -> Result<Self, SessionError> {
+        let log = base.store.open(id).await?;
         let Found { state, draft, numbers } = for_owner(id, &*log).await?;
-        Ok(Self { log, limits, draft, last: state.last(), state, numbers, facts: Vec::new() })
+        let (limits, fixed_bytes) = (&*base.limits, base.fixed_bytes(state.settings()));
+        Ok(Self { log, limits, fixed_bytes, draft, last: state.last(), state, numbers, facts: Vec::new() })
     }
 
     /// A log that has nothing yet of these facts, which come to this state.
@@ -41,7 +45,7 @@ impl<'a> Scribe<'a> {
         facts: Vec<Arc<Event>>,
     ) -> Self {
         let numbers = state.last() + 1..u64::MAX;
-        Self { log, limits, draft: Vec::new(), last: 0, state, numbers, facts }
+        Self { log, limits, fixed_bytes: 0, draft: Vec::new(), last: 0, state, numbers, facts }
     }
 
     /// What it comes to by now.
@@ -57,7 +61,8 @@ impl<'a> Scribe<'a> {
 
     /// Takes an input in. Of its effects there is nobody to carry them out.
     pub(crate) fn take(&mut self, input: Input) -> Result<(), Refused> {
-        let moment = Moment { now: SystemTime::now().into(), next: self.numbers.start, limits: self.limits };
+        let Self { limits, fixed_bytes, .. } = *self;
+        let moment = Moment { now: SystemTime::now().into(), next: self.numbers.start, limits, fixed_bytes };
         for fact in decide(&self.state, moment, input)?.facts {
             let (turn, step) = self.state.place(&fact);
             // Far more are set aside than a decision takes.

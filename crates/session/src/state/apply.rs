@@ -7,7 +7,7 @@ use holdpoint_common::{
     ItemId, LastRun, LastTurn, MAX_TITLE, PromptId, RestoreCause, Run, SessionStatus, Timestamp, TurnId, Usage,
 };
 
-use super::{CallStage, Cut, Lost, Phase, Settled, State, Turn, queued};
+use super::{CallStage, Cut, Lost, OpenStep, Phase, Settled, State, Turn, queued};
 
 impl State {
     /// Takes a fact in. Facts come in the order of their numbers. A delta changes nothing; only a log's gap has numbers
@@ -44,7 +44,10 @@ impl State {
                 Arc::make_mut(&mut self.settings).name.clone_from(name);
                 self.title = Some(name.clone());
             }
-            Fact::ModelChanged { model, .. } => Arc::make_mut(&mut self.settings).model.clone_from(model),
+            Fact::ModelChanged { model, .. } => {
+                Arc::make_mut(&mut self.settings).model.clone_from(model);
+                self.remember(event);
+            }
             Fact::DebugChanged { enabled, .. } => self.debug = *enabled,
             Fact::PromptAccepted { prompt, text, .. } => {
                 if self.title.is_none() {
@@ -105,7 +108,7 @@ impl State {
             Fact::StepStarted => {
                 if let Some(turn) = self.turn_mut() {
                     turn.step = turn.step.saturating_add(1);
-                    turn.open_step = Some(0);
+                    turn.open_step = Some(OpenStep::default());
                 }
             }
             Fact::AssistantMessage(message) => {
@@ -116,7 +119,7 @@ impl State {
                     (self.next_item, self.lost.items) = (next, 0);
                 }
                 if let Some(turn) = self.turn_mut() {
-                    turn.open_step = turn.open_step.map(|_| said(message));
+                    turn.open_step = turn.open_step.map(|_| OpenStep { said: said(message), usage: message.usage });
                     turn.calls.extend(message.calls.iter().map(|call| (call.clone(), CallStage::Proposed)));
                 }
                 if let Some(line) = last_line_of(message) {
@@ -140,8 +143,8 @@ impl State {
             Fact::FilesChanged { paths } => Arc::make_mut(&mut self.files_modified).extend(paths.iter().cloned()),
             Fact::JobStarted { job } => self.jobs.push(job.clone()),
             Fact::JobEnded { job, .. } => self.jobs.retain(|running| running.id != *job),
-            Fact::StepFinished { usage, context, refused } => {
-                if *refused {
+            Fact::StepFinished { usage, context, refused, omitted } => {
+                if *refused || omitted.is_some() {
                     self.remember(event);
                 }
                 self.usage += *usage;

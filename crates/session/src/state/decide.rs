@@ -120,8 +120,8 @@ impl Draft<'_> {
                 }
                 self.facts.push(Fact::ToolFinished(result));
             }
-            Report::StepFinished { usage, context, refused } => {
-                self.facts.push(Fact::StepFinished { usage, context, refused });
+            Report::StepFinished { usage, context, refused, omitted } => {
+                self.facts.push(Fact::StepFinished { usage, context, refused, omitted });
             }
             Report::FilesChanged(paths) if paths.is_empty() => {}
             Report::FilesChanged(paths) => self.facts.push(Fact::FilesChanged { paths }),

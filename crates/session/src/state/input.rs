@@ -5,8 +5,8 @@ use std::sync::Arc;
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HoldShown, JobEnd, Limits,
-    Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId, Usage,
-    Who,
+    Omitted, Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId,
+    Usage, Who,
 };
 
 /// What can happen to a session.
@@ -209,6 +209,8 @@ pub enum Report {
         context: Option<ContextFill>,
         /// The provider refused its request for what it was.
         refused: bool,
+        /// What the next request is sent without, because the provider refused this one.
+        omitted: Option<Omitted>,
     },
     /// Files have changed since the turn began.
     FilesChanged(Vec<String>),
@@ -234,4 +236,6 @@ pub struct Moment<'a> {
     pub next: u64,
     /// The bounds.
     pub limits: &'a Limits,
+    /// About how many bytes every request has beside the conversation: the system prompt and the tools.
+    pub fixed_bytes: u64,
 }

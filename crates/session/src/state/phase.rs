@@ -28,8 +28,17 @@ pub struct Turn {
     pub calls: Vec<(ToolCall, CallStage)>,
     /// What its steps have used, the open one left out.
     pub usage: Usage,
-    /// What the step that is open has been answered, in bytes; nothing if none is open.
-    pub open_step: Option<u64>,
+    /// The step that is open.
+    pub open_step: Option<OpenStep>,
+}
+
+/// What is known of a step that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenStep {
+    /// Bytes of its answer.
+    pub said: u64,
+    /// What it has used, once it is answered.
+    pub usage: Option<Usage>,
 }
 
 /// How far a call without a result is.

@@ -62,7 +62,12 @@ impl Script {
 
     /// Wants this tool called with arguments that may be anything.
     pub fn raw_call(mut self, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        self.said.push(Ok(ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: None }));
+        self.said.push(Ok(ModelEvent::Call {
+            id: None,
+            name: name.into(),
+            arguments: arguments.into(),
+            signature: None,
+        }));
         self
     }
 
@@ -103,7 +108,7 @@ impl LiveReply {
 
     /// Wants this tool called. `false`: the request was dropped.
     pub fn call(&self, name: impl Into<String>, input: Value) -> bool {
-        let call = ModelEvent::Call { name: name.into(), arguments: input.to_string(), signature: None };
+        let call = ModelEvent::Call { id: None, name: name.into(), arguments: input.to_string(), signature: None };
         self.0.send(Ok(call)).is_ok()
     }
 

@@ -37,7 +37,7 @@ pub(super) enum Stop {
     /// By a fault.
     Failed(String),
     /// By the provider, who refused the request for what it was.
-    Refused(String),
+    Refused(ModelError),
 }
 
 /// An answer in the making.
@@ -127,6 +127,8 @@ impl Runner {
         let said: usize = message.blocks.iter().map(|block| block.text.len()).sum();
         let mut usage = usage.unwrap_or_else(|| Usage::estimate(request.bytes(), said as u64));
         usage.cost = self.outfit.model.settings().price.map(|price| price.of(&usage));
+        message.model = Some(self.outfit.model.name().to_owned());
+        message.usage = Some(usage);
         let (ms, calls, tokens) = (began.elapsed().as_millis(), message.calls.len(), usage.output);
         tracing::debug!(ms, calls, tokens, whole = !message.partial, "the model answered");
         Answered { message, usage, stop, refused }
@@ -182,7 +184,7 @@ impl Runner {
                     }
                     return match error {
                         error if error.may_pass() => Stop::Broken(error),
-                        error if error.refuses_request() => Stop::Refused(self.explain(&error)),
+                        error if error.refuses_request() => Stop::Refused(error),
                         error => Stop::Failed(self.explain(&error)),
                     };
                 }
@@ -199,8 +201,9 @@ impl Runner {
                     self.sign(draft, signature);
                     continue;
                 }
-                ModelEvent::Call { name, arguments, signature } => {
-                    self.add_call(draft, name, &arguments, signature);
+                ModelEvent::Call { id: provider_id, name, arguments, signature } => {
+                    let id = CallId(self.item().0);
+                    self.add_call(draft, ToolCall { id, provider_id, name, input: Value::Null, signature }, &arguments);
                     continue;
                 }
                 ModelEvent::Writing { .. } => continue,
@@ -289,9 +292,8 @@ impl Runner {
         }
     }
 
-    fn add_call(&mut self, draft: &mut Draft, name: String, arguments: &str, signature: Option<String>) {
-        let id = CallId(self.item().0);
-        let spec = self.specs.iter().find(|spec| spec.name == name);
+    fn add_call(&self, draft: &mut Draft, mut call: ToolCall, arguments: &str) {
+        let spec = self.specs.iter().find(|spec| spec.name == call.name);
         let (input, wrong) = match arguments::read(arguments) {
             // Of a tool that there is not, the model is told so when the call is to run.
             Ok(input) => {
@@ -301,18 +303,35 @@ impl Runner {
             // What is no object can't be kept as one.
             Err(wrong) => (Value::Object(serde_json::Map::new()), Some(wrong)),
         };
-        draft.refused.extend(wrong.map(|why| (id, format!("not run: {why}"))));
-        draft.message.calls.push(ToolCall { id, name, input, signature });
+        draft.refused.extend(wrong.map(|why| (call.id, format!("not run: {why}"))));
+        call.input = input;
+        draft.message.calls.push(call);
+    }
+
+    /// Why the provider has refused the conversation, and what may be done about it, when all else was left out of it.
+    pub(super) fn explain_refusal(&self, error: &ModelError) -> String {
+        let model = self.outfit.model.name();
+        if error.is_overflow() {
+            return format!("{error} (hint: set `window` under [models.\"{model}\"] in the configuration)");
+        }
+        if self.refusals == 0 {
+            return format!("{error} (hint: it is left out of later requests; say it otherwise)");
+        }
+        format!(
+            "{error}. The provider has refused this conversation {} times, whatever was left out of it: it can't be sent to \
+             {model} (hint: go on with another model, /model NAME, or in a new session; `holdpoint export` writes this one \
+             out)",
+            self.refusals + 1
+        )
     }
 
     /// The error, and what may be done about it.
     fn explain(&self, error: &ModelError) -> String {
         let hint = match error {
             ModelError::Setup { message, hint } => return format!("{message} (hint: {hint})"),
-            error if error.is_overflow() => {
-                format!("set `window` under [models.\"{}\"] in the configuration", self.outfit.model.name())
+            ModelError::Barred { .. } => {
+                "see to the key, the quota or the bill at the provider, or use another model".to_owned()
             }
-            error if error.refuses_request() => "it is left out of later requests; say it otherwise".to_owned(),
             error => return error.to_string(),
         };
         format!("{error} (hint: {hint})")

@@ -6,7 +6,7 @@ use holdpoint_common::{Delta, HistoryCut, Outcome};
 
 use super::{End, Runner};
 use crate::context::{self, Bounds, Counter, LeftOut};
-use crate::history;
+use crate::history::{self, Derived};
 use crate::lane::Lane;
 use crate::model::ModelRequest;
 use crate::state::Conversation;
@@ -17,11 +17,9 @@ impl Runner {
     /// # Errors
     /// How the turn ends because there is none: what can't be left out of it is too large, or it was cut meanwhile.
     pub(super) async fn request(&mut self, history: Conversation) -> Result<ModelRequest, End> {
-        let request = ModelRequest {
-            system: Arc::clone(&self.system),
-            messages: history::apart(history.events()),
-            tools: Arc::clone(&self.specs),
-        };
+        let Derived { messages, omissible, refusals } = history::apart(history.events());
+        (self.omissible, self.refusals) = (omissible, refusals);
+        let request = ModelRequest { system: Arc::clone(&self.system), messages, tools: Arc::clone(&self.specs) };
         // Let go, so that the actor can add to it without a copy.
         let forgotten = history.forgotten();
         drop(history);

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, PromptId, Timestamp, ToolCall,
-    ToolResult, ToolStatus, Usage, Who,
+    AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, Omitted, PromptId, Timestamp,
+    ToolCall, ToolResult, ToolStatus, Usage, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
-use holdpoint_session::history::{GO_ON, apart, join, messages};
+use holdpoint_session::history::{RESULTS, apart, join, messages};
 use holdpoint_session::model::{Message, ModelRequest};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_tools::ToolSpec;
@@ -72,6 +72,8 @@ enum Happens {
     Returns(u64, usize),
     /// The provider refuses what there is.
     Refused,
+    /// The same, and the next request is sent without these.
+    Omitted(Omitted),
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
@@ -82,6 +84,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => size.clone().prop_map(Happens::Says),
         1 => (1..5u64, size.clone()).prop_map(|(calls, size)| Happens::Calls(calls, size)),
         1 => Just(Happens::Refused),
+        1 => prop_oneof![Just(Omitted::Calls), Just(Omitted::Thoughts), Just(Omitted::Results)].prop_map(Happens::Omitted),
         3 => (0..4u64, size).prop_map(|(back, size)| Happens::Returns(back, size)),
     ]
 }
@@ -94,10 +97,14 @@ fn words(size: usize, seed: usize) -> String {
 fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
     let mut calls = 0;
     let mut facts = Vec::new();
+    let refused = |omitted: Option<Omitted>| {
+        let (usage, context) = (Usage::default(), None);
+        Fact::StepFinished { usage, context, refused: omitted.is_none(), omitted }
+    };
     for (n, happens) in happens.iter().enumerate() {
         let answer = |kind, text: String, calls| {
             let block = Block { item: ItemId(1), kind, text, signature: None, calls_before: 0 };
-            Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, partial: false })
+            Fact::AssistantMessage(AssistantMessage { blocks: vec![block], calls, ..AssistantMessage::default() })
         };
         let fact = match happens {
             Happens::Prompt(size) => Fact::PromptAccepted {
@@ -110,6 +117,7 @@ fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
             Happens::Calls(more, size) => {
                 let named = |id| ToolCall {
                     id: CallId(id),
+                    provider_id: None,
                     name: "probe".into(),
                     input: json!({"text": words(*size, n)}),
                     signature: None,
@@ -122,7 +130,8 @@ fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
                 let call = CallId(calls.saturating_sub(*back).max(1));
                 Fact::ToolFinished(ToolResult::unrun(call, ToolStatus::Ok, words(*size, n)))
             }
-            Happens::Refused => Fact::StepFinished { usage: Usage::default(), context: None, refused: true },
+            Happens::Refused => refused(None),
+            Happens::Omitted(omitted) => refused(Some(*omitted)),
         };
         let event = Event { seq: n as u64 + 1, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) };
         facts.push(Arc::new(event));
@@ -141,7 +150,7 @@ fn count(text: &str) -> u64 {
 }
 
 fn newest(messages: &[Message]) -> Option<&Message> {
-    messages.iter().rfind(|message| matches!(message, Message::User(text) if text != GO_ON))
+    messages.iter().rfind(|message| message.is_prompt())
 }
 
 fn size(request: &ModelRequest) -> (u64, u64) {
@@ -185,7 +194,7 @@ proptest! {
         tokens in 100..8000u64,
         lines in 20..1500u64,
     ) {
-        let whole = request(apart(&facts(&happens)));
+        let whole = request(apart(&facts(&happens)).messages);
         let bounds = Bounds { tokens, lines };
         let mut fitted = whole.clone();
         let mut again = whole.clone();
@@ -211,6 +220,7 @@ proptest! {
         let (last, was) = (fitted.messages.last().unwrap(), whole.messages.last().unwrap());
         match (last, was) {
             (Message::Tool(is), Message::Tool(was)) => prop_assert_eq!(is.call, was.call),
+            (Message::User(is), Message::User(was)) if is.starts_with(RESULTS) && was.starts_with(RESULTS) => {}
             (is, was) => prop_assert_eq!(is, was),
         }
         let missing = (whole.messages.len() - fitted.messages.len()) as u64;
@@ -247,7 +257,8 @@ fn m_e3_no_token_is_counted_while_the_size_says_enough() {
 
 #[test]
 fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
-    let call = |id| ToolCall { id: CallId(id), name: "probe".into(), input: json!({}), signature: None };
+    let call =
+        |id| ToolCall { id: CallId(id), provider_id: None, name: "probe".into(), input: json!({}), signature: None };
     let answer = AssistantMessage { calls: vec![call(1), call(2)], ..AssistantMessage::default() };
     let result = |id, size| Message::Tool(ToolResult::unrun(CallId(id), ToolStatus::Ok, words(size, 0)));
     let small = result(1, 100);
@@ -273,7 +284,8 @@ fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
 #[test]
 fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
     let step = |n: u64| {
-        let call = ToolCall { id: CallId(n), name: "probe".into(), input: json!({}), signature: None };
+        let call =
+            ToolCall { id: CallId(n), provider_id: None, name: "probe".into(), input: json!({}), signature: None };
         let answer = AssistantMessage { calls: vec![call], ..AssistantMessage::default() };
         [
             Message::Assistant(answer),

@@ -53,7 +53,7 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
             Fact::TurnStarted { turn: TurnId(turn), prompt: PromptId(turn) },
             Fact::StepStarted,
             Fact::AssistantMessage(AssistantMessage { blocks: vec![block], ..AssistantMessage::default() }),
-            Fact::StepFinished { usage: Usage::default(), context: None, refused: false },
+            Fact::StepFinished { usage: Usage::default(), context: None, refused: false, omitted: None },
             Fact::TurnFinished {
                 outcome: Outcome::Done,
                 error: None,

@@ -1,5 +1,6 @@
 //! Models over HTTP: a scripted server speaks the wire formats of four providers.
 
+mod call_ids;
 mod calls;
 mod deviations;
 mod fault_words;
@@ -9,6 +10,7 @@ mod openai;
 mod providers;
 mod refusals;
 mod secrets;
+mod settings;
 mod streams;
 mod thoughts;
 mod tool_arguments;

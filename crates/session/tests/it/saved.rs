@@ -9,7 +9,7 @@ use holdpoint_common::{
 use holdpoint_session::state::Refused;
 use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, ScriptedModel, reply, soon};
-use holdpoint_session::{AttachFrom, OpenSession, SessionError, SessionHandle};
+use holdpoint_session::{OpenSession, SessionError, SessionHandle};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -282,33 +282,20 @@ async fn m_b7_a_restart_is_one_fact() {
     assert_eq!(restarts(&facts(&folder, &session).await), 1);
 }
 
-/// What the step had used that a crash has cut went with the process; what was sent and said is known.
-#[tokio::test]
-async fn m_c4_a_turn_that_a_crash_has_cut_has_used_something() {
-    let folder = TempDir::new().unwrap();
-    let harness = narrow(&folder);
-    let live = harness.model.then_live();
-    harness.probe.does(|_, context| {
-        context.pause(holdpoint_common::PauseKind::Continue, "Look?", None);
-        Ok(holdpoint_tools::ToolOutcome::default())
-    });
-    let session = harness.open().await;
-    let mut events = harness.watch(&session).await;
-    session.prompt("x".repeat(1000)).await.unwrap();
-    live.text("y".repeat(500));
-    live.call("probe", json!({}));
-    drop(live);
-    events.asked().await;
-    // As a SIGKILL leaves it.
+/// The folder as a SIGKILL leaves it now.
+fn killed(folder: &TempDir) -> TempDir {
     let copy = TempDir::new().unwrap();
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
     }
-    let again = narrow(&copy);
+    copy
+}
+
+/// What a turn had used that is cut in this folder: told by the session as it is saved, and once it is opened.
+async fn used(folder: &TempDir, session: &SessionHandle) -> Usage {
+    let again = narrow(folder);
     let snapshot = again.sessions().look(session.id().as_str()).await.unwrap();
-    let Usage { input, output, estimated, .. } = snapshot.usage;
-    assert!(input >= 400 && (200..400).contains(&output) && estimated, "{:?}", snapshot.usage);
     let opened = again.sessions().get(session.id().as_str()).await.unwrap();
     let mut told = again.watch(&opened).await;
     let of_turn = |event: &Event| match event.fact() {
@@ -316,10 +303,43 @@ async fn m_c4_a_turn_that_a_crash_has_cut_has_used_something() {
         _ => None,
     };
     assert_eq!(told.until("the turn's end", of_turn).await, snapshot.usage);
-    drop(opened.attach(AttachFrom::now()).await);
+    snapshot.usage
 }
 
-/// A folder that lies behind a link by now is the workspace all the same: what is read in it is read unasked.
+#[tokio::test]
+async fn m_c4_what_a_complete_answer_has_used_is_known_after_a_crash() {
+    let folder = TempDir::new().unwrap();
+    let harness = narrow(&folder);
+    let counted = Usage { input: 3296, cached: 1000, output: 57, ..Usage::default() };
+    harness.model.then(reply().call("probe", json!({})).usage(counted));
+    harness.probe.does(|_, context| {
+        context.pause(holdpoint_common::PauseKind::Continue, "Look?", None);
+        Ok(holdpoint_tools::ToolOutcome::default())
+    });
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.asked().await;
+    assert_eq!(used(&killed(&folder), &session).await, counted);
+}
+
+#[tokio::test]
+async fn m_c4_an_answer_that_a_crash_has_cut_is_estimated_by_all_that_was_sent() {
+    let folder = TempDir::new().unwrap();
+    let harness = narrow(&folder);
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("x".repeat(1000)).await.unwrap();
+    live.text("I begin.");
+    events.until("the text", |event| event.delta().map(|_| ())).await;
+    let Usage { input, estimated, .. } = used(&killed(&folder), &session).await;
+    let request = harness.model.requests().pop().unwrap();
+    let sent = Usage::estimate(request.bytes(), 0).input;
+    assert!(request.fixed_bytes() > 1000 && estimated, "the tools are a part of it");
+    assert!((sent * 9 / 10..=sent * 11 / 10).contains(&input), "{input} of {sent}");
+}
+
 #[tokio::test]
 async fn m_d4_a_session_is_opened_again_where_its_folder_is() {
     let (folder, place) = (TempDir::new().unwrap(), TempDir::new().unwrap());

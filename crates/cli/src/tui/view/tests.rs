@@ -341,7 +341,7 @@ fn what_was_cut_says_so_where_it_was_cut() {
         }
         let cause = CutCause::User { by: user() };
         scene.fact(Fact::TurnCut { cause: cause.clone() });
-        scene.fact(Fact::AssistantMessage(AssistantMessage { blocks, calls: vec![], partial: true }));
+        scene.fact(Fact::AssistantMessage(AssistantMessage { blocks, partial: true, ..AssistantMessage::default() }));
         let receipt = Some(Receipt { asks: vec!["alpha.3".parse().unwrap()], ..Receipt::default() });
         let (outcome, usage) = (Outcome::Interrupted, Default::default());
         scene.fact(Fact::TurnFinished { outcome, error: None, cause: Some(cause), receipt, usage });

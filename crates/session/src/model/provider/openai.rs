@@ -9,6 +9,12 @@ mod calls;
 mod reader;
 mod request;
 
+/// Before the name of the field in which a server sent a thought, and wants it back.
+const FIELD: &str = "openai:";
+
+/// Before the `extra_content` of a call or an answer, as JSON text.
+const EXTRA: &str = "openai-extra:";
+
 /// Chat completions, as lenient as compatible servers need them.
 #[derive(Debug, Clone)]
 pub(super) struct Chat(pub(super) Endpoint);

@@ -8,14 +8,16 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-use holdpoint_common::{CallId, ModelSettings, Proxies, ToolResult};
+use holdpoint_common::{AssistantMessage, ModelSettings, Proxies, ToolResult};
 use reqwest::{Client, RequestBuilder, Url};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Access, Provider};
 use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
 pub(super) use call::OpenCall;
+pub(super) use call_ids::CallIds;
 pub(super) use frames::Framing;
 pub(super) use json::{Arguments, Count, Lenient, Text, malformed, object};
 #[cfg(test)]
@@ -24,6 +26,7 @@ pub(super) use reader::{Counts, End, Finish, Held, Pieces, Reader, is_fault};
 
 mod answer;
 mod call;
+mod call_ids;
 mod client;
 mod error;
 mod fault;
@@ -31,6 +34,8 @@ mod frames;
 mod http;
 mod json;
 mod reader;
+mod surrogates;
+mod switches;
 mod tls;
 
 /// Bytes that one event of an answer may have. A whole file written by one call is far below it.
@@ -77,6 +82,7 @@ impl Endpoint {
     ) -> Result<Self, ModelError> {
         let base_url = access.base_url.trim().trim_end_matches('/');
         client::check_url(base_url)?;
+        switches::check(provider, model, settings)?;
         // The version is in the paths; who gives it with the address means the same.
         let versioned = match provider {
             Provider::OpenAi | Provider::Ollama => None,
@@ -96,8 +102,21 @@ impl Endpoint {
     /// A POST of `body` as JSON to `path` below the base URL.
     pub(super) fn post(&self, client: &Client, path: &str, body: &impl Serialize) -> RequestBuilder {
         // Text, numbers and maps with text as keys: nothing of it can fail to be JSON.
-        let body = serde_json::to_vec(body).unwrap_or_default();
+        let body = match &self.settings.extra_body {
+            None => serde_json::to_vec(body),
+            Some(extra) => serde_json::to_value(body).and_then(|mut body| {
+                switches::merge(&mut body, &Value::Object(extra.clone()));
+                serde_json::to_vec(&body)
+            }),
+        };
+        let body = body.unwrap_or_default();
         client.post(format!("{}{path}", self.base_url)).header("content-type", "application/json").body(body)
+    }
+
+    /// Whether this model gave that answer.
+    pub(super) fn answered(&self, answer: &AssistantMessage) -> bool {
+        let model = answer.model.as_deref().and_then(|model| model.split_once('/'));
+        model == Some((self.provider.name(), &self.model))
     }
 
     /// Whether it is the provider's own, and no imitator.
@@ -159,11 +178,6 @@ impl<P: Protocol> Model for Remote<P> {
             Err(error) => Box::pin(futures_util::stream::iter([Err::<ModelEvent, _>(error)])),
         }
     }
-}
-
-/// Our own name for a call, whatever the provider called it: never missing, never doubled.
-pub(super) fn call_id(id: CallId) -> String {
-    format!("call_{id}")
 }
 
 /// Bytes that the name of a tool may have on every wire.

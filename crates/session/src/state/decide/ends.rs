@@ -112,7 +112,7 @@ impl Draft<'_> {
             tools.extend(lost_tools(turn).filter(|lost| !reported.contains(&lost.call)));
         }
         // Of a step that has said nothing nobody knows whether it was asked for, but where its runner went with it.
-        let counts = outcome == Outcome::Panicked || turn.open_step.is_some_and(|said| said > 0);
+        let counts = outcome == Outcome::Panicked || turn.open_step.is_some_and(|step| step.said > 0);
         let usage = if counts { self.end_step(turn) } else { turn.usage };
         self.facts.push(match cut {
             Some(cut) => Fact::TurnFinished {

@@ -11,7 +11,7 @@ use super::Draft;
 use super::ends::lost_tools;
 use crate::state::apply::said;
 use crate::state::decision::{Effect, Reply};
-use crate::state::{CallStage, Phase, Turn};
+use crate::state::{CallStage, OpenStep, Phase, Turn};
 
 impl Draft<'_> {
     pub(super) fn restored(&mut self, cause: RestoreCause, draft: &[Arc<Event>]) -> Reply {
@@ -85,7 +85,7 @@ impl Draft<'_> {
                 None => blocks.push(Block { item, kind, text: text.clone(), signature: None, calls_before: 0 }),
             }
         }
-        (!blocks.is_empty()).then_some(AssistantMessage { blocks, calls: Vec::new(), partial: true })
+        (!blocks.is_empty()).then(|| AssistantMessage { blocks, partial: true, ..AssistantMessage::default() })
     }
 
     /// Goes on with a turn of which a policy's Confirm stands.
@@ -115,17 +115,17 @@ impl Draft<'_> {
         self.facts.push(Fact::TurnFinished { outcome, error: None, cause, receipt, usage });
     }
 
-    /// Ends the step that was open. What it had used went with its runner; what was sent and said is there to estimate
-    /// it by. Returns what the whole turn has used.
+    /// Ends the step that was open. What it has used was saved with its answer; where it had none yet, it is estimated.
+    /// Returns what the whole turn has used.
     pub(super) fn end_step(&mut self, turn: &Turn) -> Usage {
         let mut whole = turn.usage;
-        if let Some(answered) = turn.open_step {
+        if let Some(step) = turn.open_step {
             let drafted = self.facts.iter().find_map(|fact| match fact {
-                Fact::AssistantMessage(message) => Some(said(message)),
+                Fact::AssistantMessage(message) => Some(OpenStep { said: said(message), usage: None }),
                 _ => None,
             });
-            let usage = self.state.estimate(drafted.unwrap_or(answered), self.moment.limits);
-            self.facts.push(Fact::StepFinished { usage, context: None, refused: false });
+            let usage = self.state.used(drafted.unwrap_or(step), self.moment);
+            self.facts.push(Fact::StepFinished { usage, context: None, refused: false, omitted: None });
             whole += usage;
         }
         whole

@@ -45,7 +45,7 @@ impl Bench {
     }
 
     pub(super) fn moment(&self) -> Moment<'_> {
-        Moment { now: Timestamp(self.now), next: self.next, limits: &self.limits }
+        Moment { now: Timestamp(self.now), next: self.next, limits: &self.limits, fixed_bytes: 0 }
     }
 
     /// Takes an input in as the actor does. A change of status takes a number too: the delta that tells it.
@@ -191,11 +191,12 @@ pub(super) fn answer(first: u64, calls: u64) -> AssistantMessage {
     };
     let call = |n| ToolCall {
         id: CallId(first + n),
+        provider_id: None,
         name: "shell".to_owned(),
         input: serde_json::json!({ "command": "true" }),
         signature: None,
     };
-    AssistantMessage { blocks: vec![block], calls: (1..=calls).map(call).collect(), partial: false }
+    AssistantMessage { blocks: vec![block], calls: (1..=calls).map(call).collect(), ..AssistantMessage::default() }
 }
 
 /// A session is rebuilt; nothing was saved of an answer.
@@ -214,7 +215,8 @@ pub(super) fn tool_finished(call: u64) -> Report {
 }
 
 pub(super) fn step_finished() -> Report {
-    Report::StepFinished { usage: Usage { input: 10, output: 1, ..Usage::default() }, context: None, refused: false }
+    let usage = Usage { input: 10, output: 1, ..Usage::default() };
+    Report::StepFinished { usage, context: None, refused: false, omitted: None }
 }
 
 pub(super) fn finished(outcome: Outcome) -> Report {

@@ -238,7 +238,8 @@ impl Watch for Pure {
     }
 
     fn see(&mut self, seen: &Seen<'_>) -> Result<(), String> {
-        let moment = Moment { now: Timestamp(seen.bench.now), next: seen.next, limits: &seen.bench.limits };
+        let moment =
+            Moment { now: Timestamp(seen.bench.now), next: seen.next, limits: &seen.bench.limits, fixed_bytes: 0 };
         let again = decide(seen.before, moment, seen.input.clone());
         ensure!(again == *seen.outcome, "decided again, it is {again:?}");
         let settled = matches!(seen.outcome, Ok(decision) if !decision.facts.is_empty());
@@ -855,7 +856,12 @@ struct RestoredAnywhere;
 
 /// Takes `Restored` in as an actor would that was just rebuilt.
 fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (State, Decision) {
-    let moment = Moment { now: Timestamp(bench.now + after), next: bench.next + 1000 * after, limits: &bench.limits };
+    let moment = Moment {
+        now: Timestamp(bench.now + after),
+        next: bench.next + 1000 * after,
+        limits: &bench.limits,
+        fixed_bytes: 0,
+    };
     let decision = decide(state, moment, restored(cause)).expect("`Restored` is never refused");
     let mut state = state.clone();
     for (n, fact) in decision.facts.iter().enumerate() {

@@ -167,3 +167,93 @@ async fn m_e6_calls_and_ends_of_ollama() {
     let events = play(Reply::stream().say("a").end()).await;
     assert!(matches!(events.last(), Some(Err(ModelError::Connection { .. }))), "no end: {events:?}");
 }
+
+#[tokio::test]
+async fn m_e6_a_character_whose_halves_come_apart_is_one() {
+    let halves = |field: &dyn Fn(&str) -> String| {
+        let (first, second) = (field("x\\ud83d"), field("\\ude00y"));
+        Reply::stream().event(&first).event(&second)
+    };
+    let delta = |delta: String| format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
+    let said = halves(&|half| delta(format!(r#"{{"content":"{half}"}}"#))).finish("stop");
+    assert_eq!(play(Wire::OpenAi, said).await, [text("x😀y"), usage()]);
+    let written = halves(&|half| {
+        let escaped = if half.starts_with('x') { r#"{\"command\":\"x\ud83d"# } else { r#"\ude00y\"}"# };
+        delta(format!(r#"{{"tool_calls":[{{"index":0,"function":{{"name":"shell","arguments":"{escaped}"}}}}]}}"#))
+    });
+    let expected = [call("shell", r#"{"command":"x😀y"}"#), usage()];
+    assert_eq!(play(Wire::OpenAi, written.finish("tool_calls")).await, expected);
+
+    let block = |half: &str| {
+        format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{half}"}}}}"#)
+    };
+    let said = Reply::stream().event(&anthropic::start().to_string());
+    let said = said.event(&block("x\\ud83d")).event(&block("\\ude00y")).finish("stop");
+    assert_eq!(play(Wire::Anthropic, said).await, [text("x😀y"), usage()]);
+    let said = halves(&|half| format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{half}"}}]}}}}]}}"#));
+    assert_eq!(play(Wire::Gemini, said.finish("stop")).await, [text("x😀y"), usage()]);
+    let said = halves(&|half| format!(r#"{{"message":{{"content":"{half}"}},"done":false}}"#));
+    assert_eq!(play(Wire::Ollama, said.finish("stop")).await, [text("x😀y"), usage()]);
+    // A half alone is no character, and no reason to fail.
+    let alone = Reply::stream().event(&delta(r#"{"content":"x\ud83dy"}"#.to_owned())).finish("stop");
+    assert_eq!(play(Wire::OpenAi, alone).await, [text("x\u{fffd}y"), usage()]);
+}
+
+/// An answer that is sent whole, as a server does that does not know of streams.
+fn whole(wire: Wire) -> String {
+    let input = json!({"command": "ls"});
+    let counted = json!({"prompt_tokens": 11, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}});
+    let body = match wire {
+        Wire::OpenAi => {
+            let function = json!({"name": "shell", "arguments": LS});
+            let message = json!({"role": "assistant", "content": "a", "tool_calls": [{"id": "x", "type": "function", "function": function}]});
+            json!({"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}], "usage": counted})
+        }
+        Wire::Anthropic => {
+            let content = json!([{"type": "text", "text": "a"}, {"type": "tool_use", "id": "x", "name": "shell", "input": input}]);
+            let usage = json!({"input_tokens": 8, "cache_read_input_tokens": 3, "output_tokens": 7});
+            json!({"type": "message", "role": "assistant", "content": content, "stop_reason": "tool_use", "usage": usage})
+        }
+        Wire::Gemini => {
+            let parts = json!([{"text": "a"}, {"functionCall": {"name": "shell", "args": input}}]);
+            let usage = json!({"promptTokenCount": 11, "cachedContentTokenCount": 3, "candidatesTokenCount": 7});
+            json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}], "usageMetadata": usage})
+        }
+        Wire::Ollama => {
+            let message = json!({"role": "assistant", "content": "a", "tool_calls": [{"function": {"name": "shell", "arguments": input}}]});
+            json!({"message": message, "done": true, "done_reason": "stop", "prompt_eval_count": 11, "eval_count": 7})
+        }
+    };
+    body.to_string()
+}
+
+#[tokio::test]
+async fn m_e6_an_answer_that_comes_whole_is_read() {
+    for wire in Wire::ALL {
+        let body = whole(wire);
+        let types = ["application/json", "application/json; charset=utf-8", "text/event-stream", "text/plain"];
+        for kind in types {
+            let events = play(wire, Reply::status(200, &[("content-type", kind)], &body)).await;
+            assert_eq!(events[..2], [text("a"), call("shell", LS)], "{wire:?} {kind}");
+            assert!(
+                matches!(events[2], Ok(ModelEvent::Usage(Usage { input: 11, output: 7, .. }))),
+                "{wire:?}: {events:?}"
+            );
+        }
+        if wire != Wire::Ollama {
+            // Over several lines, and cut.
+            let value: Value = serde_json::from_str(&body).unwrap();
+            let pretty = format!("\n{value:#}\n");
+            let events = play(wire, Reply::status(200, &[], &pretty)).await;
+            let Ok(ModelEvent::Call { arguments, .. }) = &events[1] else { panic!("{wire:?}: {events:?}") };
+            assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), json!({"command": "ls"}), "{wire:?}");
+            let events = play(wire, Reply::status(200, &[], &body[..body.len() - 1])).await;
+            assert!(matches!(events[..], [Err(ModelError::Malformed { .. })]), "{wire:?}: {events:?}");
+        }
+    }
+    // A list of chunks, as Gemini sends it where no events are asked for.
+    let chunk = |part: Value| gemini::chunk(&part);
+    let list = json!([chunk(json!({"text": "a"})), chunk(json!({"text": "b"})), gemini::finish("STOP")]);
+    let events = play(Wire::Gemini, Reply::status(200, &[], &format!("{list:#}"))).await;
+    assert_eq!(events, [text("ab"), usage()]);
+}

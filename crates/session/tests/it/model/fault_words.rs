@@ -1,10 +1,14 @@
 //! A provider's own words for what went wrong, in every form they come in: they are shown, and its code decides
 //! whether the fault may pass by itself.
 
-use holdpoint_common::Outcome;
-use holdpoint_session::model::ModelError;
-use holdpoint_tests::model_server::{Reply, Wire, openai};
-use holdpoint_tests::said::{Said, play, text};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use holdpoint_common::{ModelSettings, Outcome};
+use holdpoint_session::model::{Access, ModelError, Provider};
+use holdpoint_tests::model_server::{ModelServer, Reply, Wire, openai};
+use holdpoint_tests::said::{Said, ask, hello, play, text};
+use holdpoint_tests::tls_server::TlsServer;
 use holdpoint_tests::world::{KEY, World};
 use serde_json::{Value, json};
 
@@ -147,4 +151,87 @@ async fn t_l2_a_fault_told_in_the_stream_is_tried_again_by_its_code() {
     let error = talk.events.turn_finished().await.error.unwrap();
     assert!(error.contains("403") && error.contains("not allowed"), "{error}");
     assert_eq!(world.server.requests().len(), 3, "it is not tried again");
+}
+
+#[tokio::test]
+async fn t_l2_a_refusal_is_one_plain_line_whatever_its_body_is() {
+    let page =
+        "<!DOCTYPE html>\n<html><head>\n<title>502 Bad\n Gateway</title></head><body><h1>nginx</h1></body></html>";
+    for (status, body, expected) in [
+        (400, r#"[{"error":{"code":400,"message":"no such model","status":"INVALID_ARGUMENT"}}]"#, "no such model"),
+        (400, r#"{"error":{"message":"two\nlines\r\n  here"}}"#, "two lines here"),
+        (400, r#"{"detail":[{"msg":"odd"}]}"#, r#"{"detail":[{"msg":"odd"}]}"#),
+        (502, page, "502 Bad Gateway"),
+        (502, "<html><body><h1>Not\nhere</h1><p>Ask later.</p></body></html>", "Not here Ask later."),
+        (502, "", "Bad Gateway"),
+        (502, " \r\n", "Bad Gateway"),
+        (599, "", "no reason given"),
+        (400, "[]", "[]"),
+    ] {
+        for wire in Wire::ALL {
+            assert_eq!(
+                fault(wire, Reply::status(status, &[], body)).await,
+                refused(status, expected),
+                "{wire:?} {body}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn t_l3_what_an_account_is_refused_for_is_not_tried_again() {
+    let openai = |code: &str| json!({"error": {"message": "see to it", "type": code, "param": null, "code": code}});
+    let gemini = json!([{"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT"}}]);
+    let credit = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low to access the API."}});
+    for (wire, status, body) in [
+        (Wire::OpenAi, 429, openai("insufficient_quota")),
+        (Wire::OpenAi, 429, openai("exceeded_current_quota_error")),
+        (Wire::OpenAi, 402, json!({"error": {"message": "Insufficient Balance"}})),
+        (Wire::OpenAi, 500, json!({"code": "insufficient_balance", "message": "pay"})),
+        (Wire::Anthropic, 400, credit),
+        (Wire::Gemini, 400, gemini),
+    ] {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        world
+            .server
+            .reply(Reply::status(status, &[("retry-after", "0")], &body.to_string()))
+            .reply(Reply::text(["done"]));
+        talk.session.prompt("first words").await.unwrap();
+        let error = talk.events.turn_finished().await.error.unwrap();
+        assert!(error.contains("refuses all requests") && error.contains("hint: see to the key"), "{error}");
+        assert_eq!(world.server.requests().len(), 1, "{body}: it is not tried again");
+        talk.session.prompt("and now?").await.unwrap();
+        assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
+        assert!(world.server.request(1).body.to_string().contains("first words"), "{body}: and nothing is left out");
+    }
+    // Any other refusal with that status may pass.
+    let busy = fault(Wire::OpenAi, Reply::status(429, &[], &openai("rate_limit_exceeded").to_string())).await;
+    assert!(busy.may_pass(), "{busy}");
+}
+
+#[tokio::test]
+async fn t_l3_a_server_that_is_not_trusted_or_speaks_no_tls_is_not_tried_again() {
+    let server = ModelServer::start();
+    let tls = TlsServer::before(server.address());
+    let plain = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let plain_address = plain.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = plain.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").unwrap();
+        // Until the other side hangs up.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    for (address, words) in
+        [(tls.address, ["UnknownIssuer", "SSL_CERT_FILE"]), (plain_address, ["InvalidContentType", "http://"])]
+    {
+        let access = Access { key: KEY.into(), base_url: format!("https://{address}/v1"), ..Access::default() };
+        let model = Provider::OpenAi.model("scripted", &access, &ModelSettings::default()).unwrap();
+        let events = ask(&*model, hello()).await;
+        let [Err(error)] = &events[..] else { panic!("{events:?}") };
+        let ModelError::Setup { message, hint } = error else { panic!("{error:?}") };
+        assert!(message.contains(words[0]) && hint.contains(words[1]), "{message} ({hint})");
+        assert!(!error.may_pass());
+    }
+    assert_eq!(server.requests().len(), 0);
 }

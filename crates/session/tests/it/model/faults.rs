@@ -473,8 +473,12 @@ async fn m_e6_two_hundred_calls_at_once() {
 }
 
 /// The numbers of the calls that a request has results for, in the order of the results, whatever the wire.
-fn result_ids(body: &Value) -> Vec<u32> {
-    let id = |value: &Value| value.as_str()?.strip_prefix("call_")?.parse().ok();
+fn result_ids(body: &Value) -> Vec<u64> {
+    // Ollama's calls have no names in the script, and get ours.
+    let id = |value: &Value| {
+        let (theirs, ours) = (value.as_str()?.strip_prefix("provider_"), value.as_str()?.strip_prefix('c'));
+        theirs.map_or_else(|| u64::from_str_radix(ours?, 36).ok(), |number| number.parse().ok())
+    };
     match body {
         Value::Array(values) => values.iter().flat_map(result_ids).collect(),
         Value::Object(map) => {

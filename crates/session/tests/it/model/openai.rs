@@ -9,7 +9,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::model::{Access, Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream, Provider};
 use holdpoint_tests::model_server::{ModelServer, Reply, Wire, openai};
-use holdpoint_tests::said::{self, Said, call, text, thought, usage};
+use holdpoint_tests::said::{self, Said, call, signature, text, thought, usage};
 use holdpoint_tests::world::KEY;
 use holdpoint_tools::ToolSpec;
 use serde_json::json;
@@ -47,6 +47,7 @@ async fn text_thought_calls_and_usage() {
     let reply = reply.call(1, "read_file", r#"{"path":"a"}"#).finish("tool_calls");
     let expected = [
         thought("I see."),
+        signature("openai:reasoning_content"),
         text("Well, é漢"),
         call("shell", r#"{"command":"ls"}"#),
         call("read_file", r#"{"path":"a"}"#),
@@ -136,7 +137,7 @@ async fn deviations_of_the_end() {
         .delta(&json!({"role": "assistant", "content": null, "reasoning": "r"}))
         .delta(&json!({"content": "t", "tool_calls": [], "some_field_of_theirs": {"x": 1}}))
         .finish("stop");
-    assert_eq!(play(fields).await, [thought("r"), text("t"), usage()], "other fields");
+    assert_eq!(play(fields).await, [thought("r"), signature("openai:reasoning"), text("t"), usage()], "other fields");
 }
 
 #[tokio::test]
@@ -162,12 +163,11 @@ async fn an_error_in_the_middle_is_told() {
     let events = play(Reply::stream().say("a").event("{no json").say("b").finish("stop")).await;
     assert!(matches!(events.last(), Some(Err(ModelError::Malformed { .. }))), "{events:?}");
 
-    // What does not stream has given all of its answer, which is no error of its own.
-    let whole = json!({"object": "chat.completion", "choices": [{"message": {"content": "whole"}}]}).to_string();
-    for (kind, body) in [("text/html", "<html>"), ("application/json", &whole)] {
-        let events = play(Reply::status(200, &[("content-type", kind)], body)).await;
-        let told = format!("it is no event stream but `{kind}`");
-        assert_eq!(events, [Err(ModelError::Malformed { message: told })]);
+    let events = play(Reply::status(200, &[("content-type", "text/html")], "<html>")).await;
+    assert_eq!(events, [Err(ModelError::Malformed { message: "it is no event stream but `text/html`".into() })]);
+    for body in [r#"{"odd":1}"#, "[]", r#"{"detail":"no"}"#] {
+        let events = play(Reply::status(200, &[], body)).await;
+        assert!(matches!(events[..], [Err(ModelError::Failed { .. })]), "{body}: {events:?}");
     }
 }
 
@@ -236,12 +236,17 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
     let server = ModelServer::start();
     server.reply(Reply::text(["ok"]));
     let block = |kind, text: &str| Block { item: ItemId(1), kind, text: text.into(), signature: None, calls_before: 0 };
-    let called =
-        |id, name: &str| ToolCall { id: CallId(id), name: name.into(), input: json!({"n": id}), signature: None };
+    let called = |id, name: &str| ToolCall {
+        id: CallId(id),
+        provider_id: None,
+        name: name.into(),
+        input: json!({"n": id}),
+        signature: None,
+    };
     let answer = AssistantMessage {
         blocks: vec![block(BlockKind::Thought, "hm"), block(BlockKind::Text, "let me look")],
         calls: vec![called(4, "shell"), called(5, "read_file")],
-        partial: false,
+        ..AssistantMessage::default()
     };
     let only_thought =
         AssistantMessage { blocks: vec![block(BlockKind::Thought, "hm")], ..AssistantMessage::default() };
@@ -264,7 +269,7 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
     let request = server.request(0);
     assert_eq!(request.header("authorization"), Some("Bearer sk-very-secret"));
     let function = |id: u32, name: &str| {
-        json!({"id": format!("call_{id}"), "type": "function",
+        json!({"id": format!("c0000000{id}"), "type": "function",
                "function": {"name": name, "arguments": format!("{{\"n\":{id}}}")}})
     };
     assert_eq!(
@@ -273,8 +278,8 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": "first"},
             {"role": "assistant", "content": "let me look", "tool_calls": [function(4, "shell"), function(5, "read_file")]},
-            {"role": "tool", "tool_call_id": "call_4", "content": "no"},
-            {"role": "tool", "tool_call_id": "call_5", "content": "(no output)"},
+            {"role": "tool", "tool_call_id": "c00000004", "content": "no"},
+            {"role": "tool", "tool_call_id": "c00000005", "content": "(no output)"},
             {"role": "user", "content": "second"},
         ])
     );

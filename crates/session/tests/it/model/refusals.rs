@@ -1,9 +1,9 @@
 //! Requests that a provider refuses for what they are: never sent again as they were, not with the next prompt either.
 
-use holdpoint_common::Outcome;
-use holdpoint_session::history::{LEFT_OUT, UNANSWERED};
+use holdpoint_common::{Delta, Outcome};
+use holdpoint_session::history::{LEFT_OUT, RESULTS, UNANSWERED};
 use holdpoint_session::testing::Finished;
-use holdpoint_tests::model_server::{Reply, Wire};
+use holdpoint_tests::model_server::{Reply, Request, Wire};
 use holdpoint_tests::world::{Talk, World};
 
 async fn turn(talk: &mut Talk, prompt: &str) -> Finished {
@@ -24,10 +24,11 @@ async fn t_l3_a_prompt_that_was_refused_is_not_sent_again() {
             world.server.reply(Reply::text(["hello"])).reply(refusal(status, "no")).reply(refusal(status, "no"));
             world.server.reply(Reply::text(["done"])).reply(Reply::text(["done"]));
             assert_eq!(turn(&mut talk, "first").await.outcome, Outcome::Done);
-            for poison in ["poison", "more poison"] {
+            for (poison, words) in [("poison", "left out of later requests"), ("more poison", "can't be sent to")] {
                 let end = turn(&mut talk, poison).await;
                 assert_eq!(end.outcome, Outcome::Failed, "{wire:?} {status}");
-                assert!(end.error.unwrap().contains("left out of later requests"), "{wire:?} {status}");
+                let error = end.error.unwrap();
+                assert!(error.contains(words), "{wire:?} {status}: {error}");
             }
             for next in ["second", "third"] {
                 assert_eq!(turn(&mut talk, next).await.outcome, Outcome::Done, "{wire:?} {status}");
@@ -50,21 +51,116 @@ async fn t_l3_a_prompt_that_was_refused_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn t_l3_results_that_were_refused_are_not_sent_again() {
+async fn t_l3_results_that_are_too_large_are_left_out_and_the_turn_goes_on() {
     for wire in Wire::ALL {
         let world = World::start(wire);
         let mut talk = world.open().await;
         world.server.reply(Reply::calls([("shell", r#"{"command":"echo poi''son >> ran; cat ran"}"#)]));
-        world.server.reply(refusal(413, "too large")).reply(Reply::text(["done"]));
-        assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Failed, "{wire:?}");
+        world.server.reply(refusal(413, "too large")).reply(Reply::text(["done"])).reply(Reply::text(["done"]));
+        assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done, "{wire:?}");
         assert_eq!(turn(&mut talk, "and now?").await.outcome, Outcome::Done, "{wire:?}");
-        let (refused, next) = (world.server.request(1).body.to_string(), world.server.request(2).body.to_string());
-        assert!(refused.contains("poison"), "{wire:?}: {refused}");
-        assert!(!next.contains("poison") && next.contains("its result is left out"), "{wire:?}: {next}");
-        assert!(next.contains("go") && next.contains("and now?"), "{wire:?}: {next}");
+        let sent = |n: usize| world.server.request(n).body.to_string();
+        assert!(sent(1).contains("poison"), "{wire:?}: {}", sent(1));
+        for n in [2, 3] {
+            let next = sent(n);
+            assert!(!next.contains("poison") && next.contains("its result is left out"), "{wire:?}: {next}");
+            assert!(next.contains("go") && !next.contains(LEFT_OUT), "{wire:?}: {next}");
+        }
         assert_eq!(world.file("ran"), "poison\n", "{wire:?}: and nothing runs again");
         world.server.assert_no_violations();
     }
+}
+
+/// Whether a request has calls as such.
+fn has_calls(request: &Request) -> bool {
+    let body = request.body.to_string();
+    ["\"tool_calls\":[", "\"tool_use\"", "\"functionCall\""].iter().any(|call| body.contains(call))
+}
+
+#[tokio::test]
+async fn t_l3_calls_that_are_refused_are_sent_as_text() {
+    for wire in Wire::ALL {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        let mut n = 0;
+        world.server.answer(move |request| {
+            n += 1;
+            match n {
+                1 => Reply::stream().say("I look.").call(0, "shell", r#"{"command":"echo seen"}"#).finish("tool_calls"),
+                _ if has_calls(request) => refusal(400, "messages.1: tool calls are not well"),
+                _ => Reply::text(["done"]),
+            }
+        });
+        for prompt in ["remember KUMQUAT", "which word?"] {
+            let end = turn(&mut talk, prompt).await;
+            assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
+        }
+        let requests = world.server.requests();
+        assert_eq!(requests.len(), 4, "{wire:?}: one is refused, and none after it");
+        for sent in &requests[2..] {
+            let sent = sent.body.to_string();
+            for words in ["KUMQUAT", "I look.", "I call the tool shell", "echo seen", RESULTS, "seen\\n"] {
+                assert!(sent.contains(words), "{wire:?}: {words}: {sent}");
+            }
+        }
+        let told = talk.events.events().iter().find_map(|event| match event.delta()? {
+            Delta::Retrying { next: 2, reason, .. } => Some(reason.clone()),
+            _ => None,
+        });
+        assert!(told.is_some_and(|told| told.contains("not well") && told.contains("tool calls as text")), "{wire:?}");
+        world.server.assert_no_violations();
+    }
+}
+
+#[tokio::test]
+async fn t_l3_thoughts_that_are_refused_are_left_out() {
+    let world = World::start(Wire::Anthropic);
+    let mut talk = world.open().await;
+    let mut n = 0;
+    world.server.answer(move |request| {
+        n += 1;
+        match n {
+            1 => {
+                let begun = Reply::stream().think("hm").sign("s1g");
+                begun.say("I look.").call(0, "shell", r#"{"command":"true"}"#).finish("tool_calls")
+            }
+            _ if request.body.to_string().contains("s1g") => refusal(400, "the signature is not valid"),
+            _ => Reply::text(["done"]),
+        }
+    });
+    assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done);
+    assert_eq!(world.server.requests().len(), 4, "first with the calls as text, then without the thoughts");
+    assert!(world.server.request(3).body.to_string().contains("I look."));
+}
+
+#[tokio::test]
+async fn t_l3_a_conversation_that_no_change_helps_says_so_and_loses_no_words() {
+    let world = World::start(Wire::OpenAi);
+    let mut talk = world.open().await;
+    world.server.answer(|request| match request.body["model"].as_str() {
+        Some("scripted") if request.body["messages"].as_array().is_some_and(|messages| messages.len() > 2) => {
+            refusal(400, "no")
+        }
+        Some("scripted") => Reply::calls([("shell", r#"{"command":"echo seen"}"#)]),
+        _ => Reply::text(["done"]),
+    });
+    let error = turn(&mut talk, "remember KUMQUAT").await.error.unwrap();
+    assert_eq!(world.server.requests().len(), 4, "as it is, with the calls as text, without the results");
+    for words in ["refused this conversation 3 times", "openai/scripted", "/model", "holdpoint export"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    let error = turn(&mut talk, "which word?").await.error.unwrap();
+    assert!(error.contains("refused this conversation 4 times"), "{error}");
+    assert_eq!(world.server.requests().len(), 5);
+    // Another model is sent all of it as it was.
+    talk.session.change_model("openai/other").await.unwrap();
+    assert_eq!(turn(&mut talk, "and now?").await.outcome, Outcome::Done);
+    let last = world.server.requests().pop().unwrap();
+    assert!(has_calls(&last), "{}", last.body);
+    for words in ["KUMQUAT", "which word?", "and now?", "seen"] {
+        assert!(last.body.to_string().contains(words), "{words}: {}", last.body);
+    }
+    world.server.assert_no_violations();
 }
 
 #[tokio::test]

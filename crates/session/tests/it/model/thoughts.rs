@@ -108,3 +108,74 @@ async fn m_e6_thoughts_between_calls_go_back_where_they_stood() {
         }
     }
 }
+
+/// The answers of a request to a compatible server.
+fn answers(world: &World, request: usize) -> Vec<Value> {
+    let messages = world.server.request(request).body["messages"].as_array().cloned().unwrap_or_default();
+    messages.into_iter().filter(|message| message["role"] == "assistant").collect()
+}
+
+#[tokio::test]
+async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_other_model() {
+    for field in ["reasoning_content", "reasoning"] {
+        let world = World::start(Wire::OpenAi);
+        let mut talk = world.open().await;
+        let thinks = |text: &str| json!({ field: text });
+        let begun = Reply::stream().delta(&thinks("Let me ")).delta(&thinks("see.\n"));
+        world.server.reply(begun.say("Well.").call(0, "shell", CALL).finish("tool_calls"));
+        let again = Reply::stream().delta(&thinks("Again?")).call(0, "shell", CALL).finish("tool_calls");
+        world.server.reply(again).reply(Reply::text(["done"])).reply(Reply::text(["done"]));
+        for prompt in ["go", "go on"] {
+            talk.session.prompt(prompt).await.unwrap();
+            assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done, "{field}");
+        }
+        let first = answers(&world, 1);
+        assert_eq!((&first[0][field], &first[0]["content"]), (&json!("Let me see.\n"), &json!("Well.")), "{field}");
+        let second = answers(&world, 2);
+        assert_eq!((&second[0][field], &second[1][field]), (&json!("Let me see.\n"), &json!("Again?")), "{field}");
+        assert!(answers(&world, 3).iter().all(|answer| answer[field].is_null()), "{field}: a turn that is over");
+        world.server.assert_no_violations();
+    }
+}
+
+#[tokio::test]
+async fn m_e6_thoughts_of_another_model_are_not_sent() {
+    let world = World::start(Wire::OpenAi);
+    let mut talk = world.open().await;
+    let thinks = json!({"reasoning_content": "secret of the first"});
+    world.server.reply(Reply::stream().delta(&thinks).call(0, "shell", CALL).finish("length"));
+    world.server.reply(Reply::stream().delta(&thinks).say("half").finish("length"));
+    talk.session.prompt("go").await.unwrap();
+    talk.events.turn_finished().await;
+    talk.session.change_model("openai/other").await.unwrap();
+    world.server.answer(|_| Reply::text(["done"]));
+    talk.session.prompt("go on").await.unwrap();
+    talk.events.turn_finished().await;
+    let last = world.server.requests().pop().unwrap();
+    assert_eq!(last.body["model"], "other");
+    assert!(!last.body.to_string().contains("secret of the first"), "{}", last.body);
+}
+
+#[tokio::test]
+async fn m_e6_what_gemini_signs_behind_a_compatible_server_goes_back_unchanged() {
+    let extra = json!({"google": {"thought_signature": "s1g+/=="}});
+    let world = World::start(Wire::OpenAi);
+    let mut talk = world.open().await;
+    let function = json!({"name": "shell", "arguments": CALL});
+    let call =
+        |id: &str, extra: &Value| json!({"id": id, "type": "function", "function": function, "extra_content": extra});
+    let calls = json!({"tool_calls": [call("a", &extra), call("b", &Value::Null)]});
+    world.server.reply(Reply::stream().delta(&calls).finish("tool_calls"));
+    let signed = json!({"content": "done", "extra_content": extra});
+    world.server.reply(Reply::stream().delta(&signed).finish("stop")).reply(Reply::text(["done"]));
+    for prompt in ["go", "go on"] {
+        talk.session.prompt(prompt).await.unwrap();
+        assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
+    }
+    for request in [1, 2] {
+        let calls = &answers(&world, request)[0]["tool_calls"];
+        assert_eq!((&calls[0]["extra_content"], calls[1].get("extra_content")), (&extra, None), "{calls}");
+    }
+    assert_eq!(answers(&world, 2)[1]["extra_content"], extra);
+    world.server.assert_no_violations();
+}

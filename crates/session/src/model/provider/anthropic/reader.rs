@@ -61,6 +61,8 @@ struct Block {
     #[serde(default)]
     data: Text,
     #[serde(default)]
+    id: Text,
+    #[serde(default)]
     name: Text,
     #[serde(default)]
     input: Arguments,
@@ -193,6 +195,7 @@ impl Events {
             "redacted_thinking" => Open::Redacted { data: block.data.filled().unwrap_or_default() },
             "tool_use" => {
                 let mut call = OpenCall::default();
+                call.id(block.id.filled().unwrap_or_default(), &mut self.held)?;
                 call.name(block.name.filled().unwrap_or_default(), &mut self.held)?;
                 Open::Call { call, announced: block.input.0 }
             }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{REDACTED, SIGNED};
-use crate::model::provider::remote::{Endpoint, call_id, result_text, wire_name};
+use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// The most tokens of an answer, which has to be said: what every model that is sold allows.
@@ -28,6 +28,8 @@ pub(super) struct Body<'a> {
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
     stream: bool,
 }
 
@@ -67,12 +69,12 @@ enum Block<'a> {
         data: &'a str,
     },
     ToolUse {
-        id: String,
+        id: Cow<'a, str>,
         name: Cow<'a, str>,
         input: &'a Value,
     },
     ToolResult {
-        tool_use_id: String,
+        tool_use_id: Cow<'a, str>,
         content: String,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
@@ -102,6 +104,11 @@ struct Thinking {
     budget_tokens: u64,
 }
 
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    effort: &'a str,
+}
+
 /// The most tokens of an answer: what is set, else at most half of the window.
 pub(super) fn max_tokens(settings: &ModelSettings) -> u64 {
     let half = settings.window.map_or(MAX_TOKENS, |window| window / 2);
@@ -119,9 +126,10 @@ impl<'a> Body<'a> {
             model: &endpoint.model,
             max_tokens: max_tokens(settings),
             system: Some(request.system.as_ref()).filter(|text| !text.is_empty()).map(text).into_iter().collect(),
-            messages: turns(&request.messages),
+            messages: turns(&request.messages, &CallIds::of(endpoint, &request.messages)),
             tools: request.tools.iter().map(tool).collect(),
             thinking,
+            output_config: settings.effort.as_deref().map(|effort| OutputConfig { effort }),
             stream: true,
         };
         body.mark();
@@ -143,15 +151,15 @@ impl<'a> Body<'a> {
     }
 }
 
-fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
-    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(messages.len());
+fn turns<'a>(messages: &'a [Message], ids: &CallIds<'a>) -> Vec<Turn<'a>> {
+    let mut turns: Vec<Turn<'a>> = Vec::with_capacity(messages.len());
     for message in messages {
         let (role, content) = match message {
             Message::User(words) => (Role::User, vec![text(words)]),
-            Message::Assistant(answer) => (Role::Assistant, said(answer)),
+            Message::Assistant(answer) => (Role::Assistant, said(answer, ids)),
             Message::Tool(result) => {
                 let block = Block::ToolResult {
-                    tool_use_id: call_id(result.call),
+                    tool_use_id: ids.get(result.call),
                     content: result_text(result),
                     is_error: result.status != ToolStatus::Ok,
                 };
@@ -167,11 +175,11 @@ fn turns(messages: &[Message]) -> Vec<Turn<'_>> {
     turns
 }
 
-fn said(answer: &AssistantMessage) -> Vec<Content<'_>> {
+fn said<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Vec<Content<'a>> {
     let part = |part| match part {
         Part::Block(said) => block(said),
         Part::Call(ToolCall { id, name, input, .. }) => {
-            Some(Block::ToolUse { id: call_id(*id), name: wire_name(name), input })
+            Some(Block::ToolUse { id: ids.get(*id), name: wire_name(name), input })
         }
     };
     answer.parts().filter_map(part).map(Content::from).collect()

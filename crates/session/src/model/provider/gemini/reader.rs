@@ -44,6 +44,7 @@ struct Part {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct FunctionCall {
+    id: Text,
     name: Text,
     args: Arguments,
 }
@@ -169,10 +170,10 @@ impl Chunks {
                 }
                 pieces.text(&text);
             }
-            (None, Some(FunctionCall { name, args })) => {
+            (None, Some(FunctionCall { id, name, args })) => {
                 let signature = self.end_part(Last::ThoughtOrCall, signature, pieces);
                 let signature = signature.map(|signature| format!("{SIGNED}{signature}"));
-                self.lost_call |= !pieces.call(name.filled().unwrap_or_default(), args.0, signature);
+                self.lost_call |= !pieces.call(id.0, name.filled().unwrap_or_default(), args.0, signature);
             }
             (None, None) if self.last == Last::ThoughtOrCall => sign(signature, pieces),
             (None, None) if signature.is_some() => {
@@ -241,7 +242,7 @@ mod tests {
     }
 
     fn signed(name: &str, arguments: &str, signature: &str) -> ModelEvent {
-        ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: Some(signature.into()) }
+        ModelEvent::Call { id: None, name: name.into(), arguments: arguments.into(), signature: Some(signature.into()) }
     }
 
     #[test]

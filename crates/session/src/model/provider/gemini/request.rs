@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::SIGNED;
-use crate::model::provider::remote::{Endpoint, result_text, wire_name};
+use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// A request.
@@ -22,7 +22,7 @@ pub(super) struct Body<'a> {
     system_instruction: Option<Instruction<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<[Tools<'a>; 1]>,
-    generation_config: GenerationConfig,
+    generation_config: GenerationConfig<'a>,
 }
 
 #[derive(Serialize)]
@@ -61,7 +61,7 @@ struct Part<'a> {
 #[derive(Serialize)]
 struct FunctionCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
+    id: Option<Cow<'a, str>>,
     name: Cow<'a, str>,
     args: &'a Value,
 }
@@ -69,7 +69,7 @@ struct FunctionCall<'a> {
 #[derive(Serialize)]
 struct FunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
+    id: Option<Cow<'a, str>>,
     name: Cow<'a, str>,
     response: Response,
 }
@@ -97,19 +97,21 @@ struct Declaration<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig {
+struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_config: Option<ThinkingConfig>,
+    thinking_config: Option<ThinkingConfig<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ThinkingConfig {
+struct ThinkingConfig<'a> {
     include_thoughts: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_budget: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<&'a str>,
 }
 
 impl<'a> Body<'a> {
@@ -120,10 +122,16 @@ impl<'a> Body<'a> {
         let settings = &endpoint.settings;
         // Models before 2.5 have no thoughts, and refuse to be asked for them.
         let thinks = generation.is_none_or(|generation| generation >= (2, 5));
-        let thinking_config =
-            thinks.then_some(ThinkingConfig { include_thoughts: true, thinking_budget: settings.thinking });
+        let thinking_config = thinks.then_some(ThinkingConfig {
+            include_thoughts: true,
+            thinking_budget: settings.thinking,
+            thinking_level: settings.effort.as_deref(),
+        });
+        // Models before 3 take no ids.
+        let with_ids = generation.is_none_or(|(major, _)| major >= 3);
+        let ids = with_ids.then(|| CallIds::of(endpoint, &request.messages));
         Self {
-            contents: contents(&request.messages, generation.is_none_or(|(major, _)| major >= 3)),
+            contents: contents(&request.messages, ids.as_ref()),
             system_instruction: (!request.system.is_empty())
                 .then(|| Instruction { parts: [Part { text: Some(&request.system), ..Part::default() }] }),
             tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
@@ -132,12 +140,12 @@ impl<'a> Body<'a> {
     }
 }
 
-/// `with_ids`: calls and their responses carry ids, which models before 3 do not take.
-fn contents(messages: &[Message], with_ids: bool) -> Vec<Content<'_>> {
-    let id = |call: CallId| with_ids.then(|| format!("call_{call}"));
+/// `ids`: those that calls and their responses carry, if any.
+fn contents<'a>(messages: &'a [Message], ids: Option<&CallIds<'a>>) -> Vec<Content<'a>> {
+    let id = |call: CallId| ids.map(|ids| ids.get(call));
     // The tool of each call, which a response must name too.
     let mut tools: HashMap<CallId, &str> = HashMap::new();
-    let mut contents: Vec<Content<'_>> = Vec::with_capacity(messages.len());
+    let mut contents: Vec<Content<'a>> = Vec::with_capacity(messages.len());
     for message in messages {
         let (role, parts) = match message {
             Message::User(words) => (Role::User, vec![Part { text: Some(words), ..Part::default() }]),
@@ -168,7 +176,7 @@ fn contents(messages: &[Message], with_ids: bool) -> Vec<Content<'_>> {
     contents
 }
 
-fn said(answer: &AssistantMessage, id: impl Fn(CallId) -> Option<String>) -> Vec<Part<'_>> {
+fn said<'a>(answer: &'a AssistantMessage, id: impl Fn(CallId) -> Option<Cow<'a, str>>) -> Vec<Part<'a>> {
     let part = |part| match part {
         Said::Block(said) => block(said),
         Said::Call(call) => Some(Part {

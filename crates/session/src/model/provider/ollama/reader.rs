@@ -31,6 +31,7 @@ struct Message {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Call {
+    id: Text,
     function: Option<Function>,
 }
 
@@ -78,9 +79,10 @@ impl Records {
             self.split.add(&content, pieces);
         }
         for call in message.tool_calls.unwrap_or_default() {
-            let Function { name, arguments } = call.function.unwrap_or_default();
+            let Call { id, function } = call;
+            let Function { name, arguments } = function.unwrap_or_default();
             self.split.end(pieces);
-            self.lost_call |= !pieces.call(name.filled().unwrap_or_default(), arguments.0, None);
+            self.lost_call |= !pieces.call(id.0, name.filled().unwrap_or_default(), arguments.0, None);
         }
     }
 }

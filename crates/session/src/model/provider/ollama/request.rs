@@ -7,7 +7,7 @@ use holdpoint_common::{AssistantMessage, BlockKind, CallId};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::provider::remote::{Endpoint, call_id, result_text, wire_name};
+use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// A request.
@@ -19,8 +19,16 @@ pub(super) struct Body<'a> {
     tools: Vec<Tool<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    think: Option<bool>,
+    think: Option<Think<'a>>,
     options: Options,
+}
+
+/// Whether the model thinks, or how much.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Think<'a> {
+    Whether(bool),
+    Effort(&'a str),
 }
 
 #[derive(Serialize)]
@@ -51,13 +59,13 @@ enum Entry<'a> {
     Tool {
         content: String,
         tool_name: Cow<'a, str>,
-        tool_call_id: String,
+        tool_call_id: Cow<'a, str>,
     },
 }
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: String,
+    id: Cow<'a, str>,
     function: Function<'a>,
 }
 
@@ -90,32 +98,35 @@ impl<'a> Body<'a> {
             Message::User(_) | Message::Tool(_) => None,
         });
         let tools: HashMap<CallId, &str> = calls.flatten().map(|call| (call.id, call.name.as_str())).collect();
+        let ids = CallIds::of(endpoint, &request.messages);
         let entry = |message: &'a Message| match message {
             Message::User(content) => Some(Entry::User { content }),
-            Message::Assistant(answer) => assistant(answer),
+            Message::Assistant(answer) => assistant(answer, &ids),
             Message::Tool(result) => Some(Entry::Tool {
                 content: result_text(result),
                 tool_name: wire_name(tools.get(&result.call).copied().unwrap_or_default()),
-                tool_call_id: call_id(result.call),
+                tool_call_id: ids.get(result.call),
             }),
         };
         let settings = &endpoint.settings;
+        // It knows no budget.
+        let thinks = settings.thinking.map(|tokens| tokens > 0);
         Self {
             model: &endpoint.model,
             messages: system.into_iter().chain(request.messages.iter().filter_map(entry)).collect(),
             tools: request.tools.iter().map(tool).collect(),
             stream: true,
-            think: settings.thinking.map(|_| true),
+            think: settings.effort.as_deref().map(Think::Effort).or(thinks.map(Think::Whether)),
             options: Options { num_ctx: settings.window, num_predict: settings.max_output },
         }
     }
 }
 
 /// An answer as it is sent; nothing for one that says nothing.
-fn assistant(answer: &AssistantMessage) -> Option<Entry<'_>> {
+fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Option<Entry<'a>> {
     let thoughts = answer.blocks.iter().filter(|block| block.kind == BlockKind::Thought);
     let calls = answer.calls.iter().map(|call| Call {
-        id: call_id(call.id),
+        id: ids.get(call.id),
         function: Function { name: wire_name(&call.name), arguments: &call.input },
     });
     let (content, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());

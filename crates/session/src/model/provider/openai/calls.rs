@@ -6,6 +6,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::EXTRA;
 use crate::model::ModelError;
 use crate::model::provider::remote::{Arguments, Count, Held, OpenCall, Pieces, Text};
 
@@ -16,6 +17,8 @@ pub(super) struct Fragment {
     index: Count,
     id: Id,
     function: Option<Function>,
+    /// What Gemini wants back with the call, where it speaks this wire.
+    extra_content: Option<Box<RawValue>>,
 }
 
 impl Fragment {
@@ -38,9 +41,13 @@ struct Id(Option<String>);
 
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <&RawValue>::deserialize(deserializer)?.get().trim_matches('"');
-        let is_id = !matches!(text, "" | "null") && !text.starts_with(['{', '[']);
-        Ok(Self(is_id.then(|| text.to_owned())))
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        let id = match raw.as_bytes().first() {
+            Some(b'"') => serde_json::from_str(raw).map_err(serde::de::Error::custom)?,
+            Some(b'{' | b'[') => String::new(),
+            _ => raw.to_owned(),
+        };
+        Ok(Self(Some(id).filter(|id| !matches!(id.as_str(), "" | "null"))))
     }
 }
 
@@ -71,8 +78,8 @@ impl Calls {
     /// # Errors
     /// [`ModelError::Malformed`] if too much is kept that no event reported.
     pub(super) fn add(&mut self, fragment: Fragment, pieces: &mut Pieces) -> Result<(), ModelError> {
-        let (index, Id(id)) = (fragment.index.0, fragment.id);
-        let Function { name, arguments } = fragment.function.unwrap_or_default();
+        let Fragment { index: Count(index), id: Id(id), function, extra_content } = fragment;
+        let Function { name, arguments } = function.unwrap_or_default();
         let (name, arguments) = (name.filled(), arguments.unwrap_or_default().0);
         let at = match self.find(index, id.as_deref(), name.is_some(), !arguments.is_empty()) {
             Some(at) => at,
@@ -85,7 +92,11 @@ impl Calls {
         let Tagged { id: known, call, .. } = &mut self.open[at];
         if let Some(id) = id.filter(|id| known.as_ref() != Some(id)) {
             self.held.add(id.len())?;
+            call.id(id.clone(), &mut self.held)?;
             *known = Some(id);
+        }
+        if let Some(extra) = extra_content.filter(|extra| extra.get().starts_with('{')) {
+            call.sign(format!("{EXTRA}{}", extra.get()), &mut self.held)?;
         }
         if let Some(name) = name {
             call.name(name, &mut self.held)?;

@@ -12,10 +12,11 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::calls::{Calls, Fragment};
-use crate::model::ModelError;
+use super::{EXTRA, FIELD};
 use crate::model::provider::remote::{
     Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, is_fault, malformed, object,
 };
+use crate::model::{ModelError, ModelEvent};
 
 /// The frame after the last chunk.
 const DONE: &str = "[DONE]";
@@ -50,6 +51,8 @@ struct Message {
     reasoning: Text,
     reasoning_text: Text,
     tool_calls: Option<Vec<Fragment>>,
+    /// What Gemini wants back with the answer, where it speaks this wire.
+    extra_content: Option<Box<RawValue>>,
     /// A call as it was before there were tools: its presence is all that is read.
     function_call: Option<IgnoredAny>,
 }
@@ -162,6 +165,8 @@ pub(crate) struct Chunks {
     counts: Counts,
     finish: Option<Finish>,
     lost_call: bool,
+    /// The field of the thought that is being thought.
+    thinks_in: Option<&'static str>,
     /// A chunk has come.
     begun: bool,
 }
@@ -182,6 +187,7 @@ impl Reader for Chunks {
     /// A stream that ends after a finish reason has ended: some servers do not send `[DONE]`.
     fn close(&mut self, pieces: &mut Pieces) -> Option<End> {
         let finish = self.finish.take()?;
+        self.end_thought(pieces);
         let lost_call = self.calls.end(pieces) | self.lost_call;
         Some(End { finish, counts: self.counts, lost_call })
     }
@@ -217,9 +223,22 @@ impl Chunks {
 
     /// `whole`: each of its calls is another one.
     fn message(&mut self, message: Message, whole: bool, pieces: &mut Pieces) -> Result<(), ModelError> {
-        let thoughts = [message.reasoning_content, message.reasoning, message.reasoning_text];
-        if let Some(thought) = thoughts.into_iter().find_map(Text::filled) {
+        let thoughts = [
+            ("reasoning_content", message.reasoning_content),
+            ("reasoning", message.reasoning),
+            ("reasoning_text", message.reasoning_text),
+        ];
+        if let Some((field, thought)) = thoughts.into_iter().find_map(|(field, text)| Some((field, text.filled()?))) {
+            self.thinks_in = Some(field);
             pieces.thought(&thought);
+        }
+        let says = match &message.content {
+            Some(Content::Words(text)) => !text.is_empty(),
+            Some(Content::Parts(parts)) => !parts.is_empty(),
+            None => message.refusal.0.is_some(),
+        };
+        if says {
+            self.end_thought(pieces);
         }
         match message.content {
             Some(Content::Parts(parts)) => parts.into_iter().for_each(|part| part.say(pieces)),
@@ -230,8 +249,19 @@ impl Chunks {
             let call = if whole { call.at(n as u64) } else { call };
             self.calls.add(call, pieces)?;
         }
+        if let Some(extra) = message.extra_content.filter(|extra| extra.get().starts_with('{')) {
+            self.end_thought(pieces);
+            pieces.add(ModelEvent::ThoughtSignature(format!("{EXTRA}{}", extra.get())));
+        }
         self.lost_call |= message.function_call.is_some();
         Ok(())
+    }
+
+    /// Says in which field the thought came that ends here.
+    fn end_thought(&mut self, pieces: &mut Pieces) {
+        if let Some(field) = self.thinks_in.take() {
+            pieces.add(ModelEvent::ThoughtSignature(format!("{FIELD}{field}")));
+        }
     }
 }
 
@@ -261,7 +291,7 @@ fn finish(reason: String) -> Finish {
 mod tests {
     use super::*;
     use crate::model::ModelEvent;
-    use crate::model::provider::remote::try_reader::{call, ends, is_malformed, play, text, thought};
+    use crate::model::provider::remote::try_reader::{call, ends, is_malformed, play, signature, text, thought};
 
     const STOP: &str = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
 
@@ -277,9 +307,12 @@ mod tests {
             (r#"{"role":"assistant","content":null}"#, vec![]),
             (r#"{"content":"","refusal":"no"}"#, vec![text("no")]),
             (r#"{"content":"a","refusal":null}"#, vec![text("a")]),
-            (r#"{"reasoning_content":"","reasoning":"r","content":"a"}"#, vec![thought("r"), text("a")]),
-            (r#"{"reasoning_content":"r","reasoning":"r"}"#, vec![thought("r")]),
-            (r#"{"reasoning_text":"r"}"#, vec![thought("r")]),
+            (
+                r#"{"reasoning_content":"","reasoning":"r","content":"a"}"#,
+                vec![thought("r"), signature("openai:reasoning"), text("a")],
+            ),
+            (r#"{"reasoning_content":"r","reasoning":"r"}"#, vec![thought("r"), signature("openai:reasoning_content")]),
+            (r#"{"reasoning_text":"r"}"#, vec![thought("r"), signature("openai:reasoning_text")]),
             (r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}],"content":"a"}"#, vec![text("a")]),
             (
                 r#"{"content":[{"type":"text","text":"a"},{"text":"b"},{"type":"refusal","refusal":"c"}]}"#,
@@ -378,7 +411,7 @@ mod tests {
         let whole = r#"{"object":"chat.completion","choices":[{"index":0,"finish_reason":"tool_calls","message":
             {"content":"t","reasoning":"r","tool_calls":[{"id":"p","function":{"name":"a","arguments":"{}"}},
             {"id":"p","function":{"name":"b","arguments":"{}"}}]}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
-        let said = [thought("r"), text("t"), call("a", "{}"), call("b", "{}")];
+        let said = [thought("r"), signature("openai:reasoning"), text("t"), call("a", "{}"), call("b", "{}")];
         let end = ends::<Chunks>(&[whole, "not read"], &said, &Finish::Calls);
         assert_eq!(end.counts, Counts { input: Some(1), output: Some(2), ..Counts::default() });
         let bare = r#"{"choices":[{"message":{"content":"t"}}]}"#;

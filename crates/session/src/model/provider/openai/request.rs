@@ -1,12 +1,18 @@
 //! A conversation as chat completions have it.
+//!
+//! A model that thinks gets the thoughts of the turn that is under way back, each in the field in which it came: DeepSeek,
+//! Kimi and GLM refuse the result of a call without them, and no other model is sent them.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use holdpoint_common::AssistantMessage;
+use holdpoint_common::{AssistantMessage, Block, BlockKind, MaxTokensField};
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::model::provider::remote::{Endpoint, call_id, result_text, wire_name};
+use super::{EXTRA, FIELD};
+use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// A request.
@@ -17,11 +23,14 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
     /// OpenAI's own name for the most tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
-    /// Everyone else's.
+    /// The name that compatible servers know.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
 }
@@ -43,20 +52,27 @@ enum Entry<'a> {
     },
     Assistant {
         content: Option<String>,
+        /// A thought, by the name of its field.
+        #[serde(flatten)]
+        thoughts: BTreeMap<&'a str, String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        extra_content: Option<&'a RawValue>,
     },
     Tool {
-        tool_call_id: String,
+        tool_call_id: Cow<'a, str>,
         content: String,
     },
 }
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: String,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: Function<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Serialize)]
@@ -83,38 +99,82 @@ impl<'a> Body<'a> {
     /// The request to this endpoint.
     pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
         let system = (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
-        let most = endpoint.settings.max_output;
-        let (max_completion_tokens, max_tokens) = if endpoint.is_public() { (most, None) } else { (None, most) };
+        let settings = &endpoint.settings;
+        let (most, field) = (settings.max_output, settings.max_tokens_field);
+        let field = field.unwrap_or(if endpoint.is_public() {
+            MaxTokensField::MaxCompletionTokens
+        } else {
+            MaxTokensField::MaxTokens
+        });
+        let (max_completion_tokens, max_tokens) = match field {
+            MaxTokensField::MaxCompletionTokens => (most, None),
+            MaxTokensField::MaxTokens => (None, most),
+        };
+        let ids = CallIds::of(endpoint, &request.messages);
+        let turn = request.messages.iter().rposition(Message::is_prompt).unwrap_or(0);
+        let entry = |(at, message): (usize, &'a Message)| match message {
+            Message::User(content) => Some(Entry::User { content }),
+            Message::Assistant(answer) => {
+                let whose = if endpoint.answered(answer) { Whose::Own { of_turn: at > turn } } else { Whose::Others };
+                assistant(answer, &ids, whose)
+            }
+            Message::Tool(result) => {
+                Some(Entry::Tool { tool_call_id: ids.get(result.call), content: result_text(result) })
+            }
+        };
         Self {
             model: &endpoint.model,
-            messages: system.into_iter().chain(request.messages.iter().filter_map(entry)).collect(),
+            messages: system.into_iter().chain(request.messages.iter().enumerate().filter_map(entry)).collect(),
             tools: request.tools.iter().map(tool).collect(),
             stream: true,
-            stream_options: StreamOptions { include_usage: true },
+            stream_options: settings.stream_options.unwrap_or(true).then_some(StreamOptions { include_usage: true }),
+            reasoning_effort: settings.effort.as_deref(),
             max_completion_tokens,
             max_tokens,
         }
     }
 }
 
-/// A message as it is sent; nothing for an answer that says nothing.
-fn entry(message: &Message) -> Option<Entry<'_>> {
-    Some(match message {
-        Message::User(content) => Entry::User { content },
-        Message::Assistant(answer) => return assistant(answer),
-        Message::Tool(result) => Entry::Tool { tool_call_id: call_id(result.call), content: result_text(result) },
-    })
+/// Which model gave an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// The one that the request goes to. `of_turn`: in the turn that is under way.
+    Own { of_turn: bool },
+    /// Another one, or it is not known.
+    Others,
 }
 
-fn assistant(answer: &AssistantMessage) -> Option<Entry<'_>> {
+/// An answer as it is sent; nothing for one that says nothing.
+fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>, whose: Whose) -> Option<Entry<'a>> {
+    let extra = |signature: &'a Option<String>| extra(signature.as_deref().filter(|_| whose != Whose::Others)?);
     let calls = answer.calls.iter().map(|call| Call {
-        id: call_id(call.id),
+        id: ids.get(call.id),
         r#type: "function",
         function: Function { name: wire_name(&call.name), arguments: call.input.to_string() },
+        extra_content: extra(&call.signature),
     });
     let (text, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());
     let content = (!text.trim().is_empty()).then_some(text);
-    (content.is_some() || !tool_calls.is_empty()).then_some(Entry::Assistant { content, tool_calls })
+    let extra_content = answer.blocks.iter().rev().find_map(|block| extra(&block.signature));
+    let thoughts = if whose == (Whose::Own { of_turn: true }) { thoughts(&answer.blocks) } else { BTreeMap::new() };
+    let says = content.is_some() || !tool_calls.is_empty();
+    says.then_some(Entry::Assistant { content, thoughts, tool_calls, extra_content })
+}
+
+/// The thoughts of an answer, each whole in its field.
+fn thoughts(blocks: &[Block]) -> BTreeMap<&str, String> {
+    let mut thoughts: BTreeMap<&str, String> = BTreeMap::new();
+    for block in blocks.iter().filter(|block| block.kind == BlockKind::Thought) {
+        if let Some(field) = block.signature.as_deref().and_then(|signature| signature.strip_prefix(FIELD)) {
+            thoughts.entry(field).or_default().push_str(&block.text);
+        }
+    }
+    thoughts
+}
+
+/// What Gemini wants back unchanged.
+fn extra(signature: &str) -> Option<&RawValue> {
+    serde_json::from_str(signature.strip_prefix(EXTRA)?).ok()
 }
 
 fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {

@@ -6,6 +6,7 @@ use reqwest::{Client, Request};
 
 use super::http::{self, Body};
 use super::reader::{Counts, End, Finish, Pieces, Reader, says_nothing};
+use super::surrogates::Surrogates;
 use super::{MOST_EVENT, Protocol, error, fault};
 use crate::model::{ModelError, ModelEvent, ModelStream};
 
@@ -26,6 +27,7 @@ struct Answer<R> {
     body: Body,
     reader: R,
     pieces: Pieces,
+    surrogates: Surrogates,
     state: State,
     /// Bytes of frames since the last event.
     silent: usize,
@@ -73,6 +75,7 @@ impl<R: Reader> Answer<R> {
             body,
             reader: R::default(),
             pieces: Pieces::default(),
+            surrogates: Surrogates::default(),
             state: State::Reading,
             silent: 0,
             said: Said::default(),
@@ -142,6 +145,7 @@ impl<R: Reader> Answer<R> {
     }
 
     fn read(&mut self, frame: &str) -> Result<(), ModelError> {
+        let frame = &*self.surrogates.join(frame);
         if let Some(fault) = fault::read(frame, &self.key) {
             return Err(fault);
         }
@@ -158,14 +162,18 @@ impl<R: Reader> Answer<R> {
 
     /// The body is over.
     fn close(&mut self) -> Result<(), ModelError> {
-        if let Some(frame) = self.body.close() {
-            self.read(&frame)?;
+        let rest = self.body.close();
+        for frame in &rest.frames {
+            self.read(frame)?;
+            if !matches!(self.state, State::Reading) {
+                return Ok(());
+            }
         }
-        if matches!(self.state, State::Reading) {
-            let end = self.reader.close(&mut self.pieces);
-            let cut = || ModelError::Connection { message: "it ended before the answer did".into() };
-            self.state = State::Read(end.ok_or_else(cut));
-        }
+        let end = self.reader.close(&mut self.pieces);
+        self.state = State::Read(end.ok_or_else(|| match rest.is_whole {
+            true => error::failed(&rest.frames.concat(), &self.key),
+            false => ModelError::Connection { message: "it ended before the answer did".into() },
+        }));
         Ok(())
     }
 

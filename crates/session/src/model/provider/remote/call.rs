@@ -7,6 +7,8 @@ use crate::model::{ModelError, ModelEvent};
 #[derive(Debug, Default)]
 pub(crate) struct OpenCall {
     pub(crate) name: String,
+    id: Option<String>,
+    signature: Option<String>,
     arguments: String,
     /// Bytes of `arguments` that no [`ModelEvent::Writing`] reported.
     unreported: usize,
@@ -20,6 +22,22 @@ impl OpenCall {
             held.add(name.len())?;
             self.name = name;
         }
+        Ok(())
+    }
+
+    /// The provider's name for the call. It keeps the first: some servers send another one with every fragment.
+    pub(crate) fn id(&mut self, id: String, held: &mut Held) -> Result<(), ModelError> {
+        if self.id.is_none() && !id.is_empty() {
+            held.add(id.len())?;
+            self.id = Some(id);
+        }
+        Ok(())
+    }
+
+    /// What the provider wants back with the call; the last one counts.
+    pub(crate) fn sign(&mut self, signature: String, held: &mut Held) -> Result<(), ModelError> {
+        held.add(signature.len())?;
+        self.signature = Some(signature);
         Ok(())
     }
 
@@ -54,7 +72,7 @@ impl OpenCall {
     /// Ends the call, with `announced` for arguments if none were written. `false`: it names no tool, and is lost.
     pub(crate) fn end(self, announced: String, pieces: &mut Pieces) -> bool {
         let arguments = if self.is_begun() { self.arguments } else { announced };
-        pieces.call(self.name, arguments, None)
+        pieces.call(self.id, self.name, arguments, self.signature)
     }
 }
 

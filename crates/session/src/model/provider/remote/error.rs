@@ -21,6 +21,7 @@ pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
     match &mut error {
         ModelError::Setup { message, .. }
         | ModelError::Refused { message, .. }
+        | ModelError::Barred { message, .. }
         | ModelError::Connection { message }
         | ModelError::Malformed { message }
         | ModelError::Unavailable { message }
@@ -44,8 +45,13 @@ pub(super) fn hidden_beginning(text: String, key: &str) -> String {
     text
 }
 
-/// The connection could not be made, or broke.
+/// The connection could not be made, or broke. A certificate that is not trusted, or a server that does not speak TLS, is
+/// an error of the set-up: it does not pass.
 pub(super) fn connection(error: &reqwest::Error) -> ModelError {
+    if let Some(hint) = tls_fault(error) {
+        let message = format!("no secure connection to the model: {}", chain(error.source().unwrap_or(error)));
+        return ModelError::Setup { message, hint: hint.to_owned() };
+    }
     // The address that reqwest puts first is known, and hides the cause. Where nobody answers, it is the cause.
     let message = chain(error.source().unwrap_or(error));
     let place = Some(error).filter(|error| error.is_connect()).and_then(reqwest::Error::url);
@@ -53,20 +59,66 @@ pub(super) fn connection(error: &reqwest::Error) -> ModelError {
     ModelError::Connection { message: format!("{message}{place}") }
 }
 
+/// Codes with which a provider says that it takes no request from this account, whatever its status is.
+const BARRED: [&str; 9] = [
+    "insufficient_quota",
+    "exceeded_current_quota_error",
+    "insufficient_balance",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "account_deactivated",
+    "arrearage",
+    "invalid_api_key",
+    "api_key_invalid",
+];
+
+/// The same in words, where the code says nothing of it: Anthropic and Gemini.
+const BARRED_WORDS: [&str; 4] =
+    ["credit balance is too low", "api key not valid", "api key expired", "insufficient balance"];
+
+/// What to do about a fault of TLS while connecting; nothing for any other fault.
+fn tls_fault(error: &reqwest::Error) -> Option<&'static str> {
+    if !error.is_connect() {
+        return None;
+    }
+    let mut causes = std::iter::successors(error.source(), |cause| cause_of(*cause));
+    match causes.find_map(|cause| cause.downcast_ref::<rustls::Error>())? {
+        rustls::Error::InvalidCertificate(_) => {
+            Some("add the server's certificate authority to the system's, or name it in SSL_CERT_FILE")
+        }
+        rustls::Error::InvalidMessage(_) => Some("if the server speaks plain HTTP, begin its base URL with http://"),
+        _ => None,
+    }
+}
+
+/// The cause of an error. An I/O error names the cause of the one it wraps, and not that one.
+fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
+
 /// The provider refused the request with this status and body.
 pub(super) fn refused(status: StatusCode, headers: &HeaderMap, body: &str, key: &str) -> ModelError {
-    let message = words(body, key);
-    ModelError::Refused {
-        status: status.as_u16(),
-        message: if message.is_empty() { status.canonical_reason().unwrap_or_default().into() } else { message },
-        retry_after: retry_after(headers),
+    let parsed = Parsed::of(body);
+    let mut message = parsed.words(key);
+    if message.is_empty() {
+        message = status.canonical_reason().unwrap_or("no reason given").to_owned();
     }
+    let words = message.to_ascii_lowercase();
+    let barred = parsed.codes().any(|code| BARRED.contains(&&*code))
+        || BARRED_WORDS.iter().any(|barred| words.contains(barred))
+        || status == StatusCode::PAYMENT_REQUIRED;
+    let (status, retry_after) = (status.as_u16(), retry_after(headers));
+    if barred { ModelError::Barred { status, message } } else { ModelError::Refused { status, message, retry_after } }
 }
 
 /// The provider reported a fault without a status, in this body: its code says whether it may pass.
 pub(super) fn failed(body: &str, key: &str) -> ModelError {
-    let message = words(body, key);
-    let code = code(body).unwrap_or_default().to_ascii_lowercase();
+    let parsed = Parsed::of(body);
+    let message = parsed.words(key);
+    let code = parsed.codes().next().unwrap_or_default();
     if PASSING.iter().any(|word| code.contains(word)) {
         ModelError::Unavailable { message }
     } else {
@@ -74,11 +126,54 @@ pub(super) fn failed(body: &str, key: &str) -> ModelError {
     }
 }
 
-/// The machine's code of a fault.
-fn code(body: &str) -> Option<String> {
-    let body: Value = serde_json::from_str(body).ok()?;
-    let texts = ["code", "status", "type"].into_iter().filter_map(|field| body["error"][field].as_str());
-    texts.map(str::to_owned).find(|code| !code.is_empty())
+/// The body of a refusal: JSON, or whatever else a server or a proxy before it writes.
+struct Parsed<'a> {
+    body: &'a str,
+    json: Option<Value>,
+}
+
+impl<'a> Parsed<'a> {
+    fn of(body: &'a str) -> Self {
+        let json = serde_json::from_str(body).ok().map(|json| match json {
+            // Gemini puts its error into a list where a stream was asked for.
+            Value::Array(mut errors) if !errors.is_empty() => errors.swap_remove(0),
+            json => json,
+        });
+        Self { body, json }
+    }
+
+    /// The machine's codes of the fault, in lower case.
+    fn codes(&self) -> impl Iterator<Item = String> {
+        let error = self.json.as_ref().map(|json| if json["error"].is_object() { &json["error"] } else { json });
+        let texts = ["code", "status", "type"].into_iter().filter_map(move |field| error?[field].as_str());
+        texts.filter(|code| !code.is_empty()).map(str::to_ascii_lowercase)
+    }
+
+    /// What is said to be wrong, in one line and without the key: the message, the title of a page, or the beginning.
+    fn words(&self, key: &str) -> String {
+        let message = self.json.as_ref().and_then(told);
+        let page = || self.body.trim_start().starts_with('<').then(|| page(self.body));
+        let message = message.map(str::to_owned).or_else(page).unwrap_or_else(|| self.body.to_owned());
+        // Hidden before it is cut, for half a key is no key that could be found.
+        let message = hidden(message, key);
+        let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        line.truncate(line.floor_char_boundary(BODY_SHOWN));
+        line
+    }
+}
+
+/// The words of a page in HTML: its title, or all that is no tag.
+fn page(html: &str) -> String {
+    let lower = html.to_ascii_lowercase();
+    let title = lower.find("<title").and_then(|at| {
+        let begin = at + lower[at..].find('>')? + 1;
+        let end = begin + lower[begin..].find('<')?;
+        Some(html[begin..end].trim()).filter(|title| !title.is_empty())
+    });
+    title.map(str::to_owned).unwrap_or_else(|| {
+        let texts = html.split('<').map(|tag| tag.split_once('>').map_or(tag, |(_, text)| text));
+        texts.collect::<Vec<_>>().join(" ")
+    })
 }
 
 /// When to come back: `retry-after-ms`, or `retry-after` in seconds or as a date by the provider's own clock. What
@@ -97,26 +192,10 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(then.duration_since(now).unwrap_or_default())
 }
 
-/// What a provider says in a body, without the key: the message in it, or its beginning.
-fn words(body: &str, key: &str) -> String {
-    let parsed: Option<Value> = serde_json::from_str(body).ok();
-    let message = parsed.as_ref().and_then(told);
-    // Hidden before it is cut, for half a key is no key that could be found.
-    let mut message = hidden(message.unwrap_or(body).trim().to_owned(), key);
-    message.truncate(message.floor_char_boundary(BODY_SHOWN));
-    message
-}
-
 /// What is said to be wrong.
 fn told(body: &Value) -> Option<&str> {
     let error = &body["error"];
     [&error["message"], error, &error["detail"], &body["message"], &body["detail"]].into_iter().find_map(Value::as_str)
-}
-
-/// Whether a body is an answer: from a server that does not know of streams.
-pub(super) fn is_answer(body: &str) -> bool {
-    let parsed: Option<Value> = serde_json::from_str(body).ok();
-    parsed.is_some_and(|body| body.is_object() && body["error"].is_null() && told(&body).is_none())
 }
 
 /// An error and its causes, each said once.

@@ -4,6 +4,7 @@
 //! `sse-stream` 0.3.0 and `sseer` 0.3.1 buffer without a limit, and Ollama's lines need a splitter all the same.
 
 use memchr::{memchr, memchr2};
+use serde_json::value::RawValue;
 
 use super::{MOST_EVENT, fault};
 use crate::model::ModelError;
@@ -11,7 +12,8 @@ use crate::model::ModelError;
 /// How an answer is cut into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// `text/event-stream`: the data of each event.
+    /// `text/event-stream`: the data of each event. A body that is JSON instead, as from a server that does not know of
+    /// streams, is one frame; of a list, each of its values is one.
     Sse,
     /// A JSON value a line.
     Lines,
@@ -36,12 +38,21 @@ pub(super) struct Framer {
     after_return: bool,
     /// No line has ended yet.
     first: bool,
+    /// The body is JSON instead of events; nothing as long as only white space has come.
+    json: Option<bool>,
+}
+
+/// What is left of a body that is over.
+pub(super) struct Rest {
+    pub(super) frames: Vec<String>,
+    /// They are all of it, for it was JSON instead of events.
+    pub(super) is_whole: bool,
 }
 
 impl Framer {
     pub(super) fn new(framing: Framing) -> Self {
         let (line, data) = (Vec::new(), Vec::new());
-        Self { framing, line, data, is_fault: false, after_return: false, first: true }
+        Self { framing, line, data, is_fault: false, after_return: false, first: true, json: None }
     }
 
     /// Takes bytes up to the end of the next frame, and returns it; `None`: it has not ended.
@@ -49,6 +60,9 @@ impl Framer {
     /// # Errors
     /// [`ModelError::Malformed`] if an event is beyond [`MOST_EVENT`].
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, ModelError> {
+        if self.is_json(bytes) {
+            self.line.extend_from_slice(std::mem::take(bytes));
+        }
         while self.take_line(bytes) {
             let frame = self.end_line();
             if frame.is_some() {
@@ -61,12 +75,24 @@ impl Framer {
         Ok(None)
     }
 
-    /// The body ended: a last line without an end is a frame. An event without one is none.
-    pub(super) fn close(&mut self) -> Option<String> {
-        match self.framing {
-            Framing::Sse => None,
-            Framing::Lines => self.end_line(),
+    /// Whether the body is JSON instead of events, by its first byte that is no white space.
+    fn is_json(&mut self, bytes: &[u8]) -> bool {
+        if self.json.is_none() && self.framing == Framing::Sse {
+            let blank = |byte: &u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(byte);
+            let first = bytes.iter().find(|byte| !blank(byte));
+            self.json = first.map(|byte| matches!(byte, b'{' | b'['));
         }
+        self.json == Some(true)
+    }
+
+    /// The body ended: a last line without an end is a frame. An event without one is none.
+    pub(super) fn close(&mut self) -> Rest {
+        let frames = match self.framing {
+            Framing::Sse if self.json == Some(true) => values(text(&std::mem::take(&mut self.line))),
+            Framing::Sse => Vec::new(),
+            Framing::Lines => self.end_line().into_iter().collect(),
+        };
+        Rest { frames, is_whole: self.json == Some(true) }
     }
 
     /// Moves bytes to the line, up to its end. Whether it has ended.
@@ -131,6 +157,15 @@ impl Framer {
     }
 }
 
+/// The values of a list; the text itself, if it is none.
+fn values(json: String) -> Vec<String> {
+    let json = json.trim_start_matches('\u{feff}').trim();
+    match serde_json::from_str::<Vec<&RawValue>>(json) {
+        Ok(values) => values.into_iter().map(|value| value.get().to_owned()).collect(),
+        Err(_) => vec![json.to_owned()],
+    }
+}
+
 /// Bytes as text. What is no UTF-8 is replaced, for it may be no more than a word of an answer.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -149,13 +184,13 @@ mod tests {
             }
             assert!(bytes.is_empty());
         }
-        frames.extend(framer.close());
+        frames.extend(framer.close().frames);
         frames
     }
 
     #[test]
     fn m_e6_a_body_is_cut_into_the_same_frames_however_it_comes() {
-        let sse: [(&[u8], &[&str]); 14] = [
+        let sse: [(&[u8], &[&str]); 18] = [
             (b"data: a\n\ndata: b\n\n", &["a", "b"]),
             (b"data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
             (b"data: a\r\rdata: b\r\r", &["a", "b"]),
@@ -170,6 +205,10 @@ mod tests {
             (b"data: a\n\ndata: b\n", &["a"]),
             (b"data: \xff\n\n", &["\u{fffd}"]),
             (b"", &[]),
+            (b" {\n\"a\":\n1}\n", &["{\n\"a\":\n1}"]),
+            (b"\xef\xbb\xbf\r\n[{\"a\":1},\n2]", &["{\"a\":1}", "2"]),
+            (b"[1", &["[1"]),
+            (b"\n\ndata: {\n\n", &["{"]),
         ];
         let lines: [(&[u8], &[&str]); 4] = [
             (b"{}\n[]\n", &["{}", "[]"]),
@@ -189,7 +228,9 @@ mod tests {
     #[test]
     fn m_e6_an_event_without_an_end_is_bounded_whatever_it_is_made_of() {
         let data = [b"data: ".as_slice(), &[b'x'; 1024], b"\n"].concat();
-        for (framing, piece) in [(Framing::Sse, &data[..]), (Framing::Sse, &[b'x'; 1024]), (Framing::Lines, b"{ ")] {
+        for (framing, piece) in
+            [(Framing::Sse, &data[..]), (Framing::Sse, &[b'x'; 1024]), (Framing::Lines, b"{ "), (Framing::Sse, b"{ ")]
+        {
             let mut framer = Framer::new(framing);
             let too_much = (0..MOST_EVENT).find(|_| framer.next(&mut &*piece).is_err());
             assert!(too_much.is_some_and(|pieces| pieces * piece.len() < 2 * MOST_EVENT), "{framing:?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::{Client, Request, Response, StatusCode, header};
 
 use super::error;
-use super::frames::{Framer, Framing};
+use super::frames::{Framer, Framing, Rest};
 use crate::model::ModelError;
 
 /// Bytes of a refusal that are read.
@@ -31,17 +31,10 @@ pub(super) async fn send(client: Client, request: Request, framing: Framing, key
         let message = format!("it is encoded as `{encoding}`, which was not asked for");
         return Err(ModelError::Malformed { message });
     }
-    let Some(kind) = not_a_stream(&response, framing) else { return Ok(Body::new(response, framing)) };
-    if kind.starts_with("application/json") {
-        let body = beginning(response, key).await;
-        if body.trim().is_empty() {
-            return Err(error::empty(status));
-        }
-        if !error::is_answer(&body) {
-            return Err(error::failed(&body, key));
-        }
+    match not_a_stream(&response) {
+        Some(kind) => Err(ModelError::Malformed { message: format!("it is no event stream but `{kind}`") }),
+        None => Ok(Body::new(response, framing)),
     }
-    Err(ModelError::Malformed { message: format!("it is no event stream but `{kind}`") })
 }
 
 /// The body of an answer. Dropping it drops the connection.
@@ -90,8 +83,8 @@ impl Body {
         }
     }
 
-    /// The last frame of a body that is over, if it has no end.
-    pub(super) fn close(&mut self) -> Option<String> {
+    /// What is left of a body that is over.
+    pub(super) fn close(&mut self) -> Rest {
         self.framer.close()
     }
 }
@@ -102,14 +95,12 @@ fn encoding(response: &Response) -> Option<String> {
     (!encoding.trim().is_empty() && !encoding.trim().eq_ignore_ascii_case("identity")).then_some(encoding)
 }
 
-/// What a response is instead of the stream that was asked for. Some servers stream without naming a type.
-fn not_a_stream(response: &Response, framing: Framing) -> Option<String> {
-    let kind = response.headers().get(header::CONTENT_TYPE)?;
-    let is_stream = match framing {
-        Framing::Sse => kind.as_bytes().to_ascii_lowercase().starts_with(b"text/event-stream"),
-        Framing::Lines => !kind.as_bytes().starts_with(b"text/html"),
-    };
-    (!is_stream).then(|| kind.to_str().unwrap_or("?").to_owned())
+/// What a response is instead of an answer, by its type. Servers stream under any type of text, or name none.
+fn not_a_stream(response: &Response) -> Option<String> {
+    let kind = response.headers().get(header::CONTENT_TYPE)?.as_bytes().to_ascii_lowercase();
+    let kind = String::from_utf8_lossy(&kind).into_owned();
+    let may_be = kind.contains("json") || (kind.starts_with("text/") && !kind.starts_with("text/html"));
+    (!may_be && !kind.trim().is_empty()).then_some(kind)
 }
 
 /// The beginning of a body, as far as it comes soon, with `key` nowhere in it.

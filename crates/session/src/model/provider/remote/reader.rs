@@ -98,14 +98,20 @@ impl Pieces {
     }
 
     /// Adds a whole call. `false` if it names no tool: then nothing can answer it, and it is left out.
-    pub(crate) fn call(&mut self, name: String, arguments: String, signature: Option<String>) -> bool {
+    pub(crate) fn call(
+        &mut self,
+        id: Option<String>,
+        name: String,
+        arguments: String,
+        signature: Option<String>,
+    ) -> bool {
         if name.is_empty() {
             return false;
         }
         // Most servers mean an empty object by no arguments, and some by `null`.
         let empty = matches!(arguments.trim(), "" | "null");
         let arguments = if empty { "{}".to_owned() } else { arguments };
-        self.add(ModelEvent::Call { name, arguments, signature });
+        self.add(ModelEvent::Call { id: id.filter(|id| !id.is_empty()), name, arguments, signature });
         true
     }
 
@@ -163,7 +169,7 @@ pub(super) fn says_nothing() -> ModelError {
 pub(crate) mod tests {
     use super::*;
 
-    /// The events of an answer, and how it ended; `None`: it was cut.
+    /// The events of an answer, its calls without the provider's names for them, and how it ended; `None`: it was cut.
     pub(crate) type Played = (Vec<ModelEvent>, Result<Option<End>, ModelError>);
 
     /// Reads these frames. That a call is being written is left out.
@@ -178,7 +184,12 @@ pub(crate) mod tests {
         if matches!(end, Ok(None)) {
             end = Ok(reader.close(&mut pieces));
         }
-        let events = std::iter::from_fn(|| pieces.pop());
+        let events = std::iter::from_fn(|| pieces.pop()).map(|mut event| {
+            if let ModelEvent::Call { id, .. } = &mut event {
+                *id = None;
+            }
+            event
+        });
         (events.filter(|event| !matches!(event, ModelEvent::Writing { .. })).collect(), end)
     }
 
@@ -214,7 +225,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn call(name: &str, arguments: &str) -> ModelEvent {
-        ModelEvent::Call { name: name.into(), arguments: arguments.into(), signature: None }
+        ModelEvent::Call { id: None, name: name.into(), arguments: arguments.into(), signature: None }
     }
 
     #[test]
@@ -232,8 +243,8 @@ pub(crate) mod tests {
         assert!(!pieces.is_due());
         pieces.thought(&"b".repeat(TEXT_DELTA));
         assert!(pieces.is_due());
-        assert!(!pieces.call(String::new(), "{}".into(), None));
-        assert!(pieces.call("now".into(), " null ".into(), None));
+        assert!(!pieces.call(None, String::new(), "{}".into(), None));
+        assert!(pieces.call(None, "now".into(), " null ".into(), None));
         assert_eq!([pieces.pop(), pieces.pop()].map(|event| event.unwrap().bytes()), [TEXT_DELTA + 1, 5]);
     }
 }

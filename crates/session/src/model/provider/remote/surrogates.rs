@@ -1,0 +1,95 @@
+//! Characters of which a server sends one half in one frame and the other half in the next, as one does that cuts its
+//! texts by UTF-16 units. JSON has each half as an escape, `\\ud83d` and `\\ude00`, which alone is no character.
+
+use std::borrow::Cow;
+
+/// Puts halves together that come apart.
+#[derive(Debug, Default)]
+pub(super) struct Surrogates {
+    /// A first half at the end of a text, whose second half has not come.
+    first: Option<u16>,
+}
+
+/// Bytes of an escape.
+const ESCAPE: usize = 6;
+
+impl Surrogates {
+    /// The frame with whole characters: a first half at the end of a text moves to the second half that begins a later
+    /// one, and any other half is a replacement character.
+    pub(super) fn join<'a>(&mut self, frame: &'a str) -> Cow<'a, str> {
+        if !frame.contains("\\ud") && !frame.contains("\\uD") {
+            return Cow::Borrowed(frame);
+        }
+        let bytes = frame.as_bytes();
+        let (mut joined, mut copied, mut at) = (String::new(), 0, 0);
+        while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+            let escape = at + found;
+            let Some(half) = unit(&bytes[escape..]).filter(|unit| (0xd800..0xe000).contains(unit)) else {
+                // An escape of one character, or the beginning of another one.
+                at = (escape + 2).min(bytes.len());
+                continue;
+            };
+            let after = escape + ESCAPE;
+            let is_first = half < 0xdc00;
+            if is_first && unit(&bytes[after..]).is_some_and(|next| (0xdc00..0xe000).contains(&next)) {
+                at = after + ESCAPE;
+                continue;
+            }
+            let instead = if is_first && bytes.get(after) == Some(&b'"') {
+                self.first = Some(half);
+                String::new()
+            } else {
+                let first = self.first.filter(|_| !is_first && bytes[escape - 1] == b'"');
+                let char = first.and_then(|first| {
+                    self.first = None;
+                    char::decode_utf16([first, half]).next()?.ok()
+                });
+                char.unwrap_or(char::REPLACEMENT_CHARACTER).to_string()
+            };
+            joined.push_str(&frame[copied..escape]);
+            joined.push_str(&instead);
+            (copied, at) = (after, after);
+        }
+        if copied == 0 {
+            return Cow::Borrowed(frame);
+        }
+        joined.push_str(&frame[copied..]);
+        Cow::Owned(joined)
+    }
+}
+
+/// The unit that an escape at the beginning of these bytes stands for.
+fn unit(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m_e6_halves_of_a_character_in_two_frames_are_one() {
+        for (frames, joined) in [
+            (vec![r#"{"a":"x\ud83d"}"#, r#"{"a":"\ude00y"}"#], vec![r#"{"a":"x"}"#, r#"{"a":"😀y"}"#]),
+            (
+                vec![r#"{"a":"\uD83D"}"#, r#"{"b":1}"#, r#"{"a":"\uDE00"}"#],
+                vec![r#"{"a":""}"#, r#"{"b":1}"#, r#"{"a":"😀"}"#],
+            ),
+            // Whole ones, and what only looks like one.
+            (vec![r#"{"a":"\ud83d\ude00"}"#], vec![r#"{"a":"\ud83d\ude00"}"#]),
+            (vec![r#"{"a":"\\ud83d"}"#], vec![r#"{"a":"\\ud83d"}"#]),
+            (vec![r#"{"a":"\ud8"#, r#"{"a":"\ud7ff"}"#], vec![r#"{"a":"\ud8"#, r#"{"a":"\ud7ff"}"#]),
+            // Halves that never meet.
+            (vec![r#"{"a":"\ude00x"}"#], vec!["{\"a\":\"\u{fffd}x\"}"]),
+            (vec![r#"{"a":"x\ud83dy"}"#], vec!["{\"a\":\"x\u{fffd}y\"}"]),
+            (vec![r#"{"a":"x\ude00"}"#], vec!["{\"a\":\"x\u{fffd}\"}"]),
+            // A pair whose first half comes twice.
+            (vec![r#"{"a":"\ud83d\ud83d\ude00"}"#], vec!["{\"a\":\"\u{fffd}\\ud83d\\ude00\"}"]),
+        ] {
+            let mut surrogates = Surrogates::default();
+            let said: Vec<_> = frames.iter().map(|frame| surrogates.join(frame)).collect();
+            assert_eq!(said, joined, "{frames:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What is set for a model: sent as its provider takes it, or refused where the provider can't be told.
+
+use holdpoint_common::Config;
+use holdpoint_session::model::{Catalog, ModelError};
+use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
+use holdpoint_tests::said::{ask, hello};
+use serde_json::{Value, json};
+
+/// What the catalog makes of these settings of the model `NAME` at that server.
+fn set(
+    wire: Wire,
+    name: &str,
+    settings: &str,
+    url: &str,
+) -> Result<std::sync::Arc<dyn holdpoint_session::model::Model>, ModelError> {
+    let provider = wire.provider();
+    let config =
+        format!("[models.'{provider}/{name}']\n{settings}\n[providers.{provider}]\napi_key = 'k'\nbase_url = '{url}'");
+    Catalog::new(&Config::parse(&config).unwrap(), |_| None).get(&format!("{provider}/{name}"))
+}
+
+/// The body of a request with these settings.
+async fn body(wire: Wire, settings: &str) -> Value {
+    let server = ModelServer::start();
+    server.reply(Reply::text(["ok"]));
+    ask(&*set(wire, "scripted", settings, &server.url(wire)).unwrap(), hello()).await;
+    server.assert_no_violations();
+    server.request(0).body
+}
+
+#[tokio::test]
+async fn m_e6_what_is_set_for_a_model_is_sent() {
+    let thinking = "window = 8192\nmax_output = 4000\nthinking = 2000";
+    let extra = "extra_body = { top_p = 0.5, options = { seed = 7 }, generationConfig = { topK = 3 } }";
+    for (wire, settings, path, value) in [
+        (Wire::OpenAi, "max_output = 4000", "/max_tokens", json!(4000)),
+        (Wire::OpenAi, "max_output = 4000\nmax_tokens_field = 'max_completion_tokens'", "/max_tokens", json!(null)),
+        (
+            Wire::OpenAi,
+            "max_output = 4000\nmax_tokens_field = 'max_completion_tokens'",
+            "/max_completion_tokens",
+            json!(4000),
+        ),
+        (Wire::OpenAi, "", "/stream_options", json!({"include_usage": true})),
+        (Wire::OpenAi, "stream_options = false", "/stream_options", json!(null)),
+        (Wire::OpenAi, "", "/reasoning_effort", json!(null)),
+        (Wire::OpenAi, "effort = 'high'", "/reasoning_effort", json!("high")),
+        (Wire::OpenAi, extra, "/top_p", json!(0.5)),
+        (
+            Wire::OpenAi,
+            "extra_body = { stream_options = { x = 1 } }",
+            "/stream_options",
+            json!({"include_usage": true, "x": 1}),
+        ),
+        (Wire::Anthropic, thinking, "/max_tokens", json!(4000)),
+        (Wire::Anthropic, thinking, "/thinking", json!({"type": "enabled", "budget_tokens": 2000})),
+        (Wire::Anthropic, "effort = 'low'", "/output_config", json!({"effort": "low"})),
+        (Wire::Anthropic, extra, "/top_p", json!(0.5)),
+        (Wire::Gemini, thinking, "/generationConfig/maxOutputTokens", json!(4000)),
+        (
+            Wire::Gemini,
+            thinking,
+            "/generationConfig/thinkingConfig",
+            json!({"includeThoughts": true, "thinkingBudget": 2000}),
+        ),
+        (
+            Wire::Gemini,
+            "effort = 'low'",
+            "/generationConfig/thinkingConfig",
+            json!({"includeThoughts": true, "thinkingLevel": "low"}),
+        ),
+        (Wire::Gemini, extra, "/generationConfig/topK", json!(3)),
+        (Wire::Ollama, thinking, "/options", json!({"num_ctx": 8192, "num_predict": 4000})),
+        (Wire::Ollama, thinking, "/think", json!(true)),
+        (Wire::Ollama, "thinking = 0", "/think", json!(false)),
+        (Wire::Ollama, "effort = 'medium'", "/think", json!("medium")),
+        (Wire::Ollama, extra, "/options/seed", json!(7)),
+    ] {
+        let body = body(wire, settings).await;
+        assert_eq!(body.pointer(path).unwrap_or(&Value::Null), &value, "{wire:?} {settings} {path}: {body}");
+    }
+}
+
+#[test]
+fn m_e6_what_a_provider_can_not_be_told_is_an_error_of_the_set_up() {
+    for (wire, settings, words) in [
+        (Wire::OpenAi, "thinking = 2000", "openai takes no `thinking`"),
+        (Wire::Anthropic, "stream_options = false", "anthropic takes no `stream_options`"),
+        (Wire::Gemini, "max_tokens_field = 'max_tokens'", "gemini takes no `max_tokens_field`"),
+        (Wire::Ollama, "max_tokens_field = 'max_tokens'", "ollama takes no `max_tokens_field`"),
+        (Wire::Gemini, "thinking = 1\neffort = 'low'", "gemini takes no both `thinking` and `effort`"),
+        (Wire::Ollama, "thinking = 1\neffort = 'low'", "both `thinking` and `effort`"),
+    ] {
+        let Err(ModelError::Setup { message, hint }) = set(wire, "scripted", settings, "http://127.0.0.1:9") else {
+            panic!("{wire:?} {settings} is taken");
+        };
+        assert!(message.contains(words) && message.contains("[models.") && !hint.is_empty(), "{message} ({hint})");
+    }
+}
+
+#[test]
+fn m_e6_a_setting_that_there_is_not_is_an_error_of_the_configuration() {
+    for settings in ["max_tokens_field = 'tokens'", "tool_ids = 'mine'", "extra_body = 5", "effort = 5"] {
+        let config = format!("[models.'openai/x']\n{settings}");
+        assert!(Config::parse(&config).is_err(), "{settings}");
+    }
+}
