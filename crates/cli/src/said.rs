@@ -9,6 +9,9 @@ use holdpoint_common::{
 };
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+use crate::table::fit;
 
 /// Characters of a line that sums something up.
 const SHORT: usize = 120;
@@ -127,14 +130,53 @@ pub(crate) fn about(request: &AskRequest) -> String {
 }
 
 /// What an ask wants, in a line.
-pub(crate) fn wants(request: &AskRequest) -> String {
-    let text = match request {
-        AskRequest::Pause(pause) => format!("{} {}", pause.message, first_detail(pause).unwrap_or_default()),
-        AskRequest::Question(request) => {
-            request.questions.first().map(|question| question.question.clone()).unwrap_or_default()
-        }
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wants {
+    line: String,
+    /// That there is more of it than the line; empty if there is not.
+    more: String,
+}
+
+impl Wants {
+    pub(crate) fn of(request: &AskRequest) -> Self {
+        let (line, more) = match request {
+            AskRequest::Pause(pause) => {
+                let line = format!("{} {}", pause.message, first_detail(pause).unwrap_or_default());
+                (line, count(hidden_lines(pause), "more line"))
+            }
+            AskRequest::Question(request) => {
+                let first = request.questions.first().map(|question| question.question.clone());
+                (first.unwrap_or_default(), count(request.questions.len().saturating_sub(1), "more question"))
+            }
+        };
+        Self { line: prose_line(line.lines().next().unwrap_or_default().trim_end()).into_owned(), more }
+    }
+
+    /// The same in so many cells: that there is more is never cut.
+    pub(crate) fn fit(&self, cells: usize) -> String {
+        let left = cells.saturating_sub(self.more.width());
+        format!("{}{}", fit(&self.line, left), self.more)
+    }
+}
+
+/// ` (2 more lines)`, or nothing.
+fn count(more: usize, what: &str) -> String {
+    match more {
+        0 => String::new(),
+        1 => format!(" (1 {what})"),
+        more => format!(" ({more} {what}s)"),
+    }
+}
+
+/// Lines of what a pause is about that its first line does not show: all but blank ones, and but for the paragraph in which
+/// the shell says where a command runs.
+fn hidden_lines(pause: &PauseRequest) -> usize {
+    let details = pause.details.as_deref().unwrap_or_default();
+    let about = match details.rsplit_once("\n\n") {
+        Some((command, folder)) if pause.tool_name == "shell" && folder.starts_with("in ") => command,
+        _ => details,
     };
-    prose_line(text.lines().next().unwrap_or_default().trim_end()).into_owned()
+    about.lines().filter(|line| !line.trim().is_empty()).count().saturating_sub(1)
 }
 
 /// What a pause is about, in its details' first line: that of a diff says only which file, as the message does.
@@ -196,14 +238,18 @@ mod tests {
         let pause = |details: &str| {
             AskRequest::Pause(PauseRequest {
                 kind: PauseKind::Confirm,
-                tool_name: "x".to_owned(),
+                tool_name: "shell".to_owned(),
                 message: "Do it?".to_owned(),
                 details: Some(details.to_owned()),
             })
         };
-        assert_eq!(wants(&pause("ls\u{9b}\n\nin /w")), "Do it? ls\\u{9b}");
-        assert_eq!(wants(&pause("--- a.rs\n+++ a.rs\n")), "Do it?");
-        assert_eq!(about(&pause("--- a.rs\n+++ a.rs\n")), "⏸ x: Do it? ");
+        let wants = |details: &str, cells| Wants::of(&pause(details)).fit(cells);
+        assert_eq!(wants("ls\u{9b}\n\nin /w", 80), "Do it? ls\\u{9b}");
+        assert_eq!(wants("echo a\nrm -rf important\n\nin /w", 80), "Do it? echo a (1 more line)");
+        assert_eq!(wants("echo a\n\nin /tmp; rm -rf x\n\nin /w", 80), "Do it? echo a (1 more line)");
+        assert_eq!(wants("echo a\nb\nc\n\nin /w", 25), "Do it? ec… (2 more lines)");
+        assert_eq!(wants("--- a.rs\n+++ a.rs\n", 80), "Do it? (1 more line)");
+        assert_eq!(about(&pause("--- a.rs\n+++ a.rs\n")), "⏸ shell: Do it? ");
     }
 
     #[test]

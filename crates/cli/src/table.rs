@@ -11,12 +11,7 @@ const GAP: &str = "  ";
 
 /// Rows under heads, each column as wide as it has to be, and no line wider than `most` cells. The last one is not padded.
 pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], most: usize) -> String {
-    let mut widths = heads.map(UnicodeWidthStr::width);
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.width());
-        }
-    }
+    let widths = widths(heads, rows);
     let heads = heads.map(str::to_owned);
     let mut text = String::new();
     for row in std::iter::once(&heads).chain(rows) {
@@ -30,6 +25,22 @@ pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], most
         text.push('\n');
     }
     text
+}
+
+fn widths<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> [usize; N] {
+    let mut widths = heads.map(UnicodeWidthStr::width);
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.width());
+        }
+    }
+    widths
+}
+
+/// How many of `most` cells the columns before the last one leave for it.
+pub(crate) fn room_for_last<const N: usize>(heads: [&str; N], rows: &[[String; N]], most: usize) -> usize {
+    let before = widths(heads, rows).into_iter().take(N - 1).map(|width| width + GAP.len());
+    most.saturating_sub(before.sum())
 }
 
 /// The beginning of a text that fits into so many cells, with an ellipsis if that is not all.

@@ -3,6 +3,8 @@
 use std::io::IsTerminal;
 
 use holdpoint_common::Config;
+use holdpoint_session::model::rehearsal::{self, Rehearsal};
+use holdpoint_session::model::{Model, ModelError};
 
 use crate::error::CliError;
 use crate::terminal;
@@ -23,6 +25,20 @@ pub(crate) fn words(given: Option<&str>, config: &Config, usage: &str) -> Result
     if words.trim().is_empty() {
         let hint = format!("{usage} \"what to do\", or `-` to read it from standard input");
         return Err(CliError::usage("the prompt is empty").hint(hint));
+    }
+    Ok(words)
+}
+
+/// The same for a session of this model: `rehearsal` plays a script, which may have a mistake in it.
+///
+/// # Errors
+/// There are none, they can't be read, or they can't be played.
+pub(crate) fn words_for(model: &str, given: Option<&str>, config: &Config, usage: &str) -> Result<String, CliError> {
+    let words = words(given, config, usage)?;
+    if model == Rehearsal.name()
+        && let Err(ModelError::Setup { message, hint }) = rehearsal::check(&words)
+    {
+        return Err(CliError::usage(message).hint(hint));
     }
     Ok(words)
 }

@@ -29,6 +29,8 @@ struct AskArg {
 }
 
 /// Approves what a tool wants to do
+///
+/// On a terminal, all of it is shown first, and you are asked back.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Approve {
     #[command(flatten)]
@@ -37,6 +39,10 @@ pub(crate) struct Approve {
     /// Also approves the same thing for as long as the session lives
     #[arg(long)]
     always: bool,
+
+    /// Approves it without showing it first
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Denies what a tool wants to do
@@ -78,36 +84,40 @@ pub(crate) struct Words {
 }
 
 pub(crate) fn approve(args: &Approve, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    answer("approve", &args.ask, &|_| Ok(Answer::Approve { always: args.always }), folders, ui)
+    let approve = |_: Option<&Ask>| Ok(Answer::Approve { always: args.always });
+    answer("approve", &args.ask, !args.yes, &approve, folders, ui)
 }
 
 pub(crate) fn deny(args: &Deny, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let reason = args.reason.as_ref().filter(|reason| !reason.trim().is_empty());
-    answer("deny", &args.ask, &|_| Ok(Answer::Deny { reason: reason.cloned() }), folders, ui)
+    answer("deny", &args.ask, false, &|_| Ok(Answer::Deny { reason: reason.cloned() }), folders, ui)
 }
 
 pub(crate) fn go_on(args: &Continue, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    answer("continue", &args.ask, &|_| Ok(Answer::Resume), folders, ui)
+    answer("continue", &args.ask, false, &|_| Ok(Answer::Resume), folders, ui)
 }
 
 pub(crate) fn words(args: &Words, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     if args.skip {
-        return answer("answer", &args.ask, &|_| Ok(Answer::Cancel), folders, ui);
+        return answer("answer", &args.ask, false, &|_| Ok(Answer::Cancel), folders, ui);
     }
     // Without the questions there is nothing to be replied, and nothing is: such an answer fits none.
     let nothing = || Ok(Answer::Reply { answers: Vec::new() });
     answer(
         "answer",
         &args.ask,
+        false,
         &|ask| ask.map_or_else(nothing, |ask| reply(ask, &args.answers, args.own_words)),
         folders,
         ui,
     )
 }
 
+/// `ask_back`: on a terminal, what is answered is shown first, and confirmed.
 fn answer(
     command: &str,
     args: &AskArg,
+    ask_back: bool,
     make: &dyn Fn(Option<&Ask>) -> Result<Answer, CliError>,
     folders: &Folders,
     ui: &mut Ui,
@@ -127,6 +137,11 @@ fn answer(
                 if let Some(ask) = ask.filter(|ask| !takes(ask, &answer)) {
                     return Err(other_kind(ask));
                 }
+                if let Some(ask) = ask.filter(|_| ask_back && io::stdin().is_terminal())
+                    && !agreed(ask, &answer, ui)?
+                {
+                    return not_answered(ui);
+                }
                 (id, answer)
             }
             Err(_) => {
@@ -136,9 +151,7 @@ fn answer(
                     return Err(other_kind(&ask));
                 }
                 if !agreed(&ask, &answer, ui)? {
-                    ui.line(Style::Dim, "not answered")?;
-                    ui.flush()?;
-                    return Ok(1);
+                    return not_answered(ui);
                 }
                 (ask.id, answer)
             }
@@ -175,6 +188,12 @@ async fn first_of(what: &str, sessions: &Sessions) -> Result<Ask, CliError> {
         return Err(CliError::usage(message).hint(format!("answer the ask itself, if it is what you mean: {}", ask.id)));
     }
     Ok(ask.clone())
+}
+
+fn not_answered(ui: &mut Ui) -> Result<i32, CliError> {
+    ui.line(Style::Dim, "not answered")?;
+    ui.flush()?;
+    Ok(1)
 }
 
 /// Shows an ask, and asks whether this is what is to be answered.

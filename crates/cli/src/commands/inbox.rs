@@ -7,9 +7,9 @@ use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::said::wants;
+use crate::said::Wants;
 use crate::sessions::control;
-use crate::table::{age, table};
+use crate::table::{age, room_for_last, table};
 use crate::ui::Ui;
 
 /// Lists what waits for an answer, over all sessions: the oldest first
@@ -31,12 +31,19 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     } else if asks.is_empty() {
         ui.print("Nothing waits for an answer.\n")?;
     } else {
-        let rows: Vec<_> = asks.iter().map(row).collect();
-        ui.print(&table(["ASK", "KIND", "SESSION", "SINCE", "TOOL", "WANTS"], &rows, ui.columns()))?;
+        let mut rows: Vec<_> = asks.iter().map(row).collect();
+        let room = room_for_last(HEADS, &rows, ui.columns());
+        for (row, asked) in rows.iter_mut().zip(&asks) {
+            row[HEADS.len() - 1] = Wants::of(&asked.ask.request).fit(room);
+        }
+        ui.print(&table(HEADS, &rows, ui.columns()))?;
     }
     Ok(0)
 }
 
+const HEADS: [&str; 6] = ["ASK", "KIND", "SESSION", "SINCE", "TOOL", "WANTS"];
+
+/// A row of which the last cell, what is wanted, is still empty.
 fn row(asked: &InboxAsk) -> [String; 6] {
     let kind = match &asked.ask.request {
         AskRequest::Pause(PauseRequest { kind: PauseKind::Continue, .. }) => "continue",
@@ -49,6 +56,6 @@ fn row(asked: &InboxAsk) -> [String; 6] {
         prose_line(&asked.name).into_owned(),
         age(asked.ask.since),
         prose_line(asked.ask.request.tool_name()).into_owned(),
-        wants(&asked.ask.request),
+        String::new(),
     ]
 }

@@ -10,7 +10,7 @@ use crate::open::OpenArgs;
 use crate::runtime::block_on;
 use crate::sessions::{forget, of_daemon, supplies};
 use crate::ui::{Style, Ui};
-use crate::words::words;
+use crate::words::words_for;
 
 /// Opens a session in the background, gives it something to do, and prints its id
 ///
@@ -32,9 +32,10 @@ pub(crate) struct Args {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let config = folders.config()?;
-    let prompt = args.prompt.as_deref().map(|prompt| words(Some(prompt), &config, "holdpoint new")).transpose()?;
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
     let DefaultModel { name: model, why } = args.open.model(&catalog);
+    let prompt = args.prompt.as_deref().map(|prompt| words_for(&model, Some(prompt), &config, "holdpoint new"));
+    let prompt = prompt.transpose()?;
     let asks = args.open.asks(&config).map_or(AsksMode::Wait, |(asks, _)| asks);
     let open = args.open.session(&config, &model, asks)?;
     block_on(async {

@@ -18,7 +18,7 @@ use crate::signals::{self, Signalled};
 use crate::terminal::Terminal;
 use crate::ui::{Style, Ui};
 use crate::web;
-use crate::words::words;
+use crate::words::words_for;
 
 /// Gives an agent something to do, shows what it does, and ends when it is done
 ///
@@ -68,9 +68,9 @@ struct AsksChoice {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let config = folders.config()?;
-    let prompt = words(args.prompt.as_deref(), &config, "holdpoint run")?;
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
     let DefaultModel { name: model, why } = args.open.model(&catalog);
+    let prompt = words_for(&model, args.prompt.as_deref(), &config, "holdpoint run")?;
     let asks = args.asks(&config, ui);
     let open = args.open.session(&config, &model, asks.mode)?;
     let supplies = supplies(&config, &catalog);

@@ -284,9 +284,9 @@ impl Human {
     }
 
     fn finished(&mut self, result: &ToolResult, ui: &mut Ui) -> io::Result<()> {
-        if self.skipped.remove(&result.call.item()) {
-            self.catch_up(result.call.item(), &result.output, ui)?;
-        }
+        // Nothing of it is told again after a restart, and less than all where it came too fast.
+        self.skipped.remove(&result.call.item());
+        self.catch_up(result.call.item(), &result.output, ui)?;
         let many = self.many;
         let Some(mut call) = self.calls.remove(&result.call) else { return Ok(()) };
         if !call.line.is_empty() {

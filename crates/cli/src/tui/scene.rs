@@ -47,12 +47,18 @@ impl Scene {
     /// A session in which nothing was said.
     pub(super) fn session() -> Self {
         let mut scene = Self::hub();
-        scene.state.opening = Some(Opening { attachment: 1, fresh: true, back: None });
-        scene.state.attachments = 1;
-        let (id, snapshot) = (scene.snapshot.settings.id.clone(), Arc::new(scene.snapshot.clone()));
-        scene.tell(Message::Attached { attachment: 1, id, snapshot });
-        scene.tell(Message::Live { attachment: 1 });
+        scene.attach();
         scene
+    }
+
+    /// Attaches to the session, as it is by now.
+    pub(super) fn attach(&mut self) -> &mut Self {
+        self.state.opening = Some(Opening { attachment: 1, fresh: true, back: None });
+        self.state.attachments = 1;
+        let (id, snapshot) = (self.snapshot.settings.id.clone(), Arc::new(self.snapshot.clone()));
+        self.tell(Message::Attached { attachment: 1, id, snapshot });
+        self.tell(Message::Live { attachment: 1 });
+        self
     }
 
     pub(super) fn now(&self) -> Moment {

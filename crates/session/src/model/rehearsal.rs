@@ -70,8 +70,12 @@ impl Model for Rehearsal {
     }
 
     fn stream(&self, request: &ModelRequest) -> ModelStream {
+        let todo = match next_step(&request.messages) {
+            Ok(todo) => todo,
+            Err(error) => return Box::pin(futures_util::stream::iter([Err(error)])),
+        };
         let player = Player {
-            todo: next_step(&request.messages).into_iter(),
+            todo: todo.into_iter(),
             now: None,
             burst: 0,
             bytes_in: request.bytes(),
@@ -85,19 +89,33 @@ impl Model for Rehearsal {
 }
 
 /// What to do now: derived from the conversation alone.
-fn next_step(messages: &[Message]) -> Vec<Instruction> {
-    let say = |text: String| vec![Instruction::Say { rate: None, text }];
+fn next_step(messages: &[Message]) -> Result<Vec<Instruction>, ModelError> {
+    let say = |text: &str| vec![Instruction::Say { rate: None, text: text.to_owned() }];
     let prompt = messages.iter().rposition(|message| matches!(message, Message::User(_)));
     let Some((at, Message::User(text))) = prompt.and_then(|at| Some((at, messages.get(at)?))) else {
-        return say(INTRODUCTION.to_owned());
+        return Ok(say(INTRODUCTION));
     };
     let answers = messages[at..].iter().filter(|message| matches!(message, Message::Assistant(_))).count();
-    match Script::parse(script_in(text)) {
-        Ok(Some(mut script)) if answers < script.steps.len() => script.steps.swap_remove(answers),
-        Ok(Some(_)) => say(THE_END.to_owned()),
-        Ok(None) => say(INTRODUCTION.to_owned()),
-        Err(error) => say(format!("The script can't be played: {error}. Nothing was done.")),
-    }
+    Ok(match parse(text)? {
+        Some(mut script) if answers < script.steps.len() => script.steps.swap_remove(answers),
+        Some(_) => say(THE_END),
+        None => say(INTRODUCTION),
+    })
+}
+
+/// Whether a prompt can be played: it is a script without a mistake, or none.
+///
+/// # Errors
+/// [`ModelError::Setup`] with the line that can't be played.
+pub fn check(prompt: &str) -> Result<(), ModelError> {
+    parse(prompt).map(drop)
+}
+
+fn parse(prompt: &str) -> Result<Option<Script>, ModelError> {
+    Script::parse(script_in(prompt)).map_err(|error| ModelError::Setup {
+        message: format!("the script can't be played: {error}"),
+        hint: "docs/rehearsal.md has all instructions; nothing was done".into(),
+    })
 }
 
 /// The script in a prompt, the newest of several: the block that is marked as one, or all of it.
@@ -247,10 +265,9 @@ mod tests {
     #[tokio::test]
     async fn a_prompt_that_is_no_script_is_answered() {
         assert_eq!(text(&play(&[Message::User("Fix it.".into())]).await), INTRODUCTION);
-        assert_eq!(
-            text(&play(&[Message::User("say a\nsya b".into())]).await),
-            "The script can't be played: line 2: `sya` is no instruction. Nothing was done."
-        );
+        let events = play(&[Message::User("say a\nsya b".into())]).await;
+        let [Err(ModelError::Setup { message, .. })] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(message, "the script can't be played: line 2: `sya` is no instruction");
     }
 
     #[tokio::test(start_paused = true)]

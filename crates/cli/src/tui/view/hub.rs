@@ -12,7 +12,7 @@ use super::super::keymap::Action;
 use super::super::state::State;
 use super::super::style::{Tone, selected};
 use super::{ask, foot, put, rule};
-use crate::said::{self, session::status};
+use crate::said::{Wants, session::status};
 use crate::table::{fit, span};
 
 /// What stands before what is resumed.
@@ -114,7 +114,7 @@ fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
     let dim = |text: String| Line::styled(fit(&text, usize::from(width)), Tone::Dim.style());
     let mut lines = vec![rule(width, &prose_line(&session.title), Tone::Dim.style())];
     if let Some(ask) = &session.waits_for {
-        lines.push(Line::styled(fit(&wants(&ask.request), usize::from(width)), Tone::Waits.style()));
+        lines.push(Line::styled(wants(&ask.request, usize::from(width)), Tone::Waits.style()));
     }
     lines.push(dim(format!("{} in {}", prose_line(&session.model), prose_line(&session.workspace))));
     if let Some(line) = &session.last_line {
@@ -212,7 +212,7 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
         Span::styled("⏸ ", Tone::Waits.style()),
         Span::styled(name, Tone::Strong.style()),
         Span::styled(format!(" {since:>4} "), Tone::Dim.style()),
-        Span::raw(fit(&wants(&ask.request), left)),
+        Span::raw(wants(&ask.request, left)),
         Span::styled(more, Tone::Waits.style()),
     ])
 }
@@ -260,7 +260,9 @@ fn column(text: &str, cells: usize) -> String {
     format!("{fitted}{}", " ".repeat(pad))
 }
 
-/// What an ask wants, and which tool asks it, in a line.
-fn wants(request: &AskRequest) -> String {
-    format!("{}: {}", prose_line(request.tool_name()), said::wants(request))
+/// What an ask wants, and which tool asks it, in so many cells.
+fn wants(request: &AskRequest, cells: usize) -> String {
+    let tool = fit(&format!("{}: ", prose_line(request.tool_name())), cells);
+    let left = cells.saturating_sub(tool.width());
+    format!("{tool}{}", Wants::of(request).fit(left))
 }

@@ -1,5 +1,6 @@
 //! A session: what was said, what is asked, what is typed, what it does.
 
+use holdpoint_common::AsksMode;
 use holdpoint_tools::shown::prose_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -141,8 +142,17 @@ fn status_line(buffer: &mut Buffer, area: Rect, session: &Session, now: holdpoin
     rest
 }
 
-/// What the model was given, and how full its context is: but where nothing of it is saved, that.
+/// Who answers asks where that is no person. What the model was given, and how full its context is; but where not all of it
+/// is saved, that.
 fn used(session: &Session) -> String {
+    let asks = match session.snapshot.settings.asks {
+        AsksMode::Wait => String::new(),
+        other => format!("asks: {other}  "),
+    };
+    format!("{asks}{}", used_of_model(session)).trim_end().to_owned()
+}
+
+fn used_of_model(session: &Session) -> String {
     if !session.snapshot.saved {
         return "not saved".to_owned();
     }
@@ -190,10 +200,20 @@ fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
         Line::styled(format!("model {}{offline}", prose_line(&settings.model)), Tone::Dim.style()),
         Line::styled(format!("policy {}", policy(settings.policy)), Tone::Dim.style()),
     ];
+    let asks = asks(settings.asks).map(|asks| Line::styled(asks, Tone::Warning.style()));
     let mut shown = Vec::new();
-    lines.iter().for_each(|line| wrap(line, usize::from(area.width).saturating_sub(2), "", &mut shown));
+    lines.iter().chain(&asks).for_each(|line| wrap(line, usize::from(area.width).saturating_sub(2), "", &mut shown));
     let rest = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     shown.iter().fold(rest, |rest, line| put(buffer, rest, line));
+}
+
+/// Who answers asks where that is no person; nothing where it is.
+fn asks(mode: AsksMode) -> Option<&'static str> {
+    match mode {
+        AsksMode::Wait => None,
+        AsksMode::Deny => Some("asks deny: what would ask you is denied, and no question is put to you"),
+        AsksMode::Approve => Some("asks approve: what would ask you is approved, and no question is put to you"),
+    }
 }
 
 fn policy(mode: holdpoint_common::PolicyMode) -> &'static str {

@@ -2,9 +2,9 @@
 
 use holdpoint_common::AskRequest;
 use holdpoint_common::{
-    AnsweredBy, BlockKind, CallId, ContextFill, CutCause, Delta, EndedProcesses, Fact, Hold, HoldAt, HoldCause, ItemId,
-    Outcome, PauseKind, PromptId, Question, QuestionOption, QuestionRequest, QueuedPrompt, Receipt, Run, RunLimits,
-    RunProgress, RunSettings, SessionStatus, Task, TaskId, TaskState, Timestamp, ToolStatus, Who,
+    AnsweredBy, AsksMode, BlockKind, CallId, ContextFill, CutCause, Delta, EndedProcesses, Fact, Hold, HoldAt,
+    HoldCause, ItemId, Outcome, PauseKind, PromptId, Question, QuestionOption, QuestionRequest, QueuedPrompt, Receipt,
+    Run, RunLimits, RunProgress, RunSettings, SessionStatus, Task, TaskId, TaskState, Timestamp, ToolStatus, Who,
 };
 
 use super::super::scene::{Scene, ask, block, pause, standing, user};
@@ -103,6 +103,15 @@ fn hub_deleting() {
 #[test]
 fn session_untouched() {
     shows("session-untouched", &mut Scene::session());
+}
+
+#[test]
+fn session_in_which_no_person_is_asked() {
+    let mut scene = Scene::hub();
+    std::sync::Arc::make_mut(&mut scene.snapshot.settings).asks = AsksMode::Deny;
+    shows("session-asks-deny", scene.attach());
+    scene.turn("Fix it.");
+    assert!(scene.screen(80, 24).contains("asks: deny"));
 }
 
 #[test]

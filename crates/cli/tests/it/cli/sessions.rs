@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::pty::Terminal;
+use crate::tty::Tty;
 use crate::world::{Ran, Running, World, finished, timeout, wait, wait_full};
 
 /// A command that starts a daemon where it finds none: it ends before its world does, also when a test fails.
@@ -1016,4 +1017,44 @@ fn an_import_says_in_which_line_it_is_wrong() {
         assert!(refused.starts_with(&format!("error: one.jsonl: {told}")), "{refused}");
         assert!(!refused.contains("column"), "{refused}");
     }
+}
+
+#[test]
+fn m_a6_the_inbox_says_how_many_lines_of_a_command_it_does_not_show() {
+    let world = World::new();
+    let id = world.open(&["--name", "one"], r#"call shell {"command": "echo a\nrm -rf important"}"#);
+    let ask = world.ask(&id);
+    let inbox = world.run(&["inbox"]).code(0).out;
+    assert!(inbox.contains("echo a (1 more line)\n"), "{inbox}");
+    let mut terminal = Tty::run(&world, &["inbox"]);
+    terminal.wait_for("(1 more line)");
+    terminal.end(0);
+
+    // Where it can be read, it is read before it is approved.
+    let mut terminal = Tty::run(&world, &["approve", &ask]);
+    terminal.wait_for("│ rm -rf important");
+    terminal.wait_for("approve? [y/N]");
+    terminal.press("n\r");
+    terminal.end(1);
+    assert_eq!(world.ask(&id), ask);
+    let mut terminal = Tty::run(&world, &["approve", "--yes", &ask]);
+    terminal.wait_for("answered");
+    terminal.end(0);
+}
+
+#[test]
+fn m_e5_a_script_with_a_mistake_is_an_error_before_anything_is_opened() {
+    let world = World::new();
+    for command in [&["run"][..], &["run", "--in-process"], &["new"]] {
+        let ran = world.run(&[command, &["say a\nsya b"]].concat()).code(2);
+        assert!(ran.err.contains("error: the script can't be played: line 2: `sya` is no instruction"), "{ran:#?}");
+        assert!(ran.err.contains("hint: docs/rehearsal.md"), "{ran:#?}");
+    }
+    // One that is sent to a session fails its turn.
+    let id = world.open(&["--name", "one"], "say a");
+    world.idle(&id);
+    world.run(&["prompt", "one", "say a\nsya b"]);
+    world.idle(&id);
+    let shown = world.run(&["logs", "one"]).code(0).out;
+    assert!(shown.contains("failed: the script can't be played: line 2"), "{shown}");
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use super::house::{House, ask};
+use crate::world::Ran;
 
 #[test]
 fn without_a_daemon_it_says_so_and_starts_none() {
@@ -153,4 +154,24 @@ fn a_client_of_another_version_is_refused_but_for_the_status() {
     let refused = ask("/v1/asks", "holdpoint-api: 99\r\n");
     assert!(refused.starts_with("HTTP/1.1 426") && refused.contains("otherVersion"), "{refused}");
     assert!(ask("/v1/asks", "holdpoint-api: 2\r\n").starts_with("HTTP/1.1 200"));
+}
+
+/// What a command has written is in the log with its result, although its pieces are gone with the daemon.
+#[test]
+fn m_c2_logs_have_the_output_of_commands_after_a_restart() {
+    let house = House::new();
+    let script = "shell: echo out; echo err >&2; seq 3; printf end; exit 3";
+    house.run(&["new", "--name", "one", "--model", "rehearsal", "--policy", "all", script]).code(0);
+    house.run(&["wait", "one"]).code(0);
+    let lines = |ran: Ran| {
+        let shown = |line: &str| line.trim_start().starts_with(['│', '└']);
+        ran.out.lines().filter(|line| shown(line)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = lines(house.run(&["logs", "one"]).code(0));
+    house.run(&["daemon", "stop"]).code(0);
+    let after = lines(house.run(&["logs", "one"]).code(0));
+    for line in ["out", "err", "1", "2", "3", "end"] {
+        assert_eq!(after.iter().filter(|shown| shown.trim() == format!("│ {line}")).count(), 1, "{line}: {after:?}");
+    }
+    assert_eq!(after, before);
 }
