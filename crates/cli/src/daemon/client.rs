@@ -129,7 +129,7 @@ async fn ask(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError>
         }
         code => Err(match serde_json::from_slice::<ErrorBody>(&body) {
             Ok(ErrorBody { code, message, hint, .. }) if !code.is_empty() => {
-                let refused = CliError::failed(format!("the daemon does not answer: {message}"));
+                let refused = CliError::failed(format!("the daemon takes no request: {message}"));
                 refused.hint(hint.unwrap_or_else(|| "try again".to_owned()))
             }
             _ => strange(socket, &code),

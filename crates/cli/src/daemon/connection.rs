@@ -1,10 +1,12 @@
 //! Connections: so many at once, and each can be cut from elsewhere.
+//!
+//! Streams last as long as their clients like, so they have a limit of their own: what is asked and answered at once gets
+//! through, however many are attached. Of other connections, one that waits for nothing makes room for one more.
 
 use std::any::Any;
 use std::os::fd::{AsFd, OwnedFd};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use actix_web::body::{EitherBody, MessageBody};
@@ -18,11 +20,18 @@ use tokio::net::UnixStream;
 
 use super::peer;
 
-/// Connections that are served at once. One more is told so, and closed.
-pub(super) const MOST: usize = 256;
+/// Streams that are open at once: of events, and of sessions that are written out.
+pub(super) const MOST_STREAMS: usize = 256;
+
+/// Connections beside those that are open at once. One more takes the place of one that waits for nothing, or is told so and
+/// closed.
+const MOST_OTHERS: usize = 64;
 
 /// Connections beyond these that are open at once, to be told so. Who comes after them waits to be accepted.
-pub(super) const REFUSED: usize = 64;
+const REFUSED: usize = 64;
+
+/// All that are open at once.
+pub(super) const MOST: usize = MOST_STREAMS + MOST_OTHERS + REFUSED;
 
 /// How long one that will be refused may take to ask for something.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -34,8 +43,13 @@ pub(super) struct Connections(Arc<Counted>);
 #[derive(Debug, Default)]
 struct Counted {
     open: AtomicUsize,
+    streams: AtomicUsize,
     /// When the last one was closed.
     closed: AtomicU64,
+    /// How often one has come or has been answered.
+    turns: AtomicU64,
+    /// Those that have a place. What is closed is dropped when one more comes.
+    served: Mutex<Vec<Weak<Connection>>>,
 }
 
 /// One of them. Its place is free when it is dropped.
@@ -47,6 +61,23 @@ pub(super) struct Connection {
     /// There was no place.
     refused: bool,
     open: Connections,
+    /// Requests that are answered, and streams.
+    under_way: AtomicUsize,
+    /// The turn at which it came, or was answered last.
+    since: AtomicU64,
+    /// It has been answered.
+    answered: AtomicBool,
+    /// It is being ended.
+    cut: AtomicBool,
+}
+
+/// Something is under way on a connection, until this is dropped.
+pub(super) struct UnderWay(Weak<Connection>);
+
+/// A place among the streams, until this is dropped.
+pub(super) struct StreamPlace {
+    connections: Connections,
+    _under_way: UnderWay,
 }
 
 impl Connections {
@@ -65,38 +96,113 @@ impl Connections {
         peer::note(io, extensions);
         let socket = io.downcast_ref::<UnixStream>().and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
         let before = self.0.open.fetch_add(1, Ordering::Relaxed);
-        let refused = before >= MOST || socket.is_none();
-        let connection = Rc::new(Connection { socket, refused, open: self.clone() });
+        let refused = socket.is_none() || !self.has_room();
+        let connection = Arc::new(Connection {
+            socket,
+            refused,
+            open: self.clone(),
+            under_way: AtomicUsize::new(0),
+            since: AtomicU64::new(self.turn()),
+            answered: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
+        });
+        let noted = Arc::downgrade(&connection);
         if refused {
             tracing::warn!(open = before, "a connection too many");
-            let late = Rc::downgrade(&connection);
             actix_web::rt::spawn(async move {
                 tokio::time::sleep(PATIENCE).await;
-                if let Some(connection) = late.upgrade() {
+                if let Some(connection) = noted.upgrade() {
                     connection.cut();
                 }
             });
+        } else {
+            self.0.served.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
         }
         extensions.insert(connection);
+    }
+
+    /// Whether one more has a place: there is one, or the connection goes that has waited for nothing for the longest, of
+    /// those that never were answered if there are such.
+    fn has_room(&self) -> bool {
+        let mut served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
+        served.retain(|connection| connection.upgrade().is_some_and(|connection| !connection.is_cut()));
+        if served.len().saturating_sub(self.0.streams.load(Ordering::Relaxed)) < MOST_OTHERS {
+            return true;
+        }
+        let rank = |connection: &Arc<Connection>| {
+            (connection.answered.load(Ordering::Relaxed), connection.since.load(Ordering::Relaxed))
+        };
+        let idle = served.iter().filter_map(Weak::upgrade).filter(|connection| connection.is_idle()).min_by_key(rank);
+        idle.inspect(|connection| connection.cut()).is_some()
+    }
+
+    fn turn(&self) -> u64 {
+        self.0.turns.fetch_add(1, Ordering::Relaxed)
     }
 }
 
 impl Connection {
     /// Ends it, whatever is still to be written.
     pub(super) fn cut(&self) {
+        self.cut.store(true, Ordering::Relaxed);
         if let Some(socket) = &self.socket {
             // It is closed already.
             let _ = shutdown(socket, Shutdown::Both);
         }
     }
+
+    /// Takes a place among the streams; nothing if there is none.
+    pub(super) fn stream(self: &Arc<Self>) -> Option<StreamPlace> {
+        let connections = self.open.clone();
+        let streams = &connections.0.streams;
+        let taken =
+            streams.try_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < MOST_STREAMS).then(|| open + 1));
+        taken.ok()?;
+        Some(StreamPlace { connections, _under_way: self.begin() })
+    }
+
+    fn begin(self: &Arc<Self>) -> UnderWay {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        UnderWay(Arc::downgrade(self))
+    }
+
+    fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.upgrade() {
+            connection.since.store(connection.open.turn(), Ordering::Relaxed);
+            connection.answered.store(true, Ordering::Relaxed);
+            connection.under_way.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.connections.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let Counted { open, closed } = &*self.open.0;
+        let Counted { open, closed, .. } = &*self.open.0;
         closed.fetch_max(Timestamp::from(SystemTime::now()).0, Ordering::Relaxed);
         open.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Holds a connection's place while a request that has come whole is answered.
+pub(super) async fn hold<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
+    let _under_way = request.conn_data::<Arc<Connection>>().map(Connection::begin);
+    next.call(request).await
 }
 
 /// Refuses what comes over a connection that had no place.
@@ -104,15 +210,77 @@ pub(super) async fn admit<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
-    if request.conn_data::<Rc<Connection>>().is_some_and(|connection| !connection.refused) {
+    if request.conn_data::<Arc<Connection>>().is_some_and(|connection| !connection.refused) {
         return Ok(next.call(request).await?.map_into_left_body());
     }
     let body = ErrorBody {
         code: "tooManyConnections".to_owned(),
-        message: format!("{MOST} connections are open, the limit"),
-        hint: Some("end a client that is attached, and try again".to_owned()),
+        message: format!("{MOST_OTHERS} requests are under way, the limit"),
+        hint: Some("try again".to_owned()),
         ..ErrorBody::default()
     };
     let refused = HttpResponse::TooManyRequests().force_close().json(body);
     Ok(request.into_response(refused).map_into_right_body())
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::rt::System;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    /// A connection as the server notes it, and its other end.
+    fn connect(connections: &Connections) -> (Arc<Connection>, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut extensions = Extensions::new();
+        connections.note(&ours, &mut extensions);
+        let connection = extensions.remove::<Arc<Connection>>().unwrap();
+        // The server keeps its end open as long as the connection is.
+        std::mem::forget(ours);
+        (connection, theirs)
+    }
+
+    #[test]
+    fn t_s5_what_waits_for_nothing_makes_room_and_nothing_else_does() {
+        System::new().block_on(making_room());
+    }
+
+    async fn making_room() {
+        let connections = Connections::default();
+        let mut all: Vec<_> = (0..MOST_OTHERS).map(|_| connect(&connections)).collect();
+        let mut waits: Vec<_> = all.iter().map(|(connection, _)| connection.begin()).collect();
+        let (refused, _theirs) = connect(&connections);
+        assert!(refused.refused);
+        drop(refused);
+        // Two are answered: the first of them makes room.
+        drop(waits.remove(7));
+        drop(waits.remove(2));
+        for place in [7, 2] {
+            let (more, theirs) = connect(&connections);
+            let (_cut, mut their_end) = all.remove(place);
+            assert!(!more.refused && their_end.read(&mut [0]).await.unwrap() == 0, "{place} is cut");
+            waits.push(more.begin());
+            all.push((more, theirs));
+        }
+        assert!(connect(&connections).0.refused);
+        // A stream has a place of its own.
+        let stream = all[0].0.stream().unwrap();
+        assert!(!connect(&connections).0.refused);
+        drop(stream);
+    }
+
+    #[test]
+    fn t_s5_streams_have_a_limit_of_their_own() {
+        System::new().block_on(streaming());
+    }
+
+    async fn streaming() {
+        let connections = Connections::default();
+        let (connection, _theirs) = connect(&connections);
+        let mut streams: Vec<_> = (0..MOST_STREAMS).map(|_| connection.stream().unwrap()).collect();
+        assert!(connection.stream().is_none());
+        streams.pop();
+        assert!(connection.stream().is_some());
+    }
 }

@@ -22,11 +22,12 @@ pub(super) fn start(listeners: Vec<UnixListener>, host: &Data<Host>) -> io::Resu
     let host = Data::clone(host);
     let app = move || {
         let app = App::new().app_data(Data::clone(&host)).configure(api::routes);
+        let app = app.wrap(from_fn(connection::hold));
         app.wrap(from_fn(api::read_ahead)).wrap(from_fn(connection::admit)).wrap(from_fn(peer::only_ours))
     };
     let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(LAST_WORDS_S);
     // Who closes its end is gone: nobody reads an answer then, and a stream would notice it at its next event only.
-    let server = server.h1_allow_half_closed(false).max_connections(connection::MOST + connection::REFUSED);
+    let server = server.h1_allow_half_closed(false).max_connections(connection::MOST);
     let server = server.on_connect(move |io, extensions| connections.note(io, extensions));
     let server = listeners.into_iter().try_fold(server, HttpServer::listen_uds)?;
     Ok(server.run())

@@ -1,7 +1,7 @@
 //! Who asks: the client by the name it gives itself, its process by the kernel's word.
 
 use std::future::{Ready, ready};
-use std::rc::{Rc, Weak};
+use std::sync::{Arc, Weak};
 
 use actix_web::dev::Payload;
 use actix_web::http::header::{HeaderValue, USER_AGENT};
@@ -14,7 +14,7 @@ use percent_encoding::percent_decode;
 
 use super::fault::Fault;
 use super::operation::{Operation, Takes};
-use crate::daemon::connection::Connection;
+use crate::daemon::connection::{Connection, MOST_STREAMS, StreamPlace};
 use crate::daemon::host::Host;
 use crate::daemon::peer::Peer;
 
@@ -47,12 +47,24 @@ impl Caller {
         self.sessions().reach(id).await
     }
 
+    /// A place among the streams, for an answer that lasts.
+    ///
+    /// # Errors
+    /// [`Fault`] if there is none.
+    pub(super) fn stream(&self) -> Result<StreamPlace, Fault> {
+        // A connection that is gone needs no answer.
+        self.connection
+            .upgrade()
+            .and_then(|connection| connection.stream())
+            .ok_or_else(|| Fault::too_many_streams(MOST_STREAMS))
+    }
+
     fn of(request: &HttpRequest) -> Option<Self> {
-        let connection = request.conn_data::<Rc<Connection>>()?;
+        let connection = request.conn_data::<Arc<Connection>>()?;
         let peer = *request.conn_data::<Peer>()?;
         let host = request.app_data::<Data<Host>>()?.clone();
         let who = Who { name: name(request), pid: peer.pid };
-        Some(Self { who, peer, host, connection: Rc::downgrade(connection) })
+        Some(Self { who, peer, host, connection: Arc::downgrade(connection) })
     }
 }
 

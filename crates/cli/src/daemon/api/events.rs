@@ -36,6 +36,7 @@ pub(super) struct News(Stream);
 /// `GET sessions/{id}/events`: attaches. Closing the connection detaches.
 pub(super) async fn attach(caller: Caller, Id(id): Id, Attaching(query): Attaching) -> Result<Events, Fault> {
     let from = AttachFrom { limit: query.limit, ..AttachFrom::after(query.after.unwrap_or(0)) };
+    let place = caller.stream()?;
     let attached = begin(&caller, &id, from).await;
     let Caller { peer, who, .. } = &caller;
     match &attached {
@@ -43,7 +44,7 @@ pub(super) async fn attach(caller: Caller, Id(id): Id, Attaching(query): Attachi
         Err(fault) => tracing::warn!(%peer, client = who.name, session = %id, why = fault.code(), "attach refused"),
     }
     let (session, attachment) = attached?;
-    let (mut writer, stream) = Stream::new(caller.connection);
+    let (mut writer, stream) = Stream::new(caller.connection, place);
     let mut stopping = caller.host.stopping.told();
     rt::spawn(async move {
         let end = tokio::select! {
@@ -107,9 +108,10 @@ async fn put_events(writer: &mut Writer, batch: &mut Vec<Arc<Event>>) -> Result<
 
 /// `GET events`: watches all sessions.
 pub(super) async fn watch(caller: Caller) -> Result<News, Fault> {
+    let place = caller.stream()?;
     let watch = caller.sessions().watch().await?;
     tracing::info!(peer = %caller.peer, client = caller.who.name, "watch");
-    let (mut writer, stream) = Stream::new(caller.connection);
+    let (mut writer, stream) = Stream::new(caller.connection, place);
     let mut stopping = caller.host.stopping.told();
     rt::spawn(async move {
         // Whoever is gone needs no last word, and for the others the end is one.

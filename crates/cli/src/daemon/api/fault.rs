@@ -38,6 +38,13 @@ impl Fault {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "tooLarge", format!("the body is longer than {most} bytes, the limit"))
     }
 
+    /// As many streams as may be are open already.
+    pub(super) fn too_many_streams(most: usize) -> Self {
+        let what = format!("{most} streams are open, the limit");
+        let hint = "end a client that is attached, and try again";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "tooManyConnections", what).hint(hint)
+    }
+
     /// As many texts as may be are taken in already.
     pub(super) fn too_many_imports(most: usize) -> Self {
         let what = format!("{most} sessions are being imported, the limit");

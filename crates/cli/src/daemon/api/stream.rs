@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::io::{self, Write};
 use std::pin::pin;
-use std::rc::Weak;
+use std::sync::Weak;
 use std::time::Duration;
 
 use actix_web::body::BoxBody;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
-use crate::daemon::connection::Connection;
+use crate::daemon::connection::{Connection, StreamPlace};
 
 /// How often a client hears that the stream is alive.
 const BEAT: Duration = Duration::from_secs(15);
@@ -35,6 +35,7 @@ pub(super) struct Writer {
     piece: Vec<u8>,
     beat: Interval,
     connection: Weak<Connection>,
+    _place: StreamPlace,
 }
 
 /// The client is gone.
@@ -42,11 +43,11 @@ pub(super) struct Gone;
 
 impl Stream {
     /// A stream, and where it is written.
-    pub(super) fn new(connection: Weak<Connection>) -> (Writer, Self) {
+    pub(super) fn new(connection: Weak<Connection>, place: StreamPlace) -> (Writer, Self) {
         let (pieces, taken) = mpsc::channel(1);
         let mut beat = interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        (Writer { pieces, piece: Vec::new(), beat, connection }, Self(taken))
+        (Writer { pieces, piece: Vec::new(), beat, connection, _place: place }, Self(taken))
     }
 }
 

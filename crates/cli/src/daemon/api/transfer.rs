@@ -44,6 +44,7 @@ pub(super) struct TextIn(Payload);
 
 /// `GET sessions/{what}/log`. If it has no last line, something went wrong on the way.
 pub(super) async fn export(caller: Caller, What(what): What) -> Result<TextOut, Fault> {
+    let place = caller.stream()?;
     let id = caller.sessions().look(&what).await?.settings.id.clone();
     let (ours, theirs) = pipe().map_err(Fault::failed)?;
     let (sessions, runtime) = (caller.sessions(), Handle::current());
@@ -55,6 +56,7 @@ pub(super) async fn export(caller: Caller, What(what): What) -> Result<TextOut, 
     });
     let (pieces, taken) = mpsc::channel(1);
     rt::spawn(async move {
+        let _place = place;
         while let Some(piece) = read(&ours).await.transpose() {
             match timeout(STALL, pieces.reserve()).await {
                 Ok(Ok(place)) => place.send(piece),

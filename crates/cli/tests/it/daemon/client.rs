@@ -257,11 +257,6 @@ impl Line {
         }
     }
 
-    /// Whether the other side has closed, once it has or says something.
-    pub(crate) fn is_closed(&mut self) -> bool {
-        self.0.fill_buf().map_or(true, <[u8]>::is_empty)
-    }
-
     /// Whether something has come already.
     pub(crate) fn has_answer(&self) -> bool {
         rustix::io::ioctl_fionread(self.0.get_ref()).unwrap() > 0

@@ -182,21 +182,29 @@ fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
     for _ in 0..rounds(1, 10) {
         // One is taken already.
         let streams: Vec<_> = (1..256).map(|_| api.stream("events", "")).collect();
-        for _ in 0..10 {
+        for path in ["events", &format!("sessions/{session}/events"), &format!("sessions/{session}/log")] {
             let mut line = api.line();
-            line.send(&api.request("GET", "sessions", "", b"")).unwrap();
+            line.send(&api.request("GET", path, "", b"")).unwrap();
             let error = line.answer().unwrap().error(429);
             assert_eq!(error.code, "tooManyConnections");
-            assert!(line.is_closed());
+            assert!(error.message.contains("256 streams are open"), "{}", error.message);
         }
-        let told = house.run(&["list"]).code(1).err;
-        assert!(told.contains("256 connections are open") && told.contains("hint: end a client"), "{told}");
-        // Who says nothing is not waited for.
-        let silent: Vec<_> = (0..32).map(|_| api.line()).collect();
-        for mut line in silent {
-            assert!(line.is_closed());
+        let told = house.run(&["attach", "--plain", &session]).code(1).err;
+        assert!(told.contains("256 streams are open") && told.contains("hint: end a client"), "{told}");
+        // Whoever says nothing, or half of something, takes no place that is needed.
+        let request = api.request("POST", &format!("sessions/{session}/prompts"), "", br#"{"text":"say no"}"#);
+        let silent: Vec<_> = (0..200)
+            .map(|n| {
+                let mut line = api.line();
+                // It may be cut already.
+                let _ = line.send(&request[..request.len() * (n % 3) / 3]);
+                line
+            })
+            .collect();
+        for args in [&["list"][..], &["status"], &["show", &session], &["interrupt", &session]] {
+            house.run(args).code(0);
         }
-        drop(streams);
+        drop((streams, silent));
         while house.sockets() > sockets {
             std::thread::yield_now();
         }
