@@ -574,14 +574,14 @@ export type Fact =
        */
       context?: ContextFill | null
       /**
-       * The provider refused its request for what it was: what that had beyond the one before is left out of
+       * The provider refused its request for what it was: what the user has said since the last answer is left out of
        * later ones.
        */
       refused?: boolean
       /**
-       * The provider refused its request, and the next one is sent without these.
+       * The provider refused its request, and the conversation is sent again without this.
        */
-      omitted?: Omitted | null
+      omitted?: Omission | null
     }
   | {
       type: 'askRaised'
@@ -706,9 +706,9 @@ export type JobEnd =
       type: 'lost'
     }
 /**
- * What is left out of a conversation that a provider refused: of that part of it that it has never taken.
+ * What is left out of a conversation that a provider has refused.
  */
-export type Omitted = 'calls' | 'thoughts' | 'results'
+export type Omitted = 'calls' | 'thoughts' | 'results' | 'history'
 /**
  * How a tool call stopped.
  */
@@ -2048,6 +2048,19 @@ export interface FileMark {
    * What is in it: the first 128 bits of its BLAKE3 hash, in hexadecimal. Not of a file above 64 MiB.
    */
   hash?: string | null
+}
+/**
+ * What is left out of a conversation, and why.
+ */
+export interface Omission {
+  /**
+   * What is left out.
+   */
+  what: Omitted
+  /**
+   * How the provider has refused the conversation with it.
+   */
+  reason: string
 }
 /**
  * What an interrupt found and ended. Part of the turn's last event.

@@ -5,7 +5,7 @@ pub(crate) mod runs;
 pub(crate) mod session;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskRequest, Fact, HistoryCut, HoldCause, PauseKind, PauseRequest, ToolCall,
+    Answer, AnsweredBy, AskRequest, Fact, HistoryCut, HoldCause, Omission, PauseKind, PauseRequest, ToolCall,
 };
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
@@ -129,6 +129,11 @@ pub(crate) fn about(request: &AskRequest) -> String {
     format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&what)))
 }
 
+/// That a conversation was refused, and how it is sent again.
+pub(crate) fn sent_again(omission: &Omission) -> String {
+    format!("{}; the conversation is sent again {}", prose_line(&omission.reason), omission.what)
+}
+
 /// What an ask wants, in a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wants {
@@ -141,18 +146,29 @@ impl Wants {
     pub(crate) fn of(request: &AskRequest) -> Self {
         let (line, more) = match request {
             AskRequest::Pause(pause) => {
-                let line = format!("{} {}", pause.message, first_detail(pause).unwrap_or_default());
-                (line, count(hidden_lines(pause), "more line"))
+                let message = lines(&pause.message).next().unwrap_or_default();
+                let detail = first_detail(pause);
+                let all = lines(&pause.message).count() + about_lines(pause).count();
+                let shown = usize::from(!message.is_empty()) + usize::from(detail.is_some());
+                let line = format!("{message} {}", detail.unwrap_or_default());
+                (line, count(all.saturating_sub(shown), "more line"))
             }
-            AskRequest::Question(request) => {
-                let first = request.questions.first().map(|question| question.question.clone());
-                (first.unwrap_or_default(), count(request.questions.len().saturating_sub(1), "more question"))
-            }
+            AskRequest::Question(request) => match &request.questions[..] {
+                [] => (String::new(), String::new()),
+                [question] => {
+                    let more = lines(&question.question).count().saturating_sub(1);
+                    (lines(&question.question).next().unwrap_or_default().to_owned(), count(more, "more line"))
+                }
+                [question, more @ ..] => (
+                    lines(&question.question).next().unwrap_or_default().to_owned(),
+                    count(more.len(), "more question"),
+                ),
+            },
         };
-        Self { line: prose_line(line.lines().next().unwrap_or_default().trim_end()).into_owned(), more }
+        Self { line: prose_line(line.trim_end()).into_owned(), more }
     }
 
-    /// The same in so many cells: that there is more is never cut.
+    /// The same in so many cells: the line is cut, and not that there is more.
     pub(crate) fn fit(&self, cells: usize) -> String {
         let left = cells.saturating_sub(self.more.width());
         format!("{}{}", fit(&self.line, left), self.more)
@@ -168,20 +184,23 @@ fn count(more: usize, what: &str) -> String {
     }
 }
 
-/// Lines of what a pause is about that its first line does not show: all but blank ones, and but for the paragraph in which
-/// the shell says where a command runs.
-fn hidden_lines(pause: &PauseRequest) -> usize {
-    let details = pause.details.as_deref().unwrap_or_default();
-    let about = match details.rsplit_once("\n\n") {
-        Some((command, folder)) if pause.tool_name == "shell" && folder.starts_with("in ") => command,
-        _ => details,
-    };
-    about.lines().filter(|line| !line.trim().is_empty()).count().saturating_sub(1)
+/// The lines of a text that are not blank.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.trim().is_empty())
 }
 
-/// What a pause is about, in its details' first line: that of a diff says only which file, as the message does.
+/// The lines that say what a pause is about: without the paragraph in which the shell says where a command runs.
+fn about_lines(pause: &PauseRequest) -> impl Iterator<Item = &str> {
+    let details = pause.details.as_deref().unwrap_or_default();
+    lines(match details.rsplit_once("\n\n") {
+        Some((command, folder)) if pause.tool_name == "shell" && folder.starts_with("in ") => command,
+        _ => details,
+    })
+}
+
+/// The first of them: that of a diff says only which file, as the message does.
 fn first_detail(pause: &PauseRequest) -> Option<&str> {
-    pause.details.as_deref().and_then(|details| details.lines().next()).filter(|line| !line.starts_with("--- "))
+    about_lines(pause).next().filter(|line| !line.starts_with("--- "))
 }
 
 /// The first line of a text, and how many more there are.
@@ -248,7 +267,9 @@ mod tests {
         assert_eq!(wants("echo a\nrm -rf important\n\nin /w", 80), "Do it? echo a (1 more line)");
         assert_eq!(wants("echo a\n\nin /tmp; rm -rf x\n\nin /w", 80), "Do it? echo a (1 more line)");
         assert_eq!(wants("echo a\nb\nc\n\nin /w", 25), "Do it? ec… (2 more lines)");
-        assert_eq!(wants("--- a.rs\n+++ a.rs\n", 80), "Do it? (1 more line)");
+        assert_eq!(wants("\nrm -rf important\n\nin /w", 80), "Do it? rm -rf important");
+        assert_eq!(wants("\n \na\nb\n\nin /w", 80), "Do it? a (1 more line)");
+        assert_eq!(wants("--- a.rs\n+++ a.rs\n", 80), "Do it? (2 more lines)");
         assert_eq!(about(&pause("--- a.rs\n+++ a.rs\n")), "⏸ shell: Do it? ");
     }
 

@@ -20,7 +20,7 @@ use crate::client::Who;
 use crate::hold::Hold;
 use crate::id::{AskId, CallId, ItemId, PromptId, TaskId, TurnId};
 use crate::job::{Job, JobEnd};
-use crate::message::{AssistantMessage, BlockKind, Omitted, ToolResult};
+use crate::message::{AssistantMessage, BlockKind, Omission, ToolResult};
 use crate::output::Kept;
 use crate::run::{RunEnd, RunLimits, RunProgress, RunSettings};
 use crate::session::SessionSettings;
@@ -239,13 +239,13 @@ kinds! {
             /// How full the model's context is.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             context: Option<ContextFill>,
-            /// The provider refused its request for what it was: what that had beyond the one before is left out of
+            /// The provider refused its request for what it was: what the user has said since the last answer is left out of
             /// later ones.
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
             refused: bool,
-            /// The provider refused its request, and the next one is sent without these.
+            /// The provider refused its request, and the conversation is sent again without this.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            omitted: Option<Omitted>,
+            omitted: Option<Omission>,
         },
         /// A tool or the policy asks the user.
         AskRaised {

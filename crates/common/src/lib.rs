@@ -72,7 +72,9 @@ pub use ask::{
 // Events and what they carry.
 pub use event::{Body, Delta, Event, Fact, ItemKind};
 pub use job::{Job, JobEnd};
-pub use message::{AssistantMessage, Block, BlockKind, FileMark, Omitted, Part, ToolCall, ToolResult, ToolStatus};
+pub use message::{
+    AssistantMessage, Block, BlockKind, FileMark, Omission, Omitted, Part, ToolCall, ToolResult, ToolStatus,
+};
 pub use output::{KEPT_HEAD, KEPT_TAIL, Kept};
 
 // Settings.

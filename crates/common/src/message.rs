@@ -125,16 +125,28 @@ pub struct ToolCall {
     pub signature: Option<String>,
 }
 
-/// What is left out of a conversation that a provider refused: of that part of it that it has never taken.
+/// What is left out of a conversation that a provider has refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Omitted {
-    /// Calls as such: they and their results are sent as text.
+    /// The calls of the last answer: they and their results are sent as text.
     Calls,
-    /// Thoughts.
+    /// The thoughts of the last answer.
     Thoughts,
-    /// The results of calls.
+    /// The results of the last calls.
     Results,
+    /// All calls, which are sent as text, and all thoughts.
+    History,
+}
+
+/// What is left out of a conversation, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Omission {
+    /// What is left out.
+    pub what: Omitted,
+    /// How the provider has refused the conversation with it.
+    pub reason: String,
 }
 
 impl fmt::Display for Omitted {
@@ -143,6 +155,7 @@ impl fmt::Display for Omitted {
             Self::Calls => "with its last tool calls as text",
             Self::Thoughts => "without its last thoughts",
             Self::Results => "without the last results of tools",
+            Self::History => "with all tool calls as text and without thoughts",
         })
     }
 }

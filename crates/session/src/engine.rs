@@ -150,7 +150,7 @@ impl EngineBuilder {
             supervisor: self.supervisor,
             own_folders: self.own_folders,
             system: self.system,
-            fixed_bytes: OnceLock::new(),
+            tool_bytes: OnceLock::new(),
             tokenizer: Arc::default(),
             runtime: runtime.handle().clone(),
         };

@@ -45,8 +45,7 @@ pub struct Derived {
 /// The conversation that these facts make, with each prompt apart.
 #[must_use]
 pub fn apart(facts: &[Arc<Event>]) -> Derived {
-    // What one model's provider refused, another's may take.
-    let changed = facts.iter().rposition(|event| matches!(event.fact(), Some(Fact::ModelChanged { .. })));
+    let changed = model_changed(facts);
     let mut conversation = Conversation { messages: Vec::with_capacity(facts.len()), ..Conversation::default() };
     for (at, fact) in facts.iter().enumerate().filter_map(|(at, event)| Some((at, event.fact()?))) {
         let of_model = changed.is_none_or(|changed| at > changed);
@@ -55,8 +54,7 @@ pub fn apart(facts: &[Arc<Event>]) -> Derived {
             Fact::AssistantMessage(message) => conversation.answer(message),
             Fact::ToolFinished(result) => conversation.result(result),
             Fact::StepFinished { refused: true, .. } if of_model => conversation.refused(),
-            Fact::StepFinished { omitted: Some(omitted), .. } if of_model => conversation.omit(*omitted),
-            Fact::ModelChanged { .. } => conversation.taken = 0,
+            Fact::StepFinished { omitted: Some(omission), .. } if of_model => conversation.omit(omission.what),
             Fact::RunStarted { run, .. } => (conversation.run, conversation.unheard) = (Some(run.clone()), Vec::new()),
             Fact::RunFinished { .. } => (conversation.run, conversation.opening) = (None, false),
             Fact::IterationStarted { iteration, resumed, .. } => conversation.iteration(*iteration, *resumed),
@@ -65,6 +63,17 @@ pub fn apart(facts: &[Arc<Event>]) -> Derived {
         }
     }
     conversation.finish()
+}
+
+/// Where the turns of the last model begin, if it was changed: what one model's provider refused, another's may take. The turn
+/// that was open at the change goes on with the model it began with.
+fn model_changed(facts: &[Arc<Event>]) -> Option<usize> {
+    let is_change = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::ModelChanged { .. }));
+    let begins_turn =
+        |event: &Arc<Event>| matches!(event.fact(), Some(Fact::PromptAccepted { .. } | Fact::IterationStarted { .. }));
+    let last_turn = facts.iter().rposition(begins_turn)?;
+    let change = facts[..last_turn].iter().rposition(is_change)?;
+    facts[change..].iter().position(begins_turn).map(|turn| change + turn)
 }
 
 /// Makes one message of prompts in a row, as turns leave them that ended before their answers.
@@ -82,9 +91,13 @@ pub fn join(messages: &mut Vec<Message>) {
 #[derive(Default)]
 struct Conversation {
     messages: Vec<Message>,
-    /// How many of them were in the last request that the model's provider has answered.
-    taken: usize,
+    /// All of them, while something is left out of those for a refusal that the model has not answered yet.
+    whole: Option<Vec<Message>>,
+    /// What was left out since the last answer, and how often the conversation was refused.
+    tried: Vec<Omitted>,
     refusals: u32,
+    /// What has helped in this turn: it is left out of what comes after, too.
+    helped: Option<Omitted>,
     /// The calls of the last answer, until each has its result.
     open: Vec<CallId>,
     /// Their results so far: they come in the order the tools ended.
@@ -102,6 +115,7 @@ struct Conversation {
 impl Conversation {
     fn prompt(&mut self, text: &str) {
         self.close();
+        (self.whole, self.helped) = (None, None);
         if self.run.is_some() {
             self.unheard.push(text.to_owned());
         }
@@ -121,9 +135,9 @@ impl Conversation {
     /// An iteration of a run begins: afresh, or where a restart has cut it.
     fn iteration(&mut self, iteration: u32, resumed: bool) {
         self.close();
+        (self.whole, self.helped) = (None, None);
         if !resumed {
             self.messages.clear();
-            self.taken = 0;
         }
         if let Some(run) = &self.run {
             self.messages.push(Message::User(iteration::opening(run, &self.tasks, iteration, resumed)));
@@ -146,7 +160,13 @@ impl Conversation {
             return;
         }
         self.go_on();
-        (self.taken, self.refusals) = (self.messages.len(), 0);
+        if self.whole.take().is_some() {
+            self.helped = self.tried.last().copied().filter(|omitted| *omitted != Omitted::Results);
+        } else {
+            self.omit_what_helps();
+        }
+        self.tried.clear();
+        self.refusals = 0;
         self.opening = false;
         self.open.extend(message.calls.iter().map(|call| call.id));
         self.messages.push(Message::Assistant(message.clone()));
@@ -162,28 +182,41 @@ impl Conversation {
         }
     }
 
-    /// Leaves out what a provider refused: all that no answer has come to. Sent again, it would be refused again.
+    /// Leaves out the user's words that no answer has come to, for nothing else has helped: sent again, they would be
+    /// refused again.
     fn refused(&mut self) {
         self.close();
         self.refusals += 1;
         self.unheard.clear();
+        if let Some(whole) = self.whole.take() {
+            self.messages = whole;
+        }
         let answered = self.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
         let open = self.messages.split_off(answered.map_or(0, |at| at + 1));
         let asked = open.iter().any(Message::is_prompt);
         self.messages.extend(open.into_iter().filter(|message| !message.is_prompt()));
-        let from = answered.map_or(0, |at| at + 1);
-        refused::omit(&mut self.messages, from, Omitted::Results);
         if asked {
             self.messages.push(Message::User(LEFT_OUT.to_owned()));
             self.opening = false;
         }
     }
 
-    /// Leaves this out of what the provider refused.
+    /// Leaves this alone out of what the provider refused.
     fn omit(&mut self, omitted: Omitted) {
         self.close();
         self.refusals += 1;
-        refused::omit(&mut self.messages, self.taken, omitted);
+        self.tried.push(omitted);
+        match &self.whole {
+            Some(whole) => self.messages.clone_from(whole),
+            None => self.whole = Some(self.messages.clone()),
+        }
+        refused::omit(&mut self.messages, omitted);
+    }
+
+    fn omit_what_helps(&mut self) {
+        if let Some(helped) = self.helped {
+            refused::omit(&mut self.messages, helped);
+        }
     }
 
     /// Answers the open calls.
@@ -207,7 +240,11 @@ impl Conversation {
     fn finish(mut self) -> Derived {
         self.close();
         self.go_on();
-        let omissible = refused::omissible(&self.messages[self.taken.min(self.messages.len())..]);
+        let mut omissible = refused::omissible(self.whole.as_ref().unwrap_or(&self.messages));
+        if self.whole.is_none() {
+            self.omit_what_helps();
+        }
+        omissible.retain(|omitted| !self.tried.contains(omitted) && self.helped != Some(*omitted));
         Derived { messages: self.messages, omissible, refusals: self.refusals }
     }
 }

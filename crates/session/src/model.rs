@@ -171,6 +171,20 @@ const OVERFLOW: [&str; 7] = [
     "too many tokens",
 ];
 
+/// What providers say of a field of the request that they do not take.
+const SETTINGS: [&str; 10] = [
+    "unsupported parameter",
+    "unsupported_parameter",
+    "unsupported value",
+    "unrecognized request argument",
+    "unknown parameter",
+    "unknown name",
+    "extra inputs are not permitted",
+    "does not support tools",
+    "does not support thinking",
+    "reasoning_effort",
+];
+
 impl ModelError {
     /// Whether the same request may succeed later: the provider has too much to do or is broken, or the way to it is.
     #[must_use]
@@ -195,6 +209,24 @@ impl ModelError {
         let Self::Refused { message, .. } = self else { return false };
         let message = message.to_ascii_lowercase();
         self.refuses_request() && OVERFLOW.iter().any(|words| message.contains(words))
+    }
+
+    /// Whether the provider refused the request for what is set for the model, and not for the conversation.
+    #[must_use]
+    pub fn blames_settings(&self) -> bool {
+        let Self::Refused { message, .. } = self else { return false };
+        let message = message.to_ascii_lowercase();
+        let blames = |words: &[&str]| words.iter().any(|words| message.contains(words));
+        // A field of a message is the conversation's.
+        self.refuses_request() && blames(&SETTINGS) && !message.contains("messages")
+    }
+
+    /// Whether the provider finds fault with thoughts that were sent back.
+    #[must_use]
+    pub fn blames_thoughts(&self) -> bool {
+        let Self::Refused { message, .. } = self else { return false };
+        let message = message.to_ascii_lowercase();
+        ["thinking", "thought", "reasoning", "signature"].iter().any(|words| message.contains(words))
     }
 
     /// Whether the provider refused the request for its size alone.

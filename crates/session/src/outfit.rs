@@ -25,8 +25,8 @@ pub(crate) struct Base {
     pub(crate) supervisor: Supervisor,
     pub(crate) own_folders: Vec<PathBuf>,
     pub(crate) system: Arc<str>,
-    /// Bytes of what every request has, once it is known.
-    pub(crate) fixed_bytes: OnceLock<u64>,
+    /// Bytes of what requests say of the tools, once they are known.
+    pub(crate) tool_bytes: OnceLock<u64>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
 }
@@ -62,12 +62,14 @@ impl Base {
         (!self.store.is_durable()).then(|| IN_MEMORY.into())
     }
 
-    /// About how many bytes every request of a session has beside its conversation: the system prompt and the tools.
-    pub(crate) fn fixed_bytes(&self, settings: &SessionSettings) -> u64 {
-        *self.fixed_bytes.get_or_init(|| {
+    /// About how many bytes every request of a session has beside its conversation: this system prompt and the tools, which
+    /// differ little from session to session.
+    pub(crate) fn fixed_bytes(&self, settings: &SessionSettings, system: &str) -> u64 {
+        let tools = self.tool_bytes.get_or_init(|| {
             let tools = (self.toolbox)(settings).specs().cloned().collect();
-            ModelRequest { system: Arc::clone(&self.system), messages: Vec::new(), tools }.fixed_bytes()
-        })
+            ModelRequest { tools, ..ModelRequest::default() }.fixed_bytes()
+        });
+        tools + system.len() as u64
     }
 
     pub(crate) fn outfit(
@@ -81,14 +83,15 @@ impl Base {
         let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
         let policy = Policy::new(settings.policy, &settings.rules, home)?.protecting(self.own_folders.clone());
         let display = environment::display(supplies.env.iter().cloned());
+        let system = supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from);
         Ok(Outfit {
             model,
             workspace: Arc::new(Workspace::new(root, env, policy).with_display(display)),
             toolbox: Arc::clone(&self.toolbox),
             supervisor: self.supervisor.clone(),
             limits: Arc::clone(&self.limits),
-            system: supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from),
-            fixed_bytes: self.fixed_bytes(settings),
+            fixed_bytes: self.fixed_bytes(settings, &system),
+            system,
             tokenizer: Arc::clone(&self.tokenizer),
             runtime: self.runtime.clone(),
             not_saved: self.not_saved(),

@@ -6,6 +6,7 @@ mod arguments;
 mod call;
 mod calls;
 mod order;
+mod refusal;
 mod request;
 mod retry;
 mod schema;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use actix::WeakRecipient;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    ContextFill, Delta, EndedProcesses, ItemId, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
+    ContextFill, Delta, EndedProcesses, ItemId, Omission, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
 };
 use holdpoint_tools::{Background, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
@@ -25,13 +26,14 @@ use tracing::Instrument;
 
 use crate::context::{Bounds, Counter};
 use crate::lane::{Lane, Passage};
-use crate::model::{ModelError, ModelRequest};
+use crate::model::ModelError;
 use crate::outfit::Outfit;
 use crate::project;
 use crate::repository::Repository;
 use crate::state::{Conversation, Gate, Report};
 use answer::Answered;
 use order::Order;
+use refusal::Refusal;
 use retry::Tries;
 
 /// What a runner is given.
@@ -44,7 +46,7 @@ pub(crate) struct TurnJob {
     pub(crate) step: u32,
     /// The calls of its last step that have no result yet: it goes on with them.
     pub(crate) standing: Vec<ToolCall>,
-    /// About what that step had used, but for what every request has: what was counted went with its process.
+    /// What that step has used.
     pub(crate) used: Usage,
     pub(crate) outfit: Arc<Outfit>,
     pub(crate) toolbox: Toolbox,
@@ -86,6 +88,7 @@ pub(crate) async fn run(job: TurnJob) {
         left_out: (0, 0),
         omissible: Vec::new(),
         refusals: 0,
+        results_omitted: false,
         counter: None,
         background,
         cancel,
@@ -134,6 +137,11 @@ impl End {
     }
 }
 
+fn fails(error: String) -> End {
+    tracing::warn!(error, "the model failed");
+    End::failed(error)
+}
+
 /// A turn that runs.
 struct Runner {
     turn: TurnId,
@@ -151,6 +159,8 @@ struct Runner {
     /// What can be left out of the last request if it is refused, and how often the conversation has been.
     omissible: Vec<Omitted>,
     refusals: u32,
+    /// Results were left out in this turn already.
+    results_omitted: bool,
     /// Counts tokens, once they have to be.
     counter: Option<Counter>,
     background: Background,
@@ -183,13 +193,11 @@ impl Runner {
     }
 
     /// Goes on with the calls that a restart has left, of a step that had used so much; `Some` if the turn ends with them.
-    async fn stood(&self, (standing, mut used): (Vec<ToolCall>, Usage), toolbox: &mut Toolbox) -> Option<End> {
+    async fn stood(&self, (standing, used): (Vec<ToolCall>, Usage), toolbox: &mut Toolbox) -> Option<End> {
         if standing.is_empty() {
             return None;
         }
         let end = self.calls(standing, Vec::new(), toolbox).await;
-        let every = ModelRequest { system: Arc::clone(&self.system), messages: vec![], tools: Arc::clone(&self.specs) };
-        used += Usage::estimate(every.fixed_bytes(), 0);
         self.step_finished(used).await;
         end
     }
@@ -228,11 +236,25 @@ impl Runner {
             }
             _ => None,
         };
-        let omitted = match &stop {
-            answer::Stop::Refused(error) => self.omits(error),
+        let refusal = match &stop {
+            answer::Stop::Refused(error) => Some(self.after_refusal(error, &request)),
             _ => None,
         };
-        self.step_ended(usage, matches!(stop, answer::Stop::Refused(_)) && omitted.is_none(), omitted).await;
+        let (drops_words, omitted) = match &refusal {
+            Some(Refusal::Omit(omission)) => (false, Some(omission.clone())),
+            Some(Refusal::DropWords(_)) => (true, None),
+            Some(Refusal::Keep(_)) | None => (false, None),
+        };
+        self.step_ended(usage, drops_words, omitted).await;
+        if let Some(refusal) = refusal {
+            return match refusal {
+                Refusal::Omit(Omission { what, reason }) => {
+                    tracing::warn!(reason, "the request was refused, the conversation is sent again {what}");
+                    None
+                }
+                Refusal::DropWords(error) | Refusal::Keep(error) => Some(fails(error)),
+            };
+        }
         match stop {
             answer::Stop::Whole => called.unwrap_or_else(|| Some(End::default())),
             answer::Stop::Cut => Some(End::of(Outcome::Interrupted)),
@@ -241,36 +263,10 @@ impl Runner {
                 Some(End { outcome: Outcome::Limit, error: Some(error.to_owned()), ..End::default() })
             }
             answer::Stop::Broken(error) => self.go_on(error).await,
-            answer::Stop::Refused(error) => match omitted {
-                Some(omitted) => {
-                    self.tell_omitted(&error, omitted).await;
-                    None
-                }
-                None => Some(self.fails(self.explain_refusal(&error))),
-            },
-            answer::Stop::Failed(error) => Some(self.fails(error)),
+            answer::Stop::Failed(error) => Some(fails(error)),
+            // It was judged above.
+            answer::Stop::Refused(error) => Some(fails(error.to_string())),
         }
-    }
-
-    fn fails(&self, error: String) -> End {
-        tracing::warn!(error, "the model failed");
-        End::failed(error)
-    }
-
-    /// What the next request is sent without, if anything may help against this refusal.
-    fn omits(&self, error: &ModelError) -> Option<Omitted> {
-        let helps = |omitted: &&Omitted| !error.is_too_large() || **omitted == Omitted::Results;
-        self.omissible.iter().find(helps).copied()
-    }
-
-    /// Tells that the conversation is sent again, and without what.
-    async fn tell_omitted(&self, error: &ModelError, omitted: Omitted) {
-        tracing::warn!(%error, %omitted, "the request was refused, the conversation is sent again");
-        let rest = u32::try_from(self.omissible.len()).unwrap_or(u32::MAX);
-        let (next, tries) = (self.refusals.saturating_add(2), self.refusals.saturating_add(1).saturating_add(rest));
-        let reason = format!("{error}; the conversation is sent again {omitted}");
-        // If the actor is gone, the token is cancelled.
-        let _ = self.lane.send(Lane::Delta(Delta::Retrying { next, tries, wait_ms: 0, reason })).await;
     }
 
     /// After an answer that broke in the middle: what was said is kept, and the model is asked, once, to go on.
@@ -322,9 +318,9 @@ impl Runner {
         self.step_ended(usage, false, None).await;
     }
 
-    /// `refused`: the provider refused the step's request for what it was, and nothing but the user's words can be left
-    /// out of the next one. `omitted`: it is sent without these.
-    async fn step_ended(&self, usage: Usage, refused: bool, omitted: Option<Omitted>) {
+    /// `refused`: the provider refused the step's request, and the user's words are left out of the next one. `omitted`:
+    /// it is sent without this.
+    async fn step_ended(&self, usage: Usage, refused: bool, omitted: Option<Omission>) {
         let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
         let filled = usage.total() > 0 && self.outfit.model.has_context();
         let context = filled.then_some(ContextFill { tokens: usage.total(), limit: bounds.tokens });

@@ -30,7 +30,7 @@ struct AskArg {
 
 /// Approves what a tool wants to do
 ///
-/// On a terminal, all of it is shown first, and you are asked back.
+/// On a terminal, it shows the ask first, and asks whether to approve it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Approve {
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct Approve {
     #[arg(long)]
     always: bool,
 
-    /// Approves it without showing it first
+    /// Approves without showing the ask first
     #[arg(long, short)]
     yes: bool,
 }
@@ -137,10 +137,14 @@ fn answer(
                 if let Some(ask) = ask.filter(|ask| !takes(ask, &answer)) {
                     return Err(other_kind(ask));
                 }
-                if let Some(ask) = ask.filter(|_| ask_back && io::stdin().is_terminal())
-                    && !agreed(ask, &answer, ui)?
-                {
-                    return not_answered(ui);
+                if let Some(ask) = ask.filter(|_| ask_back && io::stdin().is_terminal()) {
+                    if !ui.err_is_terminal() {
+                        let message = "the ask can't be shown first: standard error is no terminal";
+                        return Err(CliError::usage(message).hint("`--yes` approves without showing it"));
+                    }
+                    if !agreed(ask, &answer, ui)? {
+                        return not_answered(ui);
+                    }
                 }
                 (id, answer)
             }

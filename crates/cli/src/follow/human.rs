@@ -13,7 +13,7 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 
 use super::asked;
 use crate::said::clock::Clock;
-use crate::said::{about, answered, cut, paused, pausing, runs, setting, shorten, sum_up, title};
+use crate::said::{about, answered, cut, paused, pausing, runs, sent_again, setting, shorten, sum_up, title};
 use crate::ui::{Style, Ui};
 
 /// Bytes of a tool's output that may wait for the end of their line.
@@ -170,6 +170,7 @@ impl Human {
                 Ok(())
             }
             Fact::AssistantMessage(message) => self.message(message, ui),
+            Fact::StepFinished { omitted: Some(omission), .. } => ui.line(Style::Warning, &sent_again(omission)),
             Fact::ToolStarted { call } => match self.calls.get_mut(call) {
                 Some(call) => {
                     call.started = true;
@@ -248,17 +249,18 @@ impl Human {
         self.caught_up.insert(item);
         let Some(call) = self.calls.get_mut(&CallId(item.0)) else { return Ok(()) };
         let whole = (so_far.head.len() + so_far.tail.len()) as u64 + so_far.dropped;
-        let missed = whole.saturating_sub(call.came);
+        let came = usize::try_from(call.came).unwrap_or(usize::MAX);
+        let behind_head = call.came.max(so_far.head.len() as u64);
+        let missed = whole.saturating_sub(behind_head);
         let tail = so_far.tail.len() as u64;
-        let in_head = usize::try_from(call.came).ok().and_then(|came| so_far.head.get(came..));
-        let text = if let Some(rest) = in_head.filter(|_| so_far.dropped == 0) {
-            format!("{rest}{}", so_far.tail)
-        } else if missed <= tail {
+        let mut text = so_far.head.get(came..).unwrap_or_default().to_owned();
+        if missed <= tail {
             let from = so_far.tail.len() - usize::try_from(missed).unwrap_or_default();
-            so_far.tail.get(from..).unwrap_or_default().to_owned()
+            text.push_str(so_far.tail.get(from..).unwrap_or_default());
         } else {
-            format!("\n[... {} bytes not shown ...]\n{}", missed - tail, so_far.tail)
-        };
+            let left_out = missed - tail;
+            text.push_str(&format!("\n[... {left_out} bytes not shown ...]\n{}", so_far.tail));
+        }
         self.output(item, &text, ui)?;
         if let Some(call) = self.calls.get_mut(&CallId(item.0)) {
             call.came = whole;
@@ -284,7 +286,7 @@ impl Human {
     }
 
     fn finished(&mut self, result: &ToolResult, ui: &mut Ui) -> io::Result<()> {
-        // Nothing of it is told again after a restart, and less than all where it came too fast.
+        // After a restart, and of pieces that were skipped, the result is the only source.
         self.skipped.remove(&result.call.item());
         self.catch_up(result.call.item(), &result.output, ui)?;
         let many = self.many;

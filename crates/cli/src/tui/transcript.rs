@@ -14,7 +14,7 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 pub(crate) use self::entry::{Entry, Key, Kind, Tool, ToolState};
 use super::style::Tone;
 use crate::said::clock::Clock;
-use crate::said::{about, answered, cut, paused, runs, setting, shorten, sum_up};
+use crate::said::{about, answered, cut, paused, runs, sent_again, setting, shorten, sum_up};
 use crate::ui::Style;
 
 /// Everything that is shown of a session, the oldest first.
@@ -138,6 +138,7 @@ impl Transcript {
             Fact::IterationStarted { .. } => (self.clock, self.steps, self.cut) = (Some(Clock::begun(at)), 0, None),
             Fact::StepStarted => self.steps += 1,
             Fact::AssistantMessage(message) => self.message(seq, message),
+            Fact::StepFinished { omitted: Some(omission), .. } => self.note(seq, Tone::Warning, sent_again(omission)),
             Fact::ToolStarted { call } => self.tool(call.item(), |tool| tool.state = ToolState::Runs),
             Fact::ToolFinished(result) => self.finished(result),
             Fact::JobStarted { job } => {

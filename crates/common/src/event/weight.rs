@@ -22,6 +22,7 @@ pub(super) fn of_fact(fact: &Fact) -> usize {
     match fact {
         Fact::PromptAccepted { text, .. } | Fact::PromptReturned { text, .. } => text.len(),
         Fact::AssistantMessage(said) => message(said),
+        Fact::StepFinished { omitted, .. } => omitted.as_ref().map_or(0, |omission| omission.reason.len()),
         Fact::ToolFinished(told) => result(told),
         Fact::AskRaised { ask: raised } => ask(raised),
         Fact::AskAnswered { answer: given, .. } => answer(given),
@@ -48,7 +49,6 @@ pub(super) fn of_fact(fact: &Fact) -> usize {
         | Fact::StepStarted
         | Fact::ToolStarted { .. }
         | Fact::JobEnded { .. }
-        | Fact::StepFinished { .. }
         | Fact::AskClosed { .. }
         | Fact::HoldChanged { .. }
         | Fact::TurnCut { .. } => 0,

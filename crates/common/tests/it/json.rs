@@ -6,8 +6,8 @@ use std::sync::Arc;
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind,
     Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, HistoryCut, Hold, HoldAt,
-    HoldCause, HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Omitted, Outcome, PauseKind,
-    PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question, QuestionOption, QuestionReply,
+    HoldCause, HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Omission, Omitted, Outcome,
+    PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question, QuestionOption, QuestionReply,
     QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause, Run, RunEnd, RunLimit, RunLimits,
     RunProgress, RunSettings, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task,
     TaskId, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
@@ -165,7 +165,7 @@ fn facts() -> Vec<Fact> {
             usage,
             context: Some(ContextFill { tokens: 15, limit: 100_000 }),
             refused: true,
-            omitted: Some(Omitted::Results),
+            omitted: Some(Omission { what: Omitted::Results, reason: "too large".into() }),
         },
         Fact::AskRaised { ask: ask() },
         Fact::AskAnswered {

@@ -1,5 +1,5 @@
-//! What is left out of a conversation that a provider refused, in the order in which it may help: the last calls as such,
-//! then thoughts, then the results of calls. The user's words come last, and only where nothing else is left.
+//! What is left out of a conversation that a provider refused, one after the other, until it takes it: the last calls as
+//! such, the last thoughts, the last results, all calls and thoughts. The user's words go last, and only if nothing helps.
 
 use holdpoint_common::{AssistantMessage, Block, BlockKind, ItemId, Kept, Omitted, ToolCall, ToolResult};
 
@@ -11,10 +11,28 @@ pub const RESULTS: &str = "[What the tools that were called above have brought]"
 /// In the place of a result that was refused.
 const LEFT_OUT: &str = "its result is left out: the provider refused the request with it";
 
-/// What can be left out of these messages, which their provider has never taken.
+/// What can be left out of a conversation, the least harm first.
 pub(super) fn omissible(messages: &[Message]) -> Vec<Omitted> {
-    let is_there = |omitted: &Omitted| messages.iter().any(|message| has(message, *omitted));
-    [Omitted::Calls, Omitted::Thoughts, Omitted::Results].into_iter().filter(is_there).collect()
+    let (before, last) = messages.split_at(last_answer(messages));
+    let mut omissible = Vec::new();
+    for omitted in [Omitted::Calls, Omitted::Thoughts, Omitted::Results] {
+        if last.iter().any(|message| has(message, omitted)) {
+            omissible.push(omitted);
+        }
+    }
+    let has_more = |message| has(message, Omitted::Calls) || has(message, Omitted::Thoughts);
+    if before.iter().any(has_more)
+        || last.iter().any(|message| has(message, Omitted::Calls))
+            && last.iter().any(|message| has(message, Omitted::Thoughts))
+    {
+        omissible.push(Omitted::History);
+    }
+    omissible
+}
+
+/// Where the last answer is.
+fn last_answer(messages: &[Message]) -> usize {
+    messages.iter().rposition(|message| matches!(message, Message::Assistant(_))).unwrap_or(messages.len())
 }
 
 fn has(message: &Message, omitted: Omitted) -> bool {
@@ -22,42 +40,46 @@ fn has(message: &Message, omitted: Omitted) -> bool {
         (Message::Assistant(answer), Omitted::Calls) => !answer.calls.is_empty(),
         (Message::Assistant(answer), Omitted::Thoughts) => answer.blocks.iter().any(is_thought),
         (Message::Tool(result), Omitted::Results) => result.result != LEFT_OUT,
-        (Message::User(text), Omitted::Results) => is_results(text) && !text.ends_with(LEFT_OUT),
         _ => false,
     }
 }
 
-/// Leaves it out of the messages from `from` on.
-pub(super) fn omit(messages: &mut Vec<Message>, from: usize, omitted: Omitted) {
-    let refused = messages.split_off(from.min(messages.len()));
-    for message in refused {
+/// Leaves it out.
+pub(super) fn omit(messages: &mut Vec<Message>, omitted: Omitted) {
+    let from = if omitted == Omitted::History { 0 } else { last_answer(messages) };
+    for message in messages.split_off(from) {
         match (message, omitted) {
-            (Message::Assistant(answer), Omitted::Calls) => messages.push(Message::Assistant(as_text(answer))),
-            (Message::Tool(result), Omitted::Calls) => {
+            (Message::Assistant(answer), Omitted::Calls) => {
+                messages.push(Message::Assistant(with_calls_as_text(answer)))
+            }
+            (Message::Assistant(answer), Omitted::Thoughts) => {
+                messages.push(Message::Assistant(without_thoughts(answer)))
+            }
+            (Message::Assistant(answer), Omitted::History) => {
+                messages.push(Message::Assistant(with_calls_as_text(without_thoughts(answer))));
+            }
+            (Message::Tool(result), Omitted::Calls | Omitted::History) => {
                 let text = format!("\n\n{}", result.to_text());
                 match messages.last_mut() {
                     Some(Message::User(results)) if is_results(results) => results.push_str(&text),
                     _ => messages.push(Message::User(format!("{RESULTS}{text}"))),
                 }
             }
-            (Message::Assistant(mut answer), Omitted::Thoughts) => {
-                answer.blocks.retain(|block| !is_thought(block));
-                messages.push(Message::Assistant(answer));
-            }
             (Message::Tool(result), Omitted::Results) => {
                 let (output, words) = (Kept::default(), LEFT_OUT.to_owned());
                 messages.push(Message::Tool(ToolResult { output, result: words, ..result }));
-            }
-            (Message::User(text), Omitted::Results) if is_results(&text) => {
-                messages.push(Message::User(format!("{RESULTS}\n\n{LEFT_OUT}")));
             }
             (message, _) => messages.push(message),
         }
     }
 }
 
-/// An answer of which the calls are text.
-fn as_text(answer: AssistantMessage) -> AssistantMessage {
+fn without_thoughts(mut answer: AssistantMessage) -> AssistantMessage {
+    answer.blocks.retain(|block| !is_thought(block));
+    answer
+}
+
+fn with_calls_as_text(answer: AssistantMessage) -> AssistantMessage {
     let AssistantMessage { mut blocks, calls, .. } = answer;
     let line = |call: &ToolCall| format!("\n[I call the tool {}: {}]", call.name, call.input);
     let text: String = calls.iter().map(line).collect();

@@ -33,7 +33,7 @@ impl Handler<WeighAnswer> for Manager {
         Box::pin(async move {
             drop(mending.lock().await);
             let state = saved::fold(&id, &*base.store.open(&id).await?).await?;
-            let fixed_bytes = base.fixed_bytes(state.settings());
+            let fixed_bytes = base.fixed_bytes(state.settings(), &base.system);
             let (now, limits) = (SystemTime::now().into(), &base.limits);
             let moment = Moment { now, next: state.last() + 1, limits, fixed_bytes };
             decide(&state, moment, Input::Answer { ask, answer, by })?;

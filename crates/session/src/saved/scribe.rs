@@ -33,7 +33,7 @@ impl<'a> Scribe<'a> {
     pub(crate) async fn of(base: &'a Base, id: &SessionId) -> Result<Self, SessionError> {
         let log = base.store.open(id).await?;
         let Found { state, draft, numbers } = for_owner(id, &*log).await?;
-        let (limits, fixed_bytes) = (&*base.limits, base.fixed_bytes(state.settings()));
+        let (limits, fixed_bytes) = (&*base.limits, base.fixed_bytes(state.settings(), &base.system));
         Ok(Self { log, limits, fixed_bytes, draft, last: state.last(), state, numbers, facts: Vec::new() })
     }
 

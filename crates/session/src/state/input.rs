@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HoldShown, JobEnd, Limits,
-    Omitted, Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId,
+    Omission, Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId,
     Usage, Who,
 };
 
@@ -210,7 +210,7 @@ pub enum Report {
         /// The provider refused its request for what it was.
         refused: bool,
         /// What the next request is sent without, because the provider refused this one.
-        omitted: Option<Omitted>,
+        omitted: Option<Omission>,
     },
     /// Files have changed since the turn began.
     FilesChanged(Vec<String>),

@@ -308,23 +308,6 @@ impl Runner {
         draft.message.calls.push(call);
     }
 
-    /// Why the provider has refused the conversation, and what may be done about it, when all else was left out of it.
-    pub(super) fn explain_refusal(&self, error: &ModelError) -> String {
-        let model = self.outfit.model.name();
-        if error.is_overflow() {
-            return format!("{error} (hint: set `window` under [models.\"{model}\"] in the configuration)");
-        }
-        if self.refusals == 0 {
-            return format!("{error} (hint: it is left out of later requests; say it otherwise)");
-        }
-        format!(
-            "{error}. The provider has refused this conversation {} times, whatever was left out of it: it can't be sent to \
-             {model} (hint: go on with another model, /model NAME, or in a new session; `holdpoint export` writes this one \
-             out)",
-            self.refusals + 1
-        )
-    }
-
     /// The error, and what may be done about it.
     fn explain(&self, error: &ModelError) -> String {
         let hint = match error {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, Omitted, PromptId, Timestamp,
-    ToolCall, ToolResult, ToolStatus, Usage, Who,
+    AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, Omission, Omitted, PromptId,
+    Timestamp, ToolCall, ToolResult, ToolStatus, Usage, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
 use holdpoint_session::history::{RESULTS, apart, join, messages};
@@ -84,7 +84,8 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => size.clone().prop_map(Happens::Says),
         1 => (1..5u64, size.clone()).prop_map(|(calls, size)| Happens::Calls(calls, size)),
         1 => Just(Happens::Refused),
-        1 => prop_oneof![Just(Omitted::Calls), Just(Omitted::Thoughts), Just(Omitted::Results)].prop_map(Happens::Omitted),
+        1 => prop::sample::select(vec![Omitted::Calls, Omitted::Thoughts, Omitted::Results, Omitted::History])
+            .prop_map(Happens::Omitted),
         3 => (0..4u64, size).prop_map(|(back, size)| Happens::Returns(back, size)),
     ]
 }
@@ -99,7 +100,9 @@ fn facts(happens: &[Happens]) -> Vec<Arc<Event>> {
     let mut facts = Vec::new();
     let refused = |omitted: Option<Omitted>| {
         let (usage, context) = (Usage::default(), None);
-        Fact::StepFinished { usage, context, refused: omitted.is_none(), omitted }
+        let refused = omitted.is_none();
+        let omitted = omitted.map(|what| Omission { what, reason: "no".to_owned() });
+        Fact::StepFinished { usage, context, refused, omitted }
     };
     for (n, happens) in happens.iter().enumerate() {
         let answer = |kind, text: String, calls| {

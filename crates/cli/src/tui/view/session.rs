@@ -142,8 +142,8 @@ fn status_line(buffer: &mut Buffer, area: Rect, session: &Session, now: holdpoin
     rest
 }
 
-/// Who answers asks where that is no person. What the model was given, and how full its context is; but where not all of it
-/// is saved, that.
+/// How asks are answered unless a person does it; then what the model was given and how full its context is, or that not
+/// everything is saved.
 fn used(session: &Session) -> String {
     let asks = match session.snapshot.settings.asks {
         AsksMode::Wait => String::new(),
@@ -207,7 +207,7 @@ fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
     shown.iter().fold(rest, |rest, line| put(buffer, rest, line));
 }
 
-/// Who answers asks where that is no person; nothing where it is.
+/// How asks are answered without a person; nothing where one is asked.
 fn asks(mode: AsksMode) -> Option<&'static str> {
     match mode {
         AsksMode::Wait => None,

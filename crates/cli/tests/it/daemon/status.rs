@@ -174,4 +174,13 @@ fn m_c2_logs_have_the_output_of_commands_after_a_restart() {
         assert_eq!(after.iter().filter(|shown| shown.trim() == format!("│ {line}")).count(), 1, "{line}: {after:?}");
     }
     assert_eq!(after, before);
+    // Of a long output, what is kept of it: its beginning and its end.
+    house.run(&["new", "--name", "two", "--model", "rehearsal", "--policy", "all", "shell: seq 20000"]).code(0);
+    house.run(&["wait", "two"]).code(0);
+    house.run(&["daemon", "stop"]).code(0);
+    let long = lines(house.run(&["logs", "two"]).code(0));
+    for line in ["1", "2", "3000", "19999", "20000"] {
+        assert!(long.contains(&format!("  │ {line}")), "{line}: {}", long.len());
+    }
+    assert_eq!(long.iter().filter(|line| line.contains("bytes not shown")).count(), 1);
 }

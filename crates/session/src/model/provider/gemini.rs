@@ -6,7 +6,7 @@ use super::remote::{Endpoint, Framing, Protocol};
 use crate::model::ModelRequest;
 
 mod reader;
-mod request;
+pub(super) mod request;
 
 /// Before a signature of Gemini's.
 const SIGNED: &str = "gemini:";

@@ -160,7 +160,13 @@ async fn t_l2_a_refusal_is_one_plain_line_whatever_its_body_is() {
     for (status, body, expected) in [
         (400, r#"[{"error":{"code":400,"message":"no such model","status":"INVALID_ARGUMENT"}}]"#, "no such model"),
         (400, r#"{"error":{"message":"two\nlines\r\n  here"}}"#, "two lines here"),
-        (400, r#"{"detail":[{"msg":"odd"}]}"#, r#"{"detail":[{"msg":"odd"}]}"#),
+        (422, r#"{"detail":[{"loc":["body","x"],"msg":"Field required"}]}"#, "Field required"),
+        (
+            400,
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"Unexpected role\"}"}}}"#,
+            "Provider returned error: Unexpected role",
+        ),
+        (400, r#"{"odd":[1]}"#, r#"{"odd":[1]}"#),
         (502, page, "502 Bad Gateway"),
         (502, "<html><body><h1>Not\nhere</h1><p>Ask later.</p></body></html>", "Not here Ask later."),
         (502, "", "Bad Gateway"),

@@ -1,6 +1,6 @@
 //! Requests that a provider refuses for what they are: never sent again as they were, not with the next prompt either.
 
-use holdpoint_common::{Delta, Outcome};
+use holdpoint_common::{Fact, Omission, Omitted, Outcome};
 use holdpoint_session::history::{LEFT_OUT, RESULTS, UNANSWERED};
 use holdpoint_session::testing::Finished;
 use holdpoint_tests::model_server::{Reply, Request, Wire};
@@ -71,6 +71,15 @@ async fn t_l3_results_that_are_too_large_are_left_out_and_the_turn_goes_on() {
     }
 }
 
+/// What was left out, in order.
+fn omissions(talk: &Talk) -> Vec<Omission> {
+    let omitted = talk.events.facts().filter_map(|fact| match fact {
+        Fact::StepFinished { omitted, .. } => omitted.clone(),
+        _ => None,
+    });
+    omitted.collect()
+}
+
 /// Whether a request has calls as such.
 fn has_calls(request: &Request) -> bool {
     let body = request.body.to_string();
@@ -103,11 +112,8 @@ async fn t_l3_calls_that_are_refused_are_sent_as_text() {
                 assert!(sent.contains(words), "{wire:?}: {words}: {sent}");
             }
         }
-        let told = talk.events.events().iter().find_map(|event| match event.delta()? {
-            Delta::Retrying { next: 2, reason, .. } => Some(reason.clone()),
-            _ => None,
-        });
-        assert!(told.is_some_and(|told| told.contains("not well") && told.contains("tool calls as text")), "{wire:?}");
+        let told = omissions(&talk);
+        assert!(told.len() == 1 && told[0].what == Omitted::Calls && told[0].reason.contains("not well"), "{told:?}");
         world.server.assert_no_violations();
     }
 }
@@ -129,8 +135,110 @@ async fn t_l3_thoughts_that_are_refused_are_left_out() {
         }
     });
     assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done);
-    assert_eq!(world.server.requests().len(), 4, "first with the calls as text, then without the thoughts");
-    assert!(world.server.request(3).body.to_string().contains("I look."));
+    assert_eq!(world.server.requests().len(), 3, "the refusal says what is wrong");
+    let sent = world.server.request(2);
+    assert!(sent.body.to_string().contains("I look.") && has_calls(&sent), "{}", sent.body);
+}
+
+/// Each thing is left out alone, and what has helped is left out of the rest of the turn.
+#[tokio::test]
+async fn t_l3_what_helps_is_found_once_in_a_turn() {
+    let world = World::start(Wire::Anthropic);
+    let mut talk = world.open().await;
+    let mut n = 0;
+    let calls =
+        |n: usize| Reply::stream().call(0, "shell", &format!(r#"{{"command":"echo step-{n}"}}"#)).finish("tool_calls");
+    world.server.answer(move |request| {
+        n += 1;
+        match n {
+            1 => Reply::stream()
+                .think("hm")
+                .sign("s1g")
+                .call(0, "shell", r#"{"command":"echo step-1"}"#)
+                .finish("tool_calls"),
+            _ if request.body.to_string().contains("s1g") => refusal(400, "no"),
+            2..6 => calls(n),
+            6 => Reply::stream()
+                .think("hm")
+                .sign("s1g")
+                .call(0, "shell", r#"{"command":"echo step-6"}"#)
+                .finish("tool_calls"),
+            _ => Reply::text(["done"]),
+        }
+    });
+    assert_eq!(turn(&mut talk, "go").await.outcome, Outcome::Done);
+    let told: Vec<_> = omissions(&talk).iter().map(|omission| omission.what).collect();
+    assert_eq!(told, [Omitted::Calls, Omitted::Thoughts]);
+    let last = world.server.requests().pop().unwrap();
+    assert!(has_calls(&last) && !last.body.to_string().contains("I call the tool"), "{}", last.body);
+}
+
+#[tokio::test]
+async fn t_l3_a_model_that_is_changed_in_an_open_turn_gets_all_of_it_in_the_next() {
+    let world = World::start(Wire::OpenAi);
+    let mut talk = world.open().await;
+    world.server.answer(|request| {
+        let has_called = request.body["messages"].as_array().is_some_and(|messages| messages.len() > 2);
+        match request.body["model"].as_str() {
+            Some("scripted") if !has_called => {
+                Reply::calls([("shell", r#"{"command":"touch up; until [ -e go ]; do sleep 0.01; done; echo seen"}"#)])
+            }
+            Some("scripted") if has_calls(request) => refusal(400, "no"),
+            _ => Reply::text(["done"]),
+        }
+    });
+    talk.session.prompt("first").await.unwrap();
+    talk.events.until("the tool", |event| matches!(event.fact(), Some(Fact::ToolStarted { .. })).then_some(())).await;
+    talk.session.change_model("openai/other").await.unwrap();
+    std::fs::write(world.folder.path().join("go"), "").unwrap();
+    assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done);
+    assert_eq!(world.server.requests().len(), 3, "the open turn goes on with the model it began with");
+    assert_eq!(turn(&mut talk, "second").await.outcome, Outcome::Done);
+    let last = world.server.requests().pop().unwrap();
+    assert!(last.body["model"] == "other" && has_calls(&last), "{}", last.body);
+}
+
+#[tokio::test]
+async fn t_l3_words_that_are_not_to_blame_are_kept() {
+    let too_long = "This model's maximum context length is 8192 tokens";
+    for (message, hint) in [
+        (too_long, "hint: set `window`"),
+        ("Unsupported parameter: 'reasoning_effort' is not supported with this model.", "hint: look at [models."),
+    ] {
+        let world = World::start(Wire::OpenAi);
+        let mut talk = world.open().await;
+        world.server.reply(refusal(400, message)).reply(Reply::text(["done"]));
+        let error = turn(&mut talk, "remember KUMQUAT").await.error.unwrap();
+        assert!(error.contains(hint), "{error}");
+        assert_eq!(turn(&mut talk, "which word?").await.outcome, Outcome::Done);
+        let sent = world.server.request(1).body.to_string();
+        assert!(sent.contains("KUMQUAT") && !sent.contains(LEFT_OUT), "{sent}");
+    }
+    // Words that are most of what is too long are.
+    let world = World::start(Wire::OpenAi);
+    let mut talk = world.open().await;
+    world.server.reply(refusal(400, too_long)).reply(Reply::text(["done"]));
+    turn(&mut talk, &"poison ".repeat(20_000)).await;
+    assert_eq!(turn(&mut talk, "and now?").await.outcome, Outcome::Done);
+    assert!(!world.server.request(1).body.to_string().contains("poison"));
+}
+
+/// The model would call for the same results again and again.
+#[tokio::test]
+async fn t_l3_results_that_are_too_large_are_left_out_once_in_a_turn() {
+    let world = World::start(Wire::OpenAi);
+    let mut talk = world.open().await;
+    let mut n = 0;
+    world.server.answer(move |_| {
+        n += 1;
+        match n % 2 {
+            1 => Reply::calls([("shell", r#"{"command":"echo seen"}"#)]),
+            _ => refusal(400, "the request exceeds the available context size"),
+        }
+    });
+    let error = turn(&mut talk, "go").await.error.unwrap();
+    assert!(error.contains("hint: set `window`"), "{error}");
+    assert_eq!(world.server.requests().len(), 4);
 }
 
 #[tokio::test]

@@ -84,14 +84,23 @@ async fn m_e6_what_is_set_for_a_model_is_sent() {
 #[test]
 fn m_e6_what_a_provider_can_not_be_told_is_an_error_of_the_set_up() {
     for (wire, settings, words) in [
-        (Wire::OpenAi, "thinking = 2000", "openai takes no `thinking`"),
-        (Wire::Anthropic, "stream_options = false", "anthropic takes no `stream_options`"),
-        (Wire::Gemini, "max_tokens_field = 'max_tokens'", "gemini takes no `max_tokens_field`"),
-        (Wire::Ollama, "max_tokens_field = 'max_tokens'", "ollama takes no `max_tokens_field`"),
-        (Wire::Gemini, "thinking = 1\neffort = 'low'", "gemini takes no both `thinking` and `effort`"),
-        (Wire::Ollama, "thinking = 1\neffort = 'low'", "both `thinking` and `effort`"),
+        (Wire::OpenAi, "thinking = 2000", "chat completions take no `thinking`"),
+        (Wire::Anthropic, "stream_options = false", "only openai/… takes `stream_options`"),
+        (Wire::Gemini, "max_tokens_field = 'max_tokens'", "only openai/… takes `max_tokens_field`"),
+        (Wire::Ollama, "max_tokens_field = 'max_tokens'", "only openai/… takes `max_tokens_field`"),
+        (Wire::Gemini, "thinking = 1\neffort = 'low'", "either `thinking` or `effort`"),
+        (Wire::Ollama, "thinking = 1\neffort = 'low'", "either `thinking` or `effort`"),
     ] {
-        let Err(ModelError::Setup { message, hint }) = set(wire, "scripted", settings, "http://127.0.0.1:9") else {
+        refused(wire, "scripted", settings, words);
+    }
+    refused(Wire::Gemini, "gemini-2.0-flash", "thinking = 1", "models before 2.5 do not think");
+    refused(Wire::Gemini, "gemini-2.5-pro", "effort = 'low'", "models before 3 take no `effort`");
+}
+
+#[track_caller]
+fn refused(wire: Wire, name: &str, settings: &str, words: &str) {
+    {
+        let Err(ModelError::Setup { message, hint }) = set(wire, name, settings, "http://127.0.0.1:9") else {
             panic!("{wire:?} {settings} is taken");
         };
         assert!(message.contains(words) && message.contains("[models.") && !hint.is_empty(), "{message} ({hint})");

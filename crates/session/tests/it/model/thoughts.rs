@@ -124,7 +124,8 @@ async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_ot
         let begun = Reply::stream().delta(&thinks("Let me ")).delta(&thinks("see.\n"));
         world.server.reply(begun.say("Well.").call(0, "shell", CALL).finish("tool_calls"));
         let again = Reply::stream().delta(&thinks("Again?")).call(0, "shell", CALL).finish("tool_calls");
-        world.server.reply(again).reply(Reply::text(["done"])).reply(Reply::text(["done"]));
+        let done = Reply::stream().delta(&thinks("Done?")).say("done").finish("stop");
+        world.server.reply(again).reply(done).reply(Reply::text(["done"]));
         for prompt in ["go", "go on"] {
             talk.session.prompt(prompt).await.unwrap();
             assert_eq!(talk.events.turn_finished().await.outcome, Outcome::Done, "{field}");
@@ -133,7 +134,9 @@ async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_ot
         assert_eq!((&first[0][field], &first[0]["content"]), (&json!("Let me see.\n"), &json!("Well.")), "{field}");
         let second = answers(&world, 2);
         assert_eq!((&second[0][field], &second[1][field]), (&json!("Let me see.\n"), &json!("Again?")), "{field}");
-        assert!(answers(&world, 3).iter().all(|answer| answer[field].is_null()), "{field}: a turn that is over");
+        // Of a turn that is over, with its calls alone: DeepSeek and Kimi refuse calls without them.
+        let sent: Vec<_> = answers(&world, 3).iter().map(|answer| !answer[field].is_null()).collect();
+        assert_eq!(sent, [true, true, false], "{field}");
         world.server.assert_no_violations();
     }
 }

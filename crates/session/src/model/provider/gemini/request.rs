@@ -204,7 +204,7 @@ fn declaration(spec: &holdpoint_tools::ToolSpec) -> Declaration<'_> {
 }
 
 /// Which generation a model is of, as `gemini-2.5-pro` says it; nothing for a name without one, which is the newest.
-fn generation(model: &str) -> Option<(u32, u32)> {
+pub(in crate::model::provider) fn generation(model: &str) -> Option<(u32, u32)> {
     let version = model.strip_prefix("gemini-")?.split('-').next()?;
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
     Some((major.parse().ok()?, minor.parse().ok()?))

@@ -235,7 +235,7 @@ impl Chunks {
         let says = match &message.content {
             Some(Content::Words(text)) => !text.is_empty(),
             Some(Content::Parts(parts)) => !parts.is_empty(),
-            None => message.refusal.0.is_some(),
+            None => message.refusal.0.as_deref().is_some_and(|refusal| !refusal.is_empty()),
         };
         if says {
             self.end_thought(pieces);

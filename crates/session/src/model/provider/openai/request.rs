@@ -1,7 +1,7 @@
 //! A conversation as chat completions have it.
 //!
-//! A model that thinks gets the thoughts of the turn that is under way back, each in the field in which it came: DeepSeek,
-//! Kimi and GLM refuse the result of a call without them, and no other model is sent them.
+//! A model that thinks gets its thoughts back in the field in which they came: those of the turn that is under way, and
+//! those before a call. DeepSeek, Kimi and GLM refuse a conversation without them, and no other model is sent them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -156,7 +156,11 @@ fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>, whose: Whose) 
     let (text, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());
     let content = (!text.trim().is_empty()).then_some(text);
     let extra_content = answer.blocks.iter().rev().find_map(|block| extra(&block.signature));
-    let thoughts = if whose == (Whose::Own { of_turn: true }) { thoughts(&answer.blocks) } else { BTreeMap::new() };
+    let thinks = match whose {
+        Whose::Own { of_turn } => of_turn || !tool_calls.is_empty(),
+        Whose::Others => false,
+    };
+    let thoughts = if thinks { thoughts(&answer.blocks) } else { BTreeMap::new() };
     let says = content.is_some() || !tool_calls.is_empty();
     says.then_some(Entry::Assistant { content, thoughts, tool_calls, extra_content })
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::StatusCode;
 use reqwest::header::{self, DATE, HeaderMap, RETRY_AFTER};
+use rustls::CertificateError;
 use serde_json::Value;
 
 use crate::model::ModelError;
@@ -83,10 +84,14 @@ fn tls_fault(error: &reqwest::Error) -> Option<&'static str> {
     }
     let mut causes = std::iter::successors(error.source(), |cause| cause_of(*cause));
     match causes.find_map(|cause| cause.downcast_ref::<rustls::Error>())? {
-        rustls::Error::InvalidCertificate(_) => {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             Some("add the server's certificate authority to the system's, or name it in SSL_CERT_FILE")
         }
+        rustls::Error::InvalidCertificate(_) => Some("look at the base URL, the server's certificate and the clock"),
         rustls::Error::InvalidMessage(_) => Some("if the server speaks plain HTTP, begin its base URL with http://"),
+        rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => {
+            Some("look at the versions of TLS that the server speaks")
+        }
         _ => None,
     }
 }
@@ -151,9 +156,14 @@ impl<'a> Parsed<'a> {
 
     /// What is said to be wrong, in one line and without the key: the message, the title of a page, or the beginning.
     fn words(&self, key: &str) -> String {
-        let message = self.json.as_ref().and_then(told);
+        let message = self.json.as_ref().and_then(|json| {
+            let message = told(json)?;
+            // A router says what its provider said.
+            let raw = json["error"]["metadata"]["raw"].as_str().map(|raw| Parsed::of(raw).words(key));
+            Some(raw.map_or_else(|| message.to_owned(), |raw| format!("{message}: {raw}")))
+        });
         let page = || self.body.trim_start().starts_with('<').then(|| page(self.body));
-        let message = message.map(str::to_owned).or_else(page).unwrap_or_else(|| self.body.to_owned());
+        let message = message.or_else(page).unwrap_or_else(|| self.body.to_owned());
         // Hidden before it is cut, for half a key is no key that could be found.
         let message = hidden(message, key);
         let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -195,7 +205,9 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// What is said to be wrong.
 fn told(body: &Value) -> Option<&str> {
     let error = &body["error"];
-    [&error["message"], error, &error["detail"], &body["message"], &body["detail"]].into_iter().find_map(Value::as_str)
+    let places =
+        [&error["message"], error, &error["detail"], &body["message"], &body["detail"], &body["detail"][0]["msg"]];
+    places.into_iter().find_map(Value::as_str)
 }
 
 /// An error and its causes, each said once.

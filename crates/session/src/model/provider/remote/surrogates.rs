@@ -22,6 +22,9 @@ impl Surrogates {
         }
         let bytes = frame.as_bytes();
         let (mut joined, mut copied, mut at) = (String::new(), 0, 0);
+        // Some servers send the same text under two keys: each of its second halves belongs to the first one.
+        let first = self.first.take();
+        let mut has_second = false;
         while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
             let escape = at + found;
             let Some(half) = unit(&bytes[escape..]).filter(|unit| (0xd800..0xe000).contains(unit)) else {
@@ -39,16 +42,18 @@ impl Surrogates {
                 self.first = Some(half);
                 String::new()
             } else {
-                let first = self.first.filter(|_| !is_first && bytes[escape - 1] == b'"');
-                let char = first.and_then(|first| {
-                    self.first = None;
-                    char::decode_utf16([first, half]).next()?.ok()
-                });
+                has_second |= !is_first;
+                let begins = escape.checked_sub(1).is_some_and(|before| bytes[before] == b'"');
+                let first = first.filter(|_| !is_first && begins);
+                let char = first.and_then(|first| char::decode_utf16([first, half]).next()?.ok());
                 char.unwrap_or(char::REPLACEMENT_CHARACTER).to_string()
             };
             joined.push_str(&frame[copied..escape]);
             joined.push_str(&instead);
             (copied, at) = (after, after);
+        }
+        if !has_second && self.first.is_none() {
+            self.first = first;
         }
         if copied == 0 {
             return Cow::Borrowed(frame);
@@ -84,6 +89,12 @@ mod tests {
             (vec![r#"{"a":"\ude00x"}"#], vec!["{\"a\":\"\u{fffd}x\"}"]),
             (vec![r#"{"a":"x\ud83dy"}"#], vec!["{\"a\":\"x\u{fffd}y\"}"]),
             (vec![r#"{"a":"x\ude00"}"#], vec!["{\"a\":\"x\u{fffd}\"}"]),
+            // The same text under two keys, and no frame at all.
+            (
+                vec![r#"{"a":"\ud83d","b":"\ud83d"}"#, r#"{"a":"\ude00","b":"\ude00"}"#],
+                vec![r#"{"a":"","b":""}"#, r#"{"a":"😀","b":"😀"}"#],
+            ),
+            (vec![r#"{"a":"\ud83d"}"#, r"\ude00"], vec![r#"{"a":""}"#, "\u{fffd}"]),
             // A pair whose first half comes twice.
             (vec![r#"{"a":"\ud83d\ud83d\ude00"}"#], vec!["{\"a\":\"\u{fffd}\\ud83d\\ude00\"}"]),
         ] {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Provider;
 use crate::model::ModelError;
+use crate::model::provider::gemini::request::generation;
 
 /// Whether the provider can be told what is set for its model.
 ///
@@ -12,26 +13,31 @@ use crate::model::ModelError;
 /// [`ModelError::Setup`] for the first setting that it can't.
 pub(super) fn check(provider: Provider, model: &str, settings: &ModelSettings) -> Result<(), ModelError> {
     let ModelSettings { thinking, effort, stream_options, max_tokens_field, .. } = settings;
-    let (setting, hint) = match provider {
+    let generation = (provider == Provider::Gemini).then(|| generation(model)).flatten();
+    let before = |than: (u32, u32)| generation.is_some_and(|generation| generation < than);
+    let (wrong, hint) = match provider {
         Provider::OpenAi if thinking.is_some() => {
-            ("thinking", "chat completions have no budget of tokens for it; use `effort`, or `extra_body`")
+            ("chat completions take no `thinking`", "use `effort`, or `extra_body` for what the server calls it")
         }
         Provider::Anthropic | Provider::Gemini | Provider::Ollama if stream_options.is_some() => {
-            ("stream_options", "leave it out; only openai/… has it")
+            ("only openai/… takes `stream_options`", "remove it")
         }
         Provider::Anthropic | Provider::Gemini | Provider::Ollama if max_tokens_field.is_some() => {
-            ("max_tokens_field", "leave it out; only openai/… has it")
+            ("only openai/… takes `max_tokens_field`", "remove it")
         }
         Provider::Gemini | Provider::Ollama if thinking.is_some() && effort.is_some() => {
-            ("both `thinking` and `effort`", "leave one of them out")
+            ("it takes either `thinking` or `effort`", "remove one of them")
+        }
+        Provider::Gemini if thinking.is_some() && before((2, 5)) => {
+            ("models before 2.5 do not think", "remove `thinking`")
+        }
+        Provider::Gemini if effort.is_some() && before((3, 0)) => {
+            ("models before 3 take no `effort`", "use `thinking`, a number of tokens")
         }
         _ => return Ok(()),
     };
-    let setting = if setting.contains('`') { setting.to_owned() } else { format!("`{setting}`") };
-    Err(ModelError::Setup {
-        message: format!("{provider} takes no {setting}, which is set under [models.\"{provider}/{model}\"]"),
-        hint: hint.to_owned(),
-    })
+    let message = format!("[models.\"{provider}/{model}\"] can't be used: {wrong}");
+    Err(ModelError::Setup { message, hint: hint.to_owned() })
 }
 
 /// Adds the fields of `extra`, and those of the objects in it; what is there already is replaced.

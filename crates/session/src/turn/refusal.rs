@@ -1,0 +1,61 @@
+//! What becomes of a conversation that the provider refused for what it is.
+
+use holdpoint_common::{Omission, Omitted};
+
+use super::Runner;
+use crate::model::{Message, ModelError, ModelRequest};
+
+/// What is done about a refusal.
+pub(super) enum Refusal {
+    /// The conversation is sent again without this.
+    Omit(Omission),
+    /// The turn fails with this error, and the user's words since the last answer are left out of later requests.
+    DropWords(String),
+    /// The turn fails with this error, and nothing is left out.
+    Keep(String),
+}
+
+impl Runner {
+    /// What is done about a refusal of this request.
+    pub(super) fn after_refusal(&mut self, error: &ModelError, request: &ModelRequest) -> Refusal {
+        let model = self.outfit.model.name();
+        if error.blames_settings() {
+            return Refusal::Keep(format!("{error} (hint: look at [models.\"{model}\"] in the configuration)"));
+        }
+        if let Some(what) = self.helps(error) {
+            self.results_omitted |= what == Omitted::Results;
+            return Refusal::Omit(Omission { what, reason: error.to_string() });
+        }
+        if error.is_overflow() {
+            let error = format!("{error} (hint: set `window` under [models.\"{model}\"] in the configuration)");
+            return if is_mostly_words(request) { Refusal::DropWords(error) } else { Refusal::Keep(error) };
+        }
+        Refusal::DropWords(match self.refusals {
+            0 => format!("{error} (hint: your words are left out of later requests; put them another way)"),
+            refusals => format!(
+                "{error}. The provider has refused this conversation {} times, whatever was left out: it can't be sent \
+                 to {model} (hint: use another model, /model NAME, or a new session; `holdpoint export` saves this one)",
+                refusals + 1
+            ),
+        })
+    }
+
+    /// What may help, if it is left out. Of one that is too large, the last results are, once in a turn: the model would call
+    /// for them again and again.
+    fn helps(&self, error: &ModelError) -> Option<Omitted> {
+        let may = |omitted: Omitted| self.omissible.contains(&omitted);
+        if error.is_too_large() {
+            return Some(Omitted::Results).filter(|results| may(*results) && !self.results_omitted);
+        }
+        if error.blames_thoughts() && may(Omitted::Thoughts) {
+            return Some(Omitted::Thoughts);
+        }
+        self.omissible.first().copied()
+    }
+}
+
+/// Whether the newest words of the user are more than half of a request.
+fn is_mostly_words(request: &ModelRequest) -> bool {
+    let words = request.messages.last().filter(|message| message.is_prompt()).map_or(0, Message::bytes);
+    2 * words > request.bytes()
+}
