@@ -17,7 +17,7 @@ use std::sync::Arc;
 use actix::WeakRecipient;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    ContextFill, Delta, EndedProcesses, ItemId, Omission, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
+    ContextFill, Delta, EndedProcesses, ItemId, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
 };
 use holdpoint_tools::{Background, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
@@ -133,13 +133,9 @@ impl End {
     }
 
     fn failed(error: String) -> Self {
+        tracing::warn!(error, "the turn failed");
         Self { error: Some(error), ..Self::of(Outcome::Failed) }
     }
-}
-
-fn fails(error: String) -> End {
-    tracing::warn!(error, "the model failed");
-    End::failed(error)
 }
 
 /// A turn that runs.
@@ -240,21 +236,7 @@ impl Runner {
             answer::Stop::Refused(error) => Some(self.after_refusal(error, &request)),
             _ => None,
         };
-        let (drops_words, omitted) = match &refusal {
-            Some(Refusal::Omit(omission)) => (false, Some(omission.clone())),
-            Some(Refusal::DropWords(_)) => (true, None),
-            Some(Refusal::Keep(_)) | None => (false, None),
-        };
-        self.step_ended(usage, drops_words, omitted).await;
-        if let Some(refusal) = refusal {
-            return match refusal {
-                Refusal::Omit(Omission { what, reason }) => {
-                    tracing::warn!(reason, "the request was refused, the conversation is sent again {what}");
-                    None
-                }
-                Refusal::DropWords(error) | Refusal::Keep(error) => Some(fails(error)),
-            };
-        }
+        self.step_ended(usage, refusal.as_ref()).await;
         match stop {
             answer::Stop::Whole => called.unwrap_or_else(|| Some(End::default())),
             answer::Stop::Cut => Some(End::of(Outcome::Interrupted)),
@@ -263,9 +245,8 @@ impl Runner {
                 Some(End { outcome: Outcome::Limit, error: Some(error.to_owned()), ..End::default() })
             }
             answer::Stop::Broken(error) => self.go_on(error).await,
-            answer::Stop::Failed(error) => Some(fails(error)),
-            // It was judged above.
-            answer::Stop::Refused(error) => Some(fails(error.to_string())),
+            answer::Stop::Failed(error) => Some(End::failed(error)),
+            answer::Stop::Refused(_) => refusal.and_then(Refusal::end),
         }
     }
 
@@ -315,12 +296,16 @@ impl Runner {
     }
 
     async fn step_finished(&self, usage: Usage) {
-        self.step_ended(usage, false, None).await;
+        self.step_ended(usage, None).await;
     }
 
-    /// `refused`: the provider refused the step's request, and the user's words are left out of the next one. `omitted`:
-    /// it is sent without this.
-    async fn step_ended(&self, usage: Usage, refused: bool, omitted: Option<Omission>) {
+    /// `refusal`: what is done about the provider's refusal of the step's request.
+    async fn step_ended(&self, usage: Usage, refusal: Option<&Refusal>) {
+        let (refused, omitted) = match refusal {
+            Some(Refusal::Omit(omission)) => (false, Some(omission.clone())),
+            Some(Refusal::DropWords(_)) => (true, None),
+            Some(Refusal::Keep(_)) | None => (false, None),
+        };
         let bounds = Bounds::of(&self.outfit.limits, &self.outfit.model.settings());
         let filled = usage.total() > 0 && self.outfit.model.has_context();
         let context = filled.then_some(ContextFill { tokens: usage.total(), limit: bounds.tokens });

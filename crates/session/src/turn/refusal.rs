@@ -2,7 +2,7 @@
 
 use holdpoint_common::{Omission, Omitted};
 
-use super::Runner;
+use super::{End, Runner};
 use crate::model::{Message, ModelError, ModelRequest};
 
 /// What is done about a refusal.
@@ -15,6 +15,16 @@ pub(super) enum Refusal {
     Keep(String),
 }
 
+impl Refusal {
+    /// How the turn ends; nothing if it goes on.
+    pub(super) fn end(self) -> Option<End> {
+        match self {
+            Self::Omit(_) => None,
+            Self::DropWords(error) | Self::Keep(error) => Some(End::failed(error)),
+        }
+    }
+}
+
 impl Runner {
     /// What is done about a refusal of this request.
     pub(super) fn after_refusal(&mut self, error: &ModelError, request: &ModelRequest) -> Refusal {
@@ -23,6 +33,7 @@ impl Runner {
             return Refusal::Keep(format!("{error} (hint: look at [models.\"{model}\"] in the configuration)"));
         }
         if let Some(what) = self.helps(error) {
+            tracing::warn!(%error, "the request was refused, the conversation is sent again {what}");
             self.results_omitted |= what == Omitted::Results;
             return Refusal::Omit(Omission { what, reason: error.to_string() });
         }
