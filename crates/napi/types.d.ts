@@ -286,7 +286,7 @@ export type Answer =
  */
 export type PolicyMode = 'ask' | 'edits' | 'all' | 'readonly'
 /**
- * What calls of tools are named in requests.
+ * The names of tool calls in requests.
  */
 export type ToolIds = 'provider' | 'own'
 /**
@@ -574,8 +574,8 @@ export type Fact =
        */
       context?: ContextFill | null
       /**
-       * The provider refused its request for what it was: what the user has said since the last answer is left out of
-       * later ones.
+       * The provider refused its request, and no omission helped: the user's words since the last answer are left out
+       * of later ones.
        */
       refused?: boolean
       /**
@@ -706,7 +706,7 @@ export type JobEnd =
       type: 'lost'
     }
 /**
- * What is left out of a conversation that a provider has refused.
+ * A part that is left out of a conversation which a provider has refused.
  */
 export type Omitted = 'calls' | 'thoughts' | 'results' | 'history'
 /**
@@ -1475,8 +1475,8 @@ export interface ModelSettings {
    */
   max_output?: number | null
   /**
-   * Tokens that the model may think for: Anthropic and Gemini before 3; Ollama is told whether it is above 0.
-   * Without it, what the model does by itself.
+   * Tokens that the model may think for: Anthropic and Gemini before 3; for Ollama, only whether it is above 0 counts.
+   * Without it, the model decides.
    */
   thinking?: number | null
   /**
@@ -1491,7 +1491,7 @@ export interface ModelSettings {
     [k: string]: unknown
   } | null
   /**
-   * What calls of tools are named in requests. Without it, `provider`.
+   * The names of tool calls in requests. Without it, `provider`.
    */
   tool_ids?: ToolIds | null
   /**
@@ -1923,7 +1923,7 @@ export interface AssistantMessage {
    */
   model?: string | null
   /**
-   * What its request used.
+   * The tokens that its request used.
    */
   usage?: Usage | null
 }
@@ -2050,15 +2050,15 @@ export interface FileMark {
   hash?: string | null
 }
 /**
- * What is left out of a conversation, and why.
+ * An omission and its reason.
  */
 export interface Omission {
   /**
-   * What is left out.
+   * The part that is left out.
    */
   what: Omitted
   /**
-   * How the provider has refused the conversation with it.
+   * The provider's refusal of the conversation with it.
    */
   reason: string
 }

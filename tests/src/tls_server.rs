@@ -1,4 +1,4 @@
-//! TLS before a scripted model server, with a certificate that nobody but its holder has signed.
+//! TLS before a scripted model server, with a self-signed certificate.
 #![allow(clippy::expect_used, reason = "a part of tests: what goes wrong here ends the test")]
 
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// A server that speaks TLS and passes on what comes.
+/// A server that speaks TLS and forwards to another.
 pub struct TlsServer {
     /// Where it listens, on loopback.
     pub address: SocketAddr,

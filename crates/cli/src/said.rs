@@ -134,7 +134,7 @@ pub(crate) fn sent_again(omission: &Omission) -> String {
     format!("{}; the conversation is sent again {}", prose_line(&omission.reason), omission.what)
 }
 
-/// What an ask wants, in a line.
+/// The subject of an ask, in a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wants {
     line: String,
@@ -189,7 +189,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.trim().is_empty())
 }
 
-/// The lines that say what a pause is about: without the paragraph in which the shell says where a command runs.
+/// The subject of a pause, without the paragraph in which the shell names the folder of a command.
 fn about_lines(pause: &PauseRequest) -> impl Iterator<Item = &str> {
     let details = pause.details.as_deref().unwrap_or_default();
     lines(match details.rsplit_once("\n\n") {

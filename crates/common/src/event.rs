@@ -239,8 +239,8 @@ kinds! {
             /// How full the model's context is.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             context: Option<ContextFill>,
-            /// The provider refused its request for what it was: what the user has said since the last answer is left out of
-            /// later ones.
+            /// The provider refused its request, and no omission helped: the user's words since the last answer are left out
+            /// of later ones.
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
             refused: bool,
             /// The provider refused its request, and the conversation is sent again without this.

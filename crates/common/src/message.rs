@@ -25,7 +25,7 @@ pub struct AssistantMessage {
     /// The model that gave it, as `provider/name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What its request used.
+    /// The tokens that its request used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
@@ -125,7 +125,7 @@ pub struct ToolCall {
     pub signature: Option<String>,
 }
 
-/// What is left out of a conversation that a provider has refused.
+/// A part that is left out of a conversation which a provider has refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Omitted {
@@ -139,13 +139,13 @@ pub enum Omitted {
     History,
 }
 
-/// What is left out of a conversation, and why.
+/// An omission and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Omission {
-    /// What is left out.
+    /// The part that is left out.
     pub what: Omitted,
-    /// How the provider has refused the conversation with it.
+    /// The provider's refusal of the conversation with it.
     pub reason: String,
 }
 

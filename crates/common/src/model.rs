@@ -17,8 +17,8 @@ pub struct ModelSettings {
     /// The most tokens of one answer. Without it, the provider's own bound; for Anthropic, who wants one, 32,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// Tokens that the model may think for: Anthropic and Gemini before 3; Ollama is told whether it is above 0.
-    /// Without it, what the model does by itself.
+    /// Tokens that the model may think for: Anthropic and Gemini before 3; for Ollama, only whether it is above 0 counts.
+    /// Without it, the model decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<u64>,
     /// How much the model is to think, in its provider's words: `low`, `medium`, `high`, … Sent as `reasoning_effort` to
@@ -28,7 +28,7 @@ pub struct ModelSettings {
     /// Fields that are added to the body of every request; those of the same name are replaced, objects are merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_body: Option<Map<String, Value>>,
-    /// What calls of tools are named in requests. Without it, `provider`.
+    /// The names of tool calls in requests. Without it, `provider`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_ids: Option<ToolIds>,
     /// Whether requests have `stream_options`, by which the server counts tokens: OpenAI alone. Without it, they do.
@@ -43,7 +43,7 @@ pub struct ModelSettings {
     pub price: Option<Price>,
 }
 
-/// What calls of tools are named in requests.
+/// The names of tool calls in requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolIds {

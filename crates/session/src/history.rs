@@ -31,12 +31,12 @@ pub fn messages(facts: &[Arc<Event>]) -> Vec<Message> {
     messages
 }
 
-/// A conversation, and what may be left out of it.
+/// A conversation, and the parts that may be left out of it.
 #[derive(Debug, Clone, Default)]
 pub struct Derived {
     /// The conversation, with each prompt apart: the newest alone has to fit into a request. [`join`] makes it whole.
     pub messages: Vec<Message>,
-    /// What can be left out of it beside the user's words if the provider refuses it, the least harm first.
+    /// Parts that can be left out if the provider refuses it, beside the user's words; the least harm first.
     pub omissible: Vec<Omitted>,
     /// How often the provider has refused it since it last answered.
     pub refusals: u32,
@@ -65,8 +65,8 @@ pub fn apart(facts: &[Arc<Event>]) -> Derived {
     conversation.finish()
 }
 
-/// Where the turns of the last model begin, if it was changed: what one model's provider refused, another's may take. The turn
-/// that was open at the change goes on with the model it began with.
+/// Where the turns of the last model begin, if it was changed: another provider may take what one has refused. A turn that
+/// is open at the change ends with its own model.
 fn model_changed(facts: &[Arc<Event>]) -> Option<usize> {
     let is_change = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::ModelChanged { .. }));
     let begins_turn =
@@ -93,10 +93,10 @@ struct Conversation {
     messages: Vec<Message>,
     /// All of them, while something is left out of those for a refusal that the model has not answered yet.
     whole: Option<Vec<Message>>,
-    /// What was left out since the last answer, and how often the conversation was refused.
+    /// Omissions since the last answer, and refusals.
     tried: Vec<Omitted>,
     refusals: u32,
-    /// What has helped in this turn: it is left out of what comes after, too.
+    /// The omission that has helped in this turn: it applies to later answers, too.
     helped: Option<Omitted>,
     /// The calls of the last answer, until each has its result.
     open: Vec<CallId>,
@@ -182,8 +182,7 @@ impl Conversation {
         }
     }
 
-    /// Leaves out the user's words that no answer has come to, for nothing else has helped: sent again, they would be
-    /// refused again.
+    /// Leaves out the user's unanswered words, for no omission has helped: sent again, they would be refused again.
     fn refused(&mut self) {
         self.close();
         self.refusals += 1;
@@ -201,7 +200,7 @@ impl Conversation {
         }
     }
 
-    /// Leaves this alone out of what the provider refused.
+    /// Leaves this part alone out of the refused conversation.
     fn omit(&mut self, omitted: Omitted) {
         self.close();
         self.refusals += 1;

@@ -131,7 +131,7 @@ pub enum ModelError {
     Barred {
         /// The HTTP status.
         status: u16,
-        /// What the provider said.
+        /// The provider's words.
         message: String,
     },
     /// The provider could not be reached, or the connection broke.
@@ -171,7 +171,7 @@ const OVERFLOW: [&str; 7] = [
     "too many tokens",
 ];
 
-/// What providers say of a field of the request that they do not take.
+/// Words of providers for a field of the request that they do not take.
 const SETTINGS: [&str; 10] = [
     "unsupported parameter",
     "unsupported_parameter",
@@ -211,7 +211,7 @@ impl ModelError {
         self.refuses_request() && OVERFLOW.iter().any(|words| message.contains(words))
     }
 
-    /// Whether the provider refused the request for what is set for the model, and not for the conversation.
+    /// Whether the provider refused a setting of the model, and not the conversation.
     #[must_use]
     pub fn blames_settings(&self) -> bool {
         let Self::Refused { message, .. } = self else { return false };

@@ -25,7 +25,7 @@ pub(crate) struct Base {
     pub(crate) supervisor: Supervisor,
     pub(crate) own_folders: Vec<PathBuf>,
     pub(crate) system: Arc<str>,
-    /// Bytes of what requests say of the tools, once they are known.
+    /// Bytes of the tools in a request, once they are counted.
     pub(crate) tool_bytes: OnceLock<u64>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
@@ -100,7 +100,7 @@ impl Base {
 }
 
 impl Outfit {
-    /// What a decision needs beside the state, of which `next` is the number that its first fact gets.
+    /// The input of a decision beside the state. `next`: the number of its first fact.
     pub(crate) fn moment(&self, next: u64) -> Moment<'_> {
         Moment { now: SystemTime::now().into(), next, limits: &self.limits, fixed_bytes: self.fixed_bytes }
     }

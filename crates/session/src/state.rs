@@ -226,7 +226,7 @@ impl State {
         }
     }
 
-    /// What a step has used: what was counted, else an estimate by the size of what was sent and answered.
+    /// The usage of a step: the provider's count, else an estimate by the size of request and answer.
     pub(crate) fn used(&self, step: OpenStep, moment: Moment<'_>) -> Usage {
         step.usage.unwrap_or_else(|| {
             let usage = Usage::estimate(moment.fixed_bytes + self.history.words(), step.said);

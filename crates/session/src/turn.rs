@@ -46,7 +46,7 @@ pub(crate) struct TurnJob {
     pub(crate) step: u32,
     /// The calls of its last step that have no result yet: it goes on with them.
     pub(crate) standing: Vec<ToolCall>,
-    /// What that step has used.
+    /// The usage of that step.
     pub(crate) used: Usage,
     pub(crate) outfit: Arc<Outfit>,
     pub(crate) toolbox: Toolbox,
@@ -152,7 +152,7 @@ struct Runner {
     continues: bool,
     /// Messages that were last told to be left out, and results to be cut.
     left_out: (u64, u64),
-    /// What can be left out of the last request if it is refused, and how often the conversation has been.
+    /// Parts that can be left out of the last request if it is refused, and refusals since the last answer.
     omissible: Vec<Omitted>,
     refusals: u32,
     /// Results were left out in this turn already.
@@ -299,7 +299,7 @@ impl Runner {
         self.step_ended(usage, None).await;
     }
 
-    /// `refusal`: what is done about the provider's refusal of the step's request.
+    /// `refusal`: the consequence of the provider's refusal, if it refused the step's request.
     async fn step_ended(&self, usage: Usage, refusal: Option<&Refusal>) {
         let (refused, omitted) = match refusal {
             Some(Refusal::Omit(omission)) => (false, Some(omission.clone())),

@@ -113,7 +113,7 @@ pub(crate) fn words(args: &Words, folders: &Folders, ui: &mut Ui) -> Result<i32,
     )
 }
 
-/// `ask_back`: on a terminal, what is answered is shown first, and confirmed.
+/// `ask_back`: on a terminal, shows the ask first and asks for confirmation.
 fn answer(
     command: &str,
     args: &AskArg,

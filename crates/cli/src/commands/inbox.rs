@@ -43,7 +43,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 
 const HEADS: [&str; 6] = ["ASK", "KIND", "SESSION", "SINCE", "TOOL", "WANTS"];
 
-/// A row of which the last cell, what is wanted, is still empty.
+/// A row without its last cell.
 fn row(asked: &InboxAsk) -> [String; 6] {
     let kind = match &asked.ask.request {
         AskRequest::Pause(PauseRequest { kind: PauseKind::Continue, .. }) => "continue",

@@ -1,7 +1,7 @@
 //! Connections: so many at once, and each can be cut from elsewhere.
 //!
-//! Streams last as long as their clients like, so they have a limit of their own: what is asked and answered at once gets
-//! through, however many are attached. Of other connections, one that waits for nothing makes room for one more.
+//! Streams are long-lived, so they have a limit of their own: other requests get through, however many clients are attached.
+//! Of the other connections, an idle one makes room for a new one.
 
 use std::any::Any;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,8 +23,7 @@ use super::peer;
 /// Streams that are open at once: of events, and of sessions that are written out.
 pub(super) const MOST_STREAMS: usize = 256;
 
-/// Connections beside those that are open at once. One more takes the place of one that waits for nothing, or is told so and
-/// closed.
+/// Other connections that are open at once. One more takes the place of an idle one, or gets an error and is closed.
 const MOST_OTHERS: usize = 64;
 
 /// Connections beyond these that are open at once, to be told so. Who comes after them waits to be accepted.
@@ -46,9 +45,9 @@ struct Counted {
     streams: AtomicUsize,
     /// When the last one was closed.
     closed: AtomicU64,
-    /// How often one has come or has been answered.
+    /// Counts arrivals and answered requests, to order connections by their last use.
     turns: AtomicU64,
-    /// Those that have a place. What is closed is dropped when one more comes.
+    /// Those that have a place. Closed ones are removed at the next arrival.
     served: Mutex<Vec<Weak<Connection>>>,
 }
 
@@ -63,7 +62,7 @@ pub(super) struct Connection {
     open: Connections,
     /// Requests that are answered, and streams.
     under_way: AtomicUsize,
-    /// The turn at which it came, or was answered last.
+    /// Its last use, by [`Counted::turns`].
     since: AtomicU64,
     /// It has been answered.
     answered: AtomicBool,
@@ -121,8 +120,8 @@ impl Connections {
         extensions.insert(connection);
     }
 
-    /// Whether one more has a place: there is one, or the connection goes that has waited for nothing for the longest, of
-    /// those that never were answered if there are such.
+    /// Whether there is a place for one more. If all are taken, the connection that has been idle longest is cut, first of
+    /// those that never had an answer.
     fn has_room(&self) -> bool {
         let mut served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
         served.retain(|connection| connection.upgrade().is_some_and(|connection| !connection.is_cut()));
@@ -199,7 +198,7 @@ impl Drop for Connection {
     }
 }
 
-/// Holds a connection's place while a request that has come whole is answered.
+/// Marks a connection as busy while a complete request is handled.
 pub(super) async fn hold<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
     let _under_way = request.conn_data::<Arc<Connection>>().map(Connection::begin);
     next.call(request).await

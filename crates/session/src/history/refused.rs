@@ -1,17 +1,17 @@
-//! What is left out of a conversation that a provider refused, one after the other, until it takes it: the last calls as
-//! such, the last thoughts, the last results, all calls and thoughts. The user's words go last, and only if nothing helps.
+//! Omissions from a refused conversation, tried one after the other: the last calls as such, the last thoughts, the last
+//! results, all calls and thoughts. The user's words go last, and only if none of these helps.
 
 use holdpoint_common::{AssistantMessage, Block, BlockKind, ItemId, Kept, Omitted, ToolCall, ToolResult};
 
 use crate::model::Message;
 
-/// What a message begins with that has the results of calls which are sent as text.
+/// The beginning of a message with results of calls that are sent as text.
 pub const RESULTS: &str = "[What the tools that were called above have brought]";
 
 /// In the place of a result that was refused.
 const LEFT_OUT: &str = "its result is left out: the provider refused the request with it";
 
-/// What can be left out of a conversation, the least harm first.
+/// The parts that can be left out of a conversation, the least harm first.
 pub(super) fn omissible(messages: &[Message]) -> Vec<Omitted> {
     let (before, last) = messages.split_at(last_answer(messages));
     let mut omissible = Vec::new();

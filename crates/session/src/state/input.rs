@@ -209,7 +209,7 @@ pub enum Report {
         context: Option<ContextFill>,
         /// The provider refused its request for what it was.
         refused: bool,
-        /// What the next request is sent without, because the provider refused this one.
+        /// The part that the next request leaves out, because the provider refused this one.
         omitted: Option<Omission>,
     },
     /// Files have changed since the turn began.

@@ -32,12 +32,12 @@ pub struct Turn {
     pub open_step: Option<OpenStep>,
 }
 
-/// What is known of a step that is open.
+/// A step that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenStep {
     /// Bytes of its answer.
     pub said: u64,
-    /// What it has used, once it is answered.
+    /// Its usage, once it is answered.
     pub usage: Option<Usage>,
 }
 

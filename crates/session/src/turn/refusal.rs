@@ -1,11 +1,11 @@
-//! What becomes of a conversation that the provider refused for what it is.
+//! Refusals of a conversation by its provider, and their consequences.
 
 use holdpoint_common::{Omission, Omitted};
 
 use super::{End, Runner};
 use crate::model::{Message, ModelError, ModelRequest};
 
-/// What is done about a refusal.
+/// The consequence of a refusal.
 pub(super) enum Refusal {
     /// The conversation is sent again without this.
     Omit(Omission),
@@ -26,7 +26,7 @@ impl Refusal {
 }
 
 impl Runner {
-    /// What is done about a refusal of this request.
+    /// Decides the consequence of a refusal of this request.
     pub(super) fn after_refusal(&mut self, error: &ModelError, request: &ModelRequest) -> Refusal {
         let model = self.outfit.model.name();
         if error.blames_settings() {
@@ -51,8 +51,8 @@ impl Runner {
         })
     }
 
-    /// What may help, if it is left out. Of one that is too large, the last results are, once in a turn: the model would call
-    /// for them again and again.
+    /// The omission that may help. If the conversation is too large, that is its last results, and only once in a turn: the
+    /// model would call for them again and again.
     fn helps(&self, error: &ModelError) -> Option<Omitted> {
         let may = |omitted: Omitted| self.omissible.contains(&omitted);
         if error.is_too_large() {

@@ -268,7 +268,7 @@ async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
 }
 
-/// What the provider has counted for the answer of which a crash leaves a Confirm.
+/// The provider's count for the answer of which a crash leaves a Confirm.
 const COUNTED: Usage = Usage { input: 3296, cached: 0, cache_written: 0, output: 57, cost: None, estimated: false };
 
 /// A session in which a policy's Confirm for `input` stands, at the moment of a crash.

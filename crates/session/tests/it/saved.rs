@@ -292,7 +292,7 @@ fn killed(folder: &TempDir) -> TempDir {
     copy
 }
 
-/// What a turn had used that is cut in this folder: told by the session as it is saved, and once it is opened.
+/// The usage of a turn that is cut in this folder: in the saved session, and once it is opened.
 async fn used(folder: &TempDir, session: &SessionHandle) -> Usage {
     let again = narrow(folder);
     let snapshot = again.sessions().look(session.id().as_str()).await.unwrap();

@@ -142,8 +142,8 @@ fn status_line(buffer: &mut Buffer, area: Rect, session: &Session, now: holdpoin
     rest
 }
 
-/// How asks are answered unless a person does it; then what the model was given and how full its context is, or that not
-/// everything is saved.
+/// How asks are answered unless a person does it; then the tokens used and how full the context is, or that not everything is
+/// saved.
 fn used(session: &Session) -> String {
     let asks = match session.snapshot.settings.asks {
         AsksMode::Wait => String::new(),

@@ -191,7 +191,7 @@ fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
         }
         let told = house.run(&["attach", "--plain", &session]).code(1).err;
         assert!(told.contains("256 streams are open") && told.contains("hint: end a client"), "{told}");
-        // Whoever says nothing, or half of something, takes no place that is needed.
+        // Connections without a complete request take no place that is needed.
         let request = api.request("POST", &format!("sessions/{session}/prompts"), "", br#"{"text":"say no"}"#);
         let silent: Vec<_> = (0..200)
             .map(|n| {

@@ -156,7 +156,7 @@ fn a_client_of_another_version_is_refused_but_for_the_status() {
     assert!(ask("/v1/asks", "holdpoint-api: 2\r\n").starts_with("HTTP/1.1 200"));
 }
 
-/// What a command has written is in the log with its result, although its pieces are gone with the daemon.
+/// The output of a command is in the log with its result; its pieces were the daemon's alone.
 #[test]
 fn m_c2_logs_have_the_output_of_commands_after_a_restart() {
     let house = House::new();
@@ -174,7 +174,7 @@ fn m_c2_logs_have_the_output_of_commands_after_a_restart() {
         assert_eq!(after.iter().filter(|shown| shown.trim() == format!("│ {line}")).count(), 1, "{line}: {after:?}");
     }
     assert_eq!(after, before);
-    // Of a long output, what is kept of it: its beginning and its end.
+    // Of a long output, the beginning and the end are kept.
     house.run(&["new", "--name", "two", "--model", "rehearsal", "--policy", "all", "shell: seq 20000"]).code(0);
     house.run(&["wait", "two"]).code(0);
     house.run(&["daemon", "stop"]).code(0);

@@ -115,8 +115,8 @@ impl Draft<'_> {
         self.facts.push(Fact::TurnFinished { outcome, error: None, cause, receipt, usage });
     }
 
-    /// Ends the step that was open. What it has used was saved with its answer; where it had none yet, it is estimated.
-    /// Returns what the whole turn has used.
+    /// Ends the open step. Its usage was saved with its answer; without an answer, it is estimated. Returns the usage of the
+    /// whole turn.
     pub(super) fn end_step(&mut self, turn: &Turn) -> Usage {
         let mut whole = turn.usage;
         if let Some(step) = turn.open_step {

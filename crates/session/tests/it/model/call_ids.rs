@@ -1,4 +1,4 @@
-//! What calls are named in requests: as their model named them, and so that the strictest server takes it.
+//! The names of calls in requests: their model's own, and names that the strictest server takes.
 
 use holdpoint_common::Outcome;
 use holdpoint_tests::model_server::{Reply, Request, Wire, anthropic, gemini, ollama};

@@ -71,7 +71,7 @@ async fn t_l3_results_that_are_too_large_are_left_out_and_the_turn_goes_on() {
     }
 }
 
-/// What was left out, in order.
+/// The omissions, in order.
 fn omissions(talk: &Talk) -> Vec<Omission> {
     let omitted = talk.events.facts().filter_map(|fact| match fact {
         Fact::StepFinished { omitted, .. } => omitted.clone(),
@@ -140,7 +140,7 @@ async fn t_l3_thoughts_that_are_refused_are_left_out() {
     assert!(sent.body.to_string().contains("I look.") && has_calls(&sent), "{}", sent.body);
 }
 
-/// Each thing is left out alone, and what has helped is left out of the rest of the turn.
+/// Each part is left out alone, and an omission that has helped applies to the rest of the turn.
 #[tokio::test]
 async fn t_l3_what_helps_is_found_once_in_a_turn() {
     let world = World::start(Wire::Anthropic);
@@ -214,7 +214,7 @@ async fn t_l3_words_that_are_not_to_blame_are_kept() {
         let sent = world.server.request(1).body.to_string();
         assert!(sent.contains("KUMQUAT") && !sent.contains(LEFT_OUT), "{sent}");
     }
-    // Words that are most of what is too long are.
+    // Words that are most of the request are left out.
     let world = World::start(Wire::OpenAi);
     let mut talk = world.open().await;
     world.server.reply(refusal(400, too_long)).reply(Reply::text(["done"]));

@@ -1,4 +1,4 @@
-//! What is set for a model: sent as its provider takes it, or refused where the provider can't be told.
+//! Settings of a model: sent in the form that its provider takes, or refused where it takes none.
 
 use holdpoint_common::Config;
 use holdpoint_session::model::{Catalog, ModelError};
@@ -6,7 +6,7 @@ use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
 use holdpoint_tests::said::{ask, hello};
 use serde_json::{Value, json};
 
-/// What the catalog makes of these settings of the model `NAME` at that server.
+/// The model of that name at that server, with these settings.
 fn set(
     wire: Wire,
     name: &str,

@@ -17,7 +17,7 @@ pub(super) struct Fragment {
     index: Count,
     id: Id,
     function: Option<Function>,
-    /// What Gemini wants back with the call, where it speaks this wire.
+    /// Gemini's data of its own, which go back with the call.
     extra_content: Option<Box<RawValue>>,
 }
 

@@ -51,7 +51,7 @@ struct Message {
     reasoning: Text,
     reasoning_text: Text,
     tool_calls: Option<Vec<Fragment>>,
-    /// What Gemini wants back with the answer, where it speaks this wire.
+    /// Gemini's data of its own, which go back with the answer.
     extra_content: Option<Box<RawValue>>,
     /// A call as it was before there were tools: its presence is all that is read.
     function_call: Option<IgnoredAny>,

@@ -176,7 +176,7 @@ fn thoughts(blocks: &[Block]) -> BTreeMap<&str, String> {
     thoughts
 }
 
-/// What Gemini wants back unchanged.
+/// Gemini's `extra_content`, unchanged.
 fn extra(signature: &str) -> Option<&RawValue> {
     serde_json::from_str(signature.strip_prefix(EXTRA)?).ok()
 }

@@ -34,7 +34,7 @@ impl OpenCall {
         Ok(())
     }
 
-    /// What the provider wants back with the call; the last one counts.
+    /// Data that go back to the provider with the call; the last counts.
     pub(crate) fn sign(&mut self, signature: String, held: &mut Held) -> Result<(), ModelError> {
         held.add(signature.len())?;
         self.signature = Some(signature);

@@ -1,4 +1,4 @@
-//! What calls are named on a wire: as the model named them, else by nine letters and digits, which every provider takes.
+//! The names of calls on a wire: the model's own, else nine letters and digits, which every provider takes.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

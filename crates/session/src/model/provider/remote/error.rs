@@ -77,7 +77,7 @@ const BARRED: [&str; 9] = [
 const BARRED_WORDS: [&str; 4] =
     ["credit balance is too low", "api key not valid", "api key expired", "insufficient balance"];
 
-/// What to do about a fault of TLS while connecting; nothing for any other fault.
+/// The hint for a fault of TLS while connecting; `None` for any other fault.
 fn tls_fault(error: &reqwest::Error) -> Option<&'static str> {
     if !error.is_connect() {
         return None;
@@ -154,11 +154,11 @@ impl<'a> Parsed<'a> {
         texts.filter(|code| !code.is_empty()).map(str::to_ascii_lowercase)
     }
 
-    /// What is said to be wrong, in one line and without the key: the message, the title of a page, or the beginning.
+    /// The message in one line and without the key: the provider's, the title of a page, or the beginning of the body.
     fn words(&self, key: &str) -> String {
         let message = self.json.as_ref().and_then(|json| {
             let message = told(json)?;
-            // A router says what its provider said.
+            // A router quotes its provider.
             let raw = json["error"]["metadata"]["raw"].as_str().map(|raw| Parsed::of(raw).words(key));
             Some(raw.map_or_else(|| message.to_owned(), |raw| format!("{message}: {raw}")))
         });

@@ -38,14 +38,14 @@ pub(super) struct Framer {
     after_return: bool,
     /// No line has ended yet.
     first: bool,
-    /// The body is JSON instead of events; nothing as long as only white space has come.
+    /// Whether the body is JSON instead of events; `None` while it is only white space.
     json: Option<bool>,
 }
 
-/// What is left of a body that is over.
+/// The last frames of a body.
 pub(super) struct Rest {
     pub(super) frames: Vec<String>,
-    /// They are all of it, for it was JSON instead of events.
+    /// The body was JSON instead of events: these frames are all of it.
     pub(super) is_whole: bool,
 }
 

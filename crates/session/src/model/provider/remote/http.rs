@@ -83,7 +83,7 @@ impl Body {
         }
     }
 
-    /// What is left of a body that is over.
+    /// The last frames, once the body is over.
     pub(super) fn close(&mut self) -> Rest {
         self.framer.close()
     }
@@ -95,7 +95,7 @@ fn encoding(response: &Response) -> Option<String> {
     (!encoding.trim().is_empty() && !encoding.trim().eq_ignore_ascii_case("identity")).then_some(encoding)
 }
 
-/// What a response is instead of an answer, by its type. Servers stream under any type of text, or name none.
+/// The type of a response that can't be an answer. Servers stream under any type of text, or without one.
 fn not_a_stream(response: &Response) -> Option<String> {
     let kind = response.headers().get(header::CONTENT_TYPE)?.as_bytes().to_ascii_lowercase();
     let kind = String::from_utf8_lossy(&kind).into_owned();

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-/// Puts halves together that come apart.
+/// Joins halves of characters.
 #[derive(Debug, Default)]
 pub(super) struct Surrogates {
-    /// A first half at the end of a text, whose second half has not come.
+    /// A first half at the end of a text, until its second half arrives.
     first: Option<u16>,
 }
 
@@ -63,7 +63,7 @@ impl Surrogates {
     }
 }
 
-/// The unit that an escape at the beginning of these bytes stands for.
+/// The UTF-16 unit of an escape at the beginning of these bytes.
 fn unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -81,7 +81,7 @@ mod tests {
                 vec![r#"{"a":"\uD83D"}"#, r#"{"b":1}"#, r#"{"a":"\uDE00"}"#],
                 vec![r#"{"a":""}"#, r#"{"b":1}"#, r#"{"a":"😀"}"#],
             ),
-            // Whole ones, and what only looks like one.
+            // Pairs, and text that only looks like an escape.
             (vec![r#"{"a":"\ud83d\ude00"}"#], vec![r#"{"a":"\ud83d\ude00"}"#]),
             (vec![r#"{"a":"\\ud83d"}"#], vec![r#"{"a":"\\ud83d"}"#]),
             (vec![r#"{"a":"\ud8"#, r#"{"a":"\ud7ff"}"#], vec![r#"{"a":"\ud8"#, r#"{"a":"\ud7ff"}"#]),
@@ -95,7 +95,7 @@ mod tests {
                 vec![r#"{"a":"","b":""}"#, r#"{"a":"😀","b":"😀"}"#],
             ),
             (vec![r#"{"a":"\ud83d"}"#, r"\ude00"], vec![r#"{"a":""}"#, "\u{fffd}"]),
-            // A pair whose first half comes twice.
+            // A first half twice, then a second.
             (vec![r#"{"a":"\ud83d\ud83d\ude00"}"#], vec!["{\"a\":\"\u{fffd}\\ud83d\\ude00\"}"]),
         ] {
             let mut surrogates = Surrogates::default();

@@ -7,7 +7,7 @@ use super::Provider;
 use crate::model::ModelError;
 use crate::model::provider::gemini::request::generation;
 
-/// Whether the provider can be told what is set for its model.
+/// Checks that the provider takes every setting of its model.
 ///
 /// # Errors
 /// [`ModelError::Setup`] for the first setting that it can't.
@@ -40,7 +40,7 @@ pub(super) fn check(provider: Provider, model: &str, settings: &ModelSettings) -
     Err(ModelError::Setup { message, hint: hint.to_owned() })
 }
 
-/// Adds the fields of `extra`, and those of the objects in it; what is there already is replaced.
+/// Adds the fields of `extra`; objects are merged, other values are replaced.
 pub(super) fn merge(body: &mut Value, extra: &Value) {
     match (body, extra) {
         (Value::Object(body), Value::Object(extra)) => {
