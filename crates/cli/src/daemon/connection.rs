@@ -1,7 +1,7 @@
 //! Connections: so many at once, and each can be cut from elsewhere.
 //!
 //! Streams are long-lived, so they have a limit of their own: other requests get through, however many clients are attached.
-//! Of the other connections, an idle one makes room for a new one.
+//! Of the other connections, one that sends no request makes room for a new one.
 
 use std::any::Any;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,6 +15,7 @@ use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse};
 use holdpoint_common::Timestamp;
 use holdpoint_common::api::ErrorBody;
+use rustix::io::ioctl_fionread;
 use rustix::net::{Shutdown, shutdown};
 use tokio::net::UnixStream;
 
@@ -23,7 +24,8 @@ use super::peer;
 /// Streams that are open at once: of events, and of sessions that are written out.
 pub(super) const MOST_STREAMS: usize = 256;
 
-/// Other connections that are open at once. One more takes the place of an idle one, or gets an error and is closed.
+/// Other connections that are open at once. One more takes the place of one that sends no request, or gets an
+/// error and is closed.
 const MOST_OTHERS: usize = 64;
 
 /// Connections beyond these that are open at once, to be told so. Who comes after them waits to be accepted.
@@ -45,9 +47,7 @@ struct Counted {
     streams: AtomicUsize,
     /// When the last one was closed.
     closed: AtomicU64,
-    /// Counts arrivals and answered requests, to order connections by their last use.
-    turns: AtomicU64,
-    /// Those that have a place. Closed ones are removed at the next arrival.
+    /// Those that have a place, the oldest first. Closed ones are removed at the next arrival.
     served: Mutex<Vec<Weak<Connection>>>,
 }
 
@@ -60,24 +60,14 @@ pub(super) struct Connection {
     /// There was no place.
     refused: bool,
     open: Connections,
-    /// Requests that are answered, and streams.
-    under_way: AtomicUsize,
-    /// Its last use, by [`Counted::turns`].
-    since: AtomicU64,
-    /// It has been answered.
-    answered: AtomicBool,
+    /// It has sent a request.
+    asked: AtomicBool,
     /// It is being ended.
     cut: AtomicBool,
 }
 
-/// Something is under way on a connection, until this is dropped.
-pub(super) struct UnderWay(Weak<Connection>);
-
 /// A place among the streams, until this is dropped.
-pub(super) struct StreamPlace {
-    connections: Connections,
-    _under_way: UnderWay,
-}
+pub(super) struct StreamPlace(Connections);
 
 impl Connections {
     /// How many are open.
@@ -100,9 +90,7 @@ impl Connections {
             socket,
             refused,
             open: self.clone(),
-            under_way: AtomicUsize::new(0),
-            since: AtomicU64::new(self.turn()),
-            answered: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
             cut: AtomicBool::new(false),
         });
         let noted = Arc::downgrade(&connection);
@@ -120,23 +108,16 @@ impl Connections {
         extensions.insert(connection);
     }
 
-    /// Whether there is a place for one more. If all are taken, the connection that has been idle longest is cut, first of
-    /// those that never had an answer.
+    /// Whether there is a place for one more. If all are taken, the oldest connection is cut that has not sent a request yet.
+    /// One that has sent some stays: the server itself closes those that are idle.
     fn has_room(&self) -> bool {
         let mut served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
         served.retain(|connection| connection.upgrade().is_some_and(|connection| !connection.is_cut()));
         if served.len().saturating_sub(self.0.streams.load(Ordering::Relaxed)) < MOST_OTHERS {
             return true;
         }
-        let rank = |connection: &Arc<Connection>| {
-            (connection.answered.load(Ordering::Relaxed), connection.since.load(Ordering::Relaxed))
-        };
-        let idle = served.iter().filter_map(Weak::upgrade).filter(|connection| connection.is_idle()).min_by_key(rank);
-        idle.inspect(|connection| connection.cut()).is_some()
-    }
-
-    fn turn(&self) -> u64 {
-        self.0.turns.fetch_add(1, Ordering::Relaxed)
+        let silent = served.iter().filter_map(Weak::upgrade).find(|connection| connection.is_silent());
+        silent.inspect(|connection| connection.cut()).is_some()
     }
 }
 
@@ -157,36 +138,23 @@ impl Connection {
         let taken =
             streams.try_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < MOST_STREAMS).then(|| open + 1));
         taken.ok()?;
-        Some(StreamPlace { connections, _under_way: self.begin() })
-    }
-
-    fn begin(self: &Arc<Self>) -> UnderWay {
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        UnderWay(Arc::downgrade(self))
+        Some(StreamPlace(connections))
     }
 
     fn is_cut(&self) -> bool {
         self.cut.load(Ordering::Relaxed)
     }
 
-    fn is_idle(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) == 0
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.upgrade() {
-            connection.since.store(connection.open.turn(), Ordering::Relaxed);
-            connection.answered.store(true, Ordering::Relaxed);
-            connection.under_way.fetch_sub(1, Ordering::Relaxed);
-        }
+    /// Whether it has not sent a request, nor is one waiting to be read.
+    fn is_silent(&self) -> bool {
+        let unread = || self.socket.as_ref().and_then(|socket| ioctl_fionread(socket).ok()).unwrap_or(0);
+        !self.asked.load(Ordering::Relaxed) && unread() == 0
     }
 }
 
 impl Drop for StreamPlace {
     fn drop(&mut self) {
-        self.connections.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -198,9 +166,14 @@ impl Drop for Connection {
     }
 }
 
-/// Marks a connection as busy while a complete request is handled.
-pub(super) async fn hold<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
-    let _under_way = request.conn_data::<Arc<Connection>>().map(Connection::begin);
+/// Notes that a connection has sent a complete request.
+pub(super) async fn note_request<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<B>, Error> {
+    if let Some(connection) = request.conn_data::<Arc<Connection>>() {
+        connection.asked.store(true, Ordering::Relaxed);
+    }
     next.call(request).await
 }
 
@@ -214,7 +187,7 @@ pub(super) async fn admit<B: MessageBody>(
     }
     let body = ErrorBody {
         code: "tooManyConnections".to_owned(),
-        message: format!("{MOST_OTHERS} requests are under way, the limit"),
+        message: format!("{MOST_OTHERS} connections are open beside the streams, the limit"),
         hint: Some("try again".to_owned()),
         ..ErrorBody::default()
     };
@@ -225,7 +198,7 @@ pub(super) async fn admit<B: MessageBody>(
 #[cfg(test)]
 mod tests {
     use actix_web::rt::System;
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
@@ -241,25 +214,25 @@ mod tests {
     }
 
     #[test]
-    fn t_s5_what_waits_for_nothing_makes_room_and_nothing_else_does() {
+    fn t_s5_a_connection_without_a_request_makes_room_and_no_other_does() {
         System::new().block_on(making_room());
     }
 
     async fn making_room() {
         let connections = Connections::default();
         let mut all: Vec<_> = (0..MOST_OTHERS).map(|_| connect(&connections)).collect();
-        let mut waits: Vec<_> = all.iter().map(|(connection, _)| connection.begin()).collect();
-        let (refused, _theirs) = connect(&connections);
-        assert!(refused.refused);
-        drop(refused);
-        // Two are answered: the first of them makes room.
-        drop(waits.remove(7));
-        drop(waits.remove(2));
-        for place in [7, 2] {
+        for (n, (connection, theirs)) in all.iter_mut().enumerate() {
+            // A request that waits to be read is as good as one that was read.
+            match n {
+                2 | 7 => {}
+                5 => theirs.write_all(b"GET").await.unwrap(),
+                _ => connection.asked.store(true, Ordering::Relaxed),
+            }
+        }
+        for place in [2, 7] {
             let (more, theirs) = connect(&connections);
-            let (_cut, mut their_end) = all.remove(place);
-            assert!(!more.refused && their_end.read(&mut [0]).await.unwrap() == 0, "{place} is cut");
-            waits.push(more.begin());
+            more.asked.store(true, Ordering::Relaxed);
+            assert!(!more.refused && all[place].1.read(&mut [0]).await.unwrap() == 0, "{place} is cut");
             all.push((more, theirs));
         }
         assert!(connect(&connections).0.refused);

@@ -22,7 +22,7 @@ pub(super) fn start(listeners: Vec<UnixListener>, host: &Data<Host>) -> io::Resu
     let host = Data::clone(host);
     let app = move || {
         let app = App::new().app_data(Data::clone(&host)).configure(api::routes);
-        let app = app.wrap(from_fn(connection::hold));
+        let app = app.wrap(from_fn(connection::note_request));
         app.wrap(from_fn(api::read_ahead)).wrap(from_fn(connection::admit)).wrap(from_fn(peer::only_ours))
     };
     let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(LAST_WORDS_S);
