@@ -168,7 +168,7 @@ impl Wants {
         Self { line: prose_line(line.trim_end()).into_owned(), more }
     }
 
-    /// The same in so many cells: the line is cut, and not that there is more.
+    /// Fits it into this many cells by cutting the line; the count of hidden lines stays.
     pub(crate) fn fit(&self, cells: usize) -> String {
         let left = cells.saturating_sub(self.more.width());
         format!("{}{}", fit(&self.line, left), self.more)

@@ -260,7 +260,7 @@ fn column(text: &str, cells: usize) -> String {
     format!("{fitted}{}", " ".repeat(pad))
 }
 
-/// The tool and the subject of an ask, in so many cells.
+/// The tool and the subject of an ask, in this many cells.
 fn wants(request: &AskRequest, cells: usize) -> String {
     let tool = fit(&format!("{}: ", prose_line(request.tool_name())), cells);
     let left = cells.saturating_sub(tool.width());

@@ -1,5 +1,5 @@
 //! Characters of which a server sends one half in one frame and the other half in the next, as one does that cuts its
-//! texts by UTF-16 units. JSON has each half as an escape, `\\ud83d` and `\\ude00`, which alone is no character.
+//! texts by UTF-16 units. JSON has each half as an escape, `\ud83d` and `\ude00`, which alone is no character.
 
 use std::borrow::Cow;
 
