@@ -1,7 +1,7 @@
 import type {
-  AnswerError, Answered, AskId, AsksMode, CallId, Event, Hold, HoldShown, InboxAsk, Outcome, PauseRequest, PolicyMode,
-  Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus, SessionSummary, Snapshot, Timestamp,
-  TurnId,
+  Answer, AnswerError, Answered, Ask, AskId, AsksMode, CallId, Event, Hold, HoldShown, InboxAsk, Outcome,
+  PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus,
+  SessionSummary, Snapshot, Timestamp, TurnId,
 } from './types'
 
 export type * from './types'
@@ -15,6 +15,14 @@ export interface PauseState extends PauseRequest {
   /** Since when it is open. */
   since: Timestamp
 }
+
+/**
+ * The effect of a key on an `AskForm`: none; the words or their cursor have changed; the keys that answer have changed;
+ * another question is shown; the user interrupts; or the user answers.
+ */
+export type Pressed =
+  | { type: 'nothing' | 'typed' | 'turned' | 'moved' | 'interrupt' }
+  | { type: 'answer'; answer: Answer }
 
 /** What an interrupt found. */
 export interface Interrupted {

@@ -1,8 +1,8 @@
 // Written by scripts/declarations.mjs.
 import type {
-  AnswerError, Answered, AskId, AsksMode, CallId, Event, Hold, HoldShown, InboxAsk, Outcome, PauseRequest, PolicyMode,
-  Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus, SessionSummary, Snapshot, Timestamp,
-  TurnId,
+  Answer, AnswerError, Answered, Ask, AskId, AsksMode, CallId, Event, Hold, HoldShown, InboxAsk, Outcome,
+  PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus,
+  SessionSummary, Snapshot, Timestamp, TurnId,
 } from './types'
 
 export type * from './types'
@@ -16,6 +16,14 @@ export interface PauseState extends PauseRequest {
   /** Since when it is open. */
   since: Timestamp
 }
+
+/**
+ * The effect of a key on an `AskForm`: none; the words or their cursor have changed; the keys that answer have changed;
+ * another question is shown; the user interrupts; or the user answers.
+ */
+export type Pressed =
+  | { type: 'nothing' | 'typed' | 'turned' | 'moved' | 'interrupt' }
+  | { type: 'answer'; answer: Answer }
 
 /** What an interrupt found. */
 export interface Interrupted {
@@ -103,6 +111,79 @@ export type ErrorCode =
   | (string & {})
 
 /**
+ * Swallows the keys that were meant for an ask that has closed, until none was pressed for 300 ms.
+ * Times are those of `AskForm`.
+ */
+export declare class AfterAsk {
+  /** No ask has closed yet. */
+  constructor()
+  /** An ask has closed: by an answer, an interrupt, or another client. */
+  begin(at: number): void
+  /**
+   * Whether this key is to be ignored. Keys are named as in `AskForm.press`; `esc` and `ctrl+c`
+   * are never swallowed.
+   */
+  swallows(key: string, at: number): boolean
+}
+
+/**
+ * An open ask, and the user's answer so far: keys go in, an answer comes out. The screen of
+ * `holdpoint` and `holdpoint/ink` use the same one.
+ *
+ * Keys that answer count only 300 ms after the ask appeared, and after the last key that does not
+ * answer. Pass every input of the terminal to `press` or `paste`, also those that mean nothing to
+ * your program. Send the answer yourself.
+ *
+ * All times are milliseconds of one clock that never goes back, such as `performance.now()`.
+ * Methods throw `invalidArgument`.
+ */
+export declare class AskForm {
+  /** A form for an ask of a snapshot that is shown from now on. */
+  constructor(ask: Ask, at: number)
+  /**
+   * Passes a key in. Keys are `enter`, `esc`, `tab`, `backtab` (Shift+Tab), `left`, `right`,
+   * `home`, `end`, `backspace`, `delete`, a single character such as `y`, and `ctrl+x` for any
+   * letter. All else means another input of the terminal.
+   */
+  press(key: string, at: number): Pressed
+  /**
+   * Passes pasted text in, or a character of several code points: it is part of the words, and
+   * never answers.
+   */
+  paste(text: string, at: number): Pressed
+  /** The ask is shown only now, or shown again: the 300 ms begin. */
+  appear(at: number): void
+  /**
+   * The answer was refused and the ask is still open: another answer can be given. Earlier
+   * replies are kept.
+   */
+  reopen(at: number): void
+  /** The number of the question that is shown, from 1; 0 for a pause. */
+  get questionNumber(): number
+  /** How many questions there are; 0 for a pause. */
+  get questionCount(): number
+  /**
+   * How keys are understood now: each is a choice; they are the words of a question without
+   * options; or they are words that the user has chosen to type (`ownWords`), from which Esc
+   * goes back to the choice.
+   */
+  get entry(): 'choice' | 'words' | 'ownWords'
+  /** The words typed so far: for the question that is shown, or as the reason of a denial. */
+  get text(): string
+  /** The place of the cursor in `text`, as an index of JavaScript. */
+  get cursor(): number
+  /**
+   * The reply to the question that is shown, if the user has come back to it: `answer` is `null`
+   * if it is skipped.
+   */
+  get reply(): { answer: string | null } | null
+  /** Whether `A` was pressed, so that a second press approves always. */
+  get isArmed(): boolean
+  /** Whether this user has answered, or interrupted the turn. */
+  get isDone(): boolean
+}
+
+/**
  * Sessions, and all that can be done with them. The functions of this package are those of one of these: that of the
  * engine in this process. `connect` gives that of a daemon.
  *
@@ -130,7 +211,7 @@ export declare class Sessions {
    */
   sessionPauseInterrupt(id: string): Promise<Interrupted>
   /**
-   * Answers a question: each by its id, or `null` to decline.
+   * Answers a question: each by its id, with `answer: null` for one that is skipped; or all by `null`, to decline.
    *
    * Rejects as `sessionPauseResume` does, and with `incompleteAnswer` if a reply is missing, empty, or one too many.
    */
@@ -432,7 +513,7 @@ export declare function sessionPauseConfirm(id: string, approved: boolean, optio
 export declare function sessionPauseInterrupt(id: string): Promise<Interrupted>
 
 /**
- * Answers a question: each by its id, or `null` to decline.
+ * Answers a question: each by its id, with `answer: null` for one that is skipped; or all by `null`, to decline.
  *
  * Rejects as `sessionPauseResume` does, and with `incompleteAnswer` if a reply is missing, empty, or one too many.
  */

@@ -3,8 +3,10 @@
 
 const { iterate, toCallback } = require('./events.js')
 const { startLogging } = require('./log.js')
-const { Sessions, connect, start, takeLog, version } = require('./native.js')
+const native = require('./native.js')
 const { promised, thrown } = require('./refusals.js')
+
+const { Sessions, connect, start, takeLog, version } = native
 
 /** What is read at once. All else gives a promise. */
 const AT_ONCE = new Set(['sessionGetStatus', 'sessionGetPauseState', 'sessionSnapshot'])
@@ -26,9 +28,25 @@ own.sessionEvents = function (id, options) {
   return iterate(attach, (attachment) => this.sessionDetach(id, attachment), options)
 }
 
+/** A class of the addon that programs make objects of, with errors of this package. */
+function constructible(name) {
+  const { prototype } = native[name]
+  for (const [member, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+    if (member !== 'constructor' && value) prototype[member] = thrown(value)
+  }
+  return new Proxy(native[name], { construct: thrown(Reflect.construct) })
+}
+
 const here = Sessions.here()
 
-module.exports = { Sessions, connect: promised(connect), start: (options) => startLogging(thrown(start), takeLog, options), version }
+module.exports = {
+  Sessions,
+  AskForm: constructible('AskForm'),
+  AfterAsk: constructible('AfterAsk'),
+  connect: promised(connect),
+  start: (options) => startLogging(thrown(start), takeLog, options),
+  version,
+}
 for (const name of Object.getOwnPropertyNames(own)) {
   if (name !== 'constructor') module.exports[name] = here[name].bind(here)
 }

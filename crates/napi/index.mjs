@@ -3,6 +3,8 @@ import holdpoint from './index.js'
 
 export const {
   Sessions,
+  AskForm,
+  AfterAsk,
   connect,
   start,
   version,

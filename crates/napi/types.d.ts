@@ -274,7 +274,7 @@ export type Answer =
   | {
       type: 'reply'
       /**
-       * One reply for each question.
+       * One reply for each question; the reply to one that is skipped has no answer.
        */
       answers: QuestionReply[]
     }
@@ -1316,7 +1316,7 @@ export interface QuestionReply {
    */
   id: string
   /**
-   * An option's label or free text; never empty.
+   * An option's label or free text, never empty; none (`null`) if the user skips the question.
    */
   answer: string
 }

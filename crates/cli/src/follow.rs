@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{Event, TurnId};
 use holdpoint_session::folders::Folders;
+use holdpoint_session::form::{AfterAsk, AskForm};
 use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, Interruption, RunRequest, SessionError, SessionHandle};
 use tokio::sync::mpsc;
@@ -23,12 +24,11 @@ use self::course::{Course, Until};
 use self::human::Human;
 pub(crate) use self::iterations::Iterations;
 pub(crate) use self::view::View;
-use crate::asking::Asking;
 use crate::daemon::Daemon;
 use crate::error::CliError;
 use crate::sessions::stays;
 use crate::signals::Leaving;
-use crate::terminal::{Key, Keys, Terminal};
+use crate::terminal::{Input, Keys, Terminal};
 use crate::ui::{Style, Ui};
 
 /// Events that are taken at once, before keys are looked at.
@@ -48,6 +48,8 @@ pub(crate) struct Followed<'a> {
     pub(crate) from: AttachFrom,
     /// The folders of the daemon that has it; it is started again if it ends.
     pub(crate) daemon: Option<&'a Folders>,
+    /// Its asks are shown, and answered by keys.
+    pub(crate) answers: bool,
 }
 
 /// What a session is given to do.
@@ -64,7 +66,7 @@ pub(crate) struct Follower<'a> {
     daemon: Option<&'a Folders>,
     attachment: Attachment,
     course: Course,
-    /// Where asks are answered by keys.
+    /// The user's, who answers asks by keys and interrupts by Esc.
     terminal: Option<Terminal>,
     leaving: Leaving,
     view: View,
@@ -73,10 +75,17 @@ pub(crate) struct Follower<'a> {
     from: AttachFrom,
     /// The turn that event was of: what is asked is asked in it.
     now: Option<TurnId>,
-    /// The ask that is shown, and its keys.
-    asking: Option<(Asking, Keys)>,
-    pressed: mpsc::Receiver<(Key, Instant)>,
-    press: mpsc::Sender<(Key, Instant)>,
+    /// Asks are shown.
+    answers: bool,
+    /// The ask that is shown.
+    form: Option<AskForm>,
+    after: AfterAsk,
+    /// Keys are read all the time, and not for asks alone.
+    listens: bool,
+    /// They are read now.
+    keys: Option<Keys>,
+    pressed: mpsc::Receiver<(Input, Instant)>,
+    press: mpsc::Sender<(Input, Instant)>,
 }
 
 impl<'a> Follower<'a> {
@@ -88,7 +97,7 @@ impl<'a> Follower<'a> {
         view: View,
         ui: &'a mut Ui,
     ) -> Result<Self, CliError> {
-        let Followed { session, from, daemon } = followed;
+        let Followed { session, from, daemon, answers } = followed;
         let attachment = session.attach(from).await?;
         let now = attachment.snapshot().turn;
         let (press, pressed) = mpsc::channel(KEYS);
@@ -97,13 +106,17 @@ impl<'a> Follower<'a> {
             daemon,
             attachment,
             course: Course::new(Until::Left),
+            answers: answers && terminal.is_some(),
             terminal,
             leaving,
             view,
             ui,
             from,
             now,
-            asking: None,
+            form: None,
+            after: AfterAsk::default(),
+            listens: false,
+            keys: None,
             pressed,
             press,
         })
@@ -117,8 +130,9 @@ impl<'a> Follower<'a> {
             tracing::debug!(?closed, "closed without a turn");
             return Err(CliError::of_first_prompt(error));
         }
+        self.listen()?;
         let followed = self.follow().await;
-        self.asking = None;
+        self.end_keys().await;
         if let Err(error) = followed {
             self.end_unshown().await;
             return self.leaving.code().ok_or(error);
@@ -197,9 +211,10 @@ impl<'a> Follower<'a> {
     /// Follows the session until it is closed or the user leaves.
     pub(crate) async fn watch(mut self) -> Result<Ended, CliError> {
         self.show_past().await?;
+        self.listen()?;
         self.ask()?;
         let followed = self.follow().await;
-        self.asking = None;
+        self.end_keys().await;
         followed?;
         self.ui.end_line()?;
         self.ui.flush()?;
@@ -247,10 +262,14 @@ impl<'a> Follower<'a> {
         let mut breaks = 0;
         while self.course.ended.is_none() {
             let ticks = self.ui.shows_progress() && self.view.ticks(&self.session.snapshot());
+            let keys_end = self.keys_end();
             tokio::select! {
                 biased;
                 () = self.leaving.asked(), if self.course.is_left_at_will() => self.course.ended = Some(Ended::Left),
-                Some((key, at)) = self.pressed.recv() => self.press(key, at).await?,
+                Some((input, at)) = self.pressed.recv() => self.press(input, at).await?,
+                () = tokio::time::sleep_until(keys_end.unwrap_or_else(Instant::now).into()), if keys_end.is_some() => {
+                    self.leave_keys();
+                }
                 count = self.attachment.next_batch(&mut batch, BATCH) => {
                     if count > 0 {
                         breaks = 0;

@@ -53,7 +53,8 @@ fn said(answer: &Answer) -> String {
         Answer::Deny { reason: None } => "denied".to_owned(),
         Answer::Deny { reason: Some(reason) } => format!("denied: {}", prose_line(reason)),
         Answer::Reply { answers } => {
-            let answers: Vec<_> = answers.iter().map(|reply| prose_line(&reply.answer)).collect();
+            let answers: Vec<_> =
+                answers.iter().map(|reply| prose_line(reply.answer.as_deref().unwrap_or("(skipped)"))).collect();
             format!("answered: {}", answers.join(", "))
         }
         Answer::Cancel => "declined".to_owned(),

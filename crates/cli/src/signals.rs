@@ -7,8 +7,9 @@ use std::time::Duration;
 use holdpoint_common::TurnId;
 use holdpoint_common::limits::LEAVE_AFTER;
 use holdpoint_session::SessionHandle;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use tokio::sync::watch;
 
 use crate::runtime::runtime;
@@ -99,8 +100,13 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
     if !is_ignored(SIGHUP) {
         signals.add_signal(SIGHUP)?;
     }
+    // Those keys do as ever, but leave no terminal behind whose keys are read one by one.
+    for signal in [SIGQUIT, SIGTSTP].into_iter().filter(|signal| terminal.is_some() && !is_ignored(*signal)) {
+        signals.add_signal(signal)?;
+    }
     let leaving = Leaving::default();
     let asked = leaving.clone();
+    let of_keys = terminal.clone();
     let leave = move |code| {
         if let Some(terminal) = &terminal {
             terminal.leave();
@@ -110,6 +116,13 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
     };
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
+            if let (Some(terminal), SIGQUIT | SIGTSTP) = (&of_keys, signal) {
+                terminal.suspended(|| {
+                    let done = emulate_default_handler(signal);
+                    tracing::debug!(?done, signal, "the program goes on");
+                });
+                continue;
+            }
             let (first, turn) = asked.take(signal);
             let code = asked.code().unwrap_or(128 + signal);
             if signal == SIGINT && !first {

@@ -1,28 +1,22 @@
-//! The terminal's keys, read one by one while an ask is open, and the terminal as it was before.
+//! The terminal: its input, and the terminal as it was before it was read key by key.
+
+mod decode;
+mod reader;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use holdpoint_session::form;
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
-use unicode_segmentation::UnicodeSegmentation;
 
-/// How long one look for an event takes: in no time, crossterm finds none.
-///
-/// Its feature `use-dev-tty` matters: the other way of reading waits for edges, and loses the one of a key that comes with a
-/// change of the size.
-const LOOK: Duration = Duration::from_millis(1);
-/// Looks after which there is no event.
-const LOOKS: usize = 3;
+pub(crate) use self::decode::Input;
+pub(crate) use self::reader::Reader;
 
 /// The terminal that the user sits at. Clones are the same.
 #[derive(Clone)]
@@ -40,31 +34,9 @@ struct Before {
     over: bool,
 }
 
-/// A key, as far as anything here listens to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Key {
-    Enter,
-    Esc,
-    Backspace,
-    /// With no other modifier than Shift.
-    Char(char),
-    /// With Ctrl alone.
-    Ctrl(char),
-}
-
-/// Takes back the last character that was typed: what a person sees as one may be made of several code points. Whether
-/// there was one.
-pub(crate) fn take_back(typed: &mut String) -> bool {
-    let last = typed.graphemes(true).next_back().map(str::len);
-    typed.truncate(typed.len() - last.unwrap_or_default());
-    last.is_some()
-}
-
-/// Reads keys until it is dropped, which also puts the terminal back.
+/// Reads input until it is dropped, which also puts the terminal back.
 pub(crate) struct Keys {
-    /// Its end wakes the thread.
-    wake: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
+    reader: Option<Reader>,
     terminal: Terminal,
 }
 
@@ -79,23 +51,18 @@ impl Terminal {
         Some(Self { tty: Arc::new(tty), before: Arc::default() })
     }
 
-    /// Begins to read keys: each is told as it is read, with the moment of it.
-    pub(crate) fn keys(&self, mut tell: impl FnMut(Key, Instant) + Send + 'static) -> io::Result<Keys> {
-        let (wake, woken) = UnixStream::pair()?;
+    /// Whether its input is meant for this process, and not for the shell that has put it into the background.
+    pub(crate) fn is_in_foreground(&self) -> bool {
+        reader::is_in_foreground(&self.tty)
+    }
+
+    /// Begins to read: `take` is called with each input and when it was read. A process in the background is stopped
+    /// until it is in the foreground.
+    pub(crate) fn keys(&self, take: impl FnMut(Input, Instant) + Send + 'static) -> io::Result<Keys> {
         self.take_keys()?;
         // From here on the terminal is put back whatever happens.
-        let mut keys = Keys { wake: Some(wake), thread: None, terminal: self.clone() };
-        let tty = Arc::clone(&self.tty);
-        let thread = std::thread::Builder::new().name("holdpoint-keys".to_owned()).spawn(move || {
-            // A terminal that is gone has no more keys.
-            let _ = read_events(&tty, &woken, |event| {
-                if let Some(key) = key(&event) {
-                    tell(key, Instant::now());
-                }
-                true
-            });
-        })?;
-        keys.thread = Some(thread);
+        let mut keys = Keys { reader: None, terminal: self.clone() };
+        keys.reader = Some(Reader::start(Arc::clone(&self.tty), take, || {})?);
         Ok(keys)
     }
 
@@ -104,6 +71,19 @@ impl Terminal {
         let mut before = self.before();
         before.over = true;
         self.put_back(&mut before);
+    }
+
+    /// Restores the terminal for as long as the process is stopped by this.
+    pub(crate) fn suspended(&self, stop: impl FnOnce()) {
+        let mut before = self.before();
+        let was_taken = before.modes.is_some();
+        self.put_back(&mut before);
+        drop(before);
+        stop();
+        if was_taken && self.is_in_foreground() {
+            // A terminal that has gone meanwhile has no keys.
+            let _ = self.take_keys();
+        }
     }
 
     fn put_back(&self, before: &mut Before) {
@@ -118,15 +98,15 @@ impl Terminal {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keys come one by one, unechoed, Ctrl+C among them; what is written looks as ever.
-    fn take_keys(&self) -> io::Result<()> {
+    /// Keys are read one by one and not echoed. Those that send signals still do; the output looks as ever.
+    pub(crate) fn take_keys(&self) -> io::Result<()> {
         let mut before = self.before();
         if before.over {
             return Ok(());
         }
         let now = tcgetattr(&*self.tty)?;
         let mut raw = now.clone();
-        raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
+        raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
         raw.input_modes -= InputModes::ICRNL | InputModes::IXON;
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -138,74 +118,33 @@ impl Terminal {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        self.wake = None;
-        if let Some(thread) = self.thread.take() {
-            // A reader that failed has nothing more to do.
-            let _ = thread.join();
-        }
-        // What was typed at the ask and not read yet was not meant for the shell.
+        self.reader = None;
+        // Input for what was shown here is not for the shell.
         let _ = tcflush(&*self.terminal.tty, QueueSelector::IFlush);
         self.terminal.put_back(&mut self.terminal.before());
     }
 }
 
-/// Calls `tell` with each event as it is read, until `tell` returns false, the other end of `woken` closes, or the terminal
-/// is gone.
-pub(crate) fn read_events(tty: &OwnedFd, woken: &UnixStream, mut tell: impl FnMut(Event) -> bool) -> io::Result<()> {
-    while readable(tty, woken)? {
-        while is_there(|| event::poll(LOOK)) {
-            if !tell(event::read()?) {
-                return Ok(());
-            }
+/// A key as forms know it.
+pub(crate) fn form_key(key: &KeyEvent) -> form::Key {
+    let shift_at_most = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
+    match key.code {
+        KeyCode::Esc => form::Key::Esc,
+        KeyCode::Char(character) if shift_at_most => form::Key::Char(character),
+        KeyCode::Char(character) if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            form::Key::Ctrl(character.to_ascii_lowercase())
         }
-    }
-    Ok(())
-}
-
-/// Whether there is an event.
-///
-/// crossterm reads 1 KiB at a time and buffers the events in it, but checks the timeout before it checks the buffer: it
-/// finds no event if the thread is suspended for a whole timeout. The terminal has no more input then, and nothing would
-/// wake the thread for the buffered events: so one look is not enough.
-fn is_there(mut look: impl FnMut() -> io::Result<bool>) -> bool {
-    (0..LOOKS).any(|_| matches!(look(), Ok(true)))
-}
-
-/// Waits for a key: true if there may be one, false if it is time to stop.
-fn readable(tty: &OwnedFd, woken: &UnixStream) -> io::Result<bool> {
-    loop {
-        let mut fds = [PollFd::new(tty, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
-        match poll(&mut fds, None) {
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(_) => {
-                let gone = fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
-                return Ok(!gone && fds[1].revents().is_empty());
-            }
-        }
-    }
-}
-
-fn key(event: &Event) -> Option<Key> {
-    let Event::Key(key) = event else { return None };
-    Key::of(key)
-}
-
-impl Key {
-    /// The key that was pressed, if it is one of these.
-    pub(crate) fn of(key: &KeyEvent) -> Option<Self> {
-        if key.kind != KeyEventKind::Press {
-            return None;
-        }
-        let shift_at_most = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
-        match key.code {
-            KeyCode::Enter if key.modifiers.is_empty() => Some(Self::Enter),
-            KeyCode::Esc => Some(Self::Esc),
-            KeyCode::Backspace => Some(Self::Backspace),
-            KeyCode::Char(character) if shift_at_most => Some(Self::Char(character)),
-            KeyCode::Char(character) if key.modifiers == KeyModifiers::CONTROL => Some(Self::Ctrl(character)),
-            _ => None,
-        }
+        KeyCode::BackTab if shift_at_most => form::Key::BackTab,
+        _ if !key.modifiers.is_empty() => form::Key::Other,
+        KeyCode::Enter => form::Key::Enter,
+        KeyCode::Tab => form::Key::Tab,
+        KeyCode::Left => form::Key::Left,
+        KeyCode::Right => form::Key::Right,
+        KeyCode::Home => form::Key::Home,
+        KeyCode::End => form::Key::End,
+        KeyCode::Backspace => form::Key::Backspace,
+        KeyCode::Delete => form::Key::Delete,
+        _ => form::Key::Other,
     }
 }
 
@@ -234,15 +173,6 @@ mod tests {
     use rustix::fs::{Mode, OFlags};
 
     use super::*;
-
-    #[test]
-    fn an_event_that_a_look_misses_is_found_by_the_next() {
-        for (looks, found) in [(&[true][..], true), (&[false, false, true], true), (&[false, false, false], false)] {
-            let mut looks = looks.iter();
-            assert_eq!(is_there(|| Ok(*looks.next().unwrap())), found);
-            assert_eq!(looks.len(), 0);
-        }
-    }
 
     /// Whoever leaves puts the terminal back while an ask is about to be shown: that takes it no more.
     #[test]

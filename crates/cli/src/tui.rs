@@ -8,14 +8,13 @@
 //! | `keymap` | every key |
 //! | `view`, `layout`, `markdown`, `code`, `wrap`, `style` | the state as a frame |
 //! | `link` | sessions, through their handles |
-//! | `run`, `keys`, `signals`, `terminal`, `editor` | the loop, and the terminal it runs in |
+//! | `run`, `signals`, `terminal`, `editor` | the loop, and the terminal it runs in |
 
 mod ask;
 mod code;
 mod editor;
 mod hub;
 mod keymap;
-mod keys;
 mod layout;
 mod link;
 mod markdown;
@@ -51,7 +50,6 @@ use holdpoint_tools::shown::prose_line;
 use tokio::sync::mpsc;
 
 use self::keymap::Keymap;
-use self::keys::Split;
 use self::link::{Fresh, Link};
 use self::message::Moment;
 use self::run::{HEARD, Loop};
@@ -97,9 +95,8 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
         let (hear, heard) = mpsc::channel(HEARD);
         signals::watch(terminal.clone(), hear.clone())?;
         terminal.leave_on_panic();
-        let split = Split::default();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let screen = Loop { state, link, words, terminal: terminal.clone(), tty, hear, heard, split, plain };
+        let screen = Loop { state, link, words, terminal: terminal.clone(), tty, hear, heard, plain };
         let left = screen.run().await;
         terminal.leave_for_good();
         left

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use holdpoint_common::Event;
+use holdpoint_session::form::Words;
 use holdpoint_tools::shown::{prose, prose_line};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
@@ -227,20 +228,25 @@ impl Ui {
         }
     }
 
-    /// Shows what the user types, on one line of standard error: of a longer text, its end.
-    pub(crate) fn input(&mut self, text: &str) -> io::Result<()> {
+    /// Shows words being typed on one line of standard error, with the cursor in them: as much as fits, up to their end or
+    /// from the cursor on.
+    pub(crate) fn input(&mut self, words: &Words) -> io::Result<()> {
         self.turn_to(Side::Err)?;
         let before = self.err.typed.take();
         if before.is_none() {
             self.err.end_line();
         }
-        let text = prose_line(text);
+        let (left, right) = words.text().split_at(words.cursor());
+        let (left, right) = (prose_line(left), prose_line(right));
         let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(MARK.len() + 2);
         // The last column stays free: a cursor behind it is on the next line for some terminals.
-        let shown = end_of(&text, columns - MARK.len() - 1);
-        let cells = shown.width();
+        let room = columns - MARK.len() - 1;
+        let right = begin_of(&right, room);
+        let left = end_of(&left, room - right.width());
+        let cells = left.width() + right.width();
         let stale = before.unwrap_or_default().saturating_sub(cells);
-        self.err.put(Style::Bold, &format!("\r{MARK}{shown}{}{}", " ".repeat(stale), "\u{8}".repeat(stale)));
+        let back = "\u{8}".repeat(stale + right.width());
+        self.err.put(Style::Bold, &format!("\r{MARK}{left}{right}{}{back}", " ".repeat(stale)));
         self.err.open = true;
         self.err.typed = Some(cells);
         self.flush()
@@ -351,6 +357,17 @@ fn end_of(text: &str, cells: usize) -> &str {
     &text[start..]
 }
 
+/// As much of a text's begin as fits into this many cells.
+fn begin_of(text: &str, cells: usize) -> &str {
+    let mut left = cells;
+    let fits = |&(_, character): &(usize, char)| {
+        let width = character.width().unwrap_or_default();
+        left.checked_sub(width).inspect(|rest| left = *rest).is_some()
+    };
+    let end = text.char_indices().take_while(fits).last().map_or(0, |(at, last)| at + last.len_utf8());
+    &text[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,6 +378,9 @@ mod tests {
             [("", 3, ""), ("abc", 3, "abc"), ("abcd", 3, "bcd"), ("a漢字", 3, "字"), ("漢字", 4, "漢字")]
         {
             assert_eq!(end_of(text, cells), end);
+        }
+        for (text, cells, begin) in [("", 3, ""), ("abc", 3, "abc"), ("abcd", 3, "abc"), ("漢字a", 3, "漢")] {
+            assert_eq!(begin_of(text, cells), begin);
         }
     }
 }

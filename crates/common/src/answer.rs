@@ -31,7 +31,7 @@ pub enum Answer {
     },
     /// Words: answers a question.
     Reply {
-        /// One reply for each question.
+        /// One reply for each question; the reply to one that is skipped has no answer.
         answers: Vec<QuestionReply>,
     },
     /// Declines a question. The turn goes on; to end it, interrupt.
@@ -83,7 +83,9 @@ impl QuestionRequest {
             let what = match (given.next(), given.next()) {
                 (None, _) => "has no reply",
                 (Some(_), Some(_)) => "has two replies",
-                (Some(reply), None) if reply.answer.trim().is_empty() => "has an empty reply",
+                (Some(reply), None) if reply.answer.as_ref().is_some_and(|answer| answer.trim().is_empty()) => {
+                    "has an empty reply"
+                }
                 (Some(_), None) => continue,
             };
             return Err(AnswerError::Incomplete { question: question.id.clone(), what: what.into() });

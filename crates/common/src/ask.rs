@@ -93,8 +93,10 @@ pub struct QuestionRequest {
 pub struct QuestionReply {
     /// The question's id.
     pub id: String,
-    /// An option's label or free text; never empty.
-    pub answer: String,
+    /// An option's label or free text, never empty; none (`null`) if the user skips the question.
+    #[serde(deserialize_with = "Option::deserialize")]
+    #[schemars(required)]
+    pub answer: Option<String>,
 }
 
 /// What a tool is told after it asked a question.

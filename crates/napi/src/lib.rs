@@ -5,6 +5,7 @@
 //! | `engine`, `setup` | the engine of the process, and what it is started with |
 //! | `sessions` | all that is done with sessions, a file a concern |
 //! | `connect` | sessions of a daemon |
+//! | `form` | the form of an ask, and the keys after it |
 //! | `stream`, `batch` | events on their way to a callback: in order, in batches, as fast as it takes them |
 //! | `log` | what is logged, on its way to a callback: as much of it as there is room for |
 //! | `crossing` | values and promises, on their way to JavaScript and back |
@@ -20,6 +21,7 @@ mod connect;
 mod crossing;
 mod engine;
 mod failure;
+mod form;
 mod log;
 #[cfg(feature = "test-support")]
 mod panics;

@@ -83,6 +83,7 @@ describe('the example', { skip: process.platform !== 'linux' && '`script` is ano
     await it.guard()
     it.press('y')
     await it.shows(/\[ok\] hello[^]*What is to be done\?/)
+    await it.guard()
     it.press('say@20 one two three four five six seven eight nine ten\\n')
     await it.shows(/> say@20/)
     it.press(keys.enter)

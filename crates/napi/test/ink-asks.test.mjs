@@ -9,6 +9,16 @@ import { InputTransition, PauseIndicator, QuestionPrompt } from 'holdpoint/ink'
 import { CHOICE, CONFIRM, keys, opened, show, shownPart, waiters, WORDS } from './rendered.mjs'
 import { everywhere, holdpoint, record } from './support.mjs'
 
+/** Random whole numbers below a bound, the same for the same seed. */
+function randomBySeed(seed) {
+  let state = seed
+  return (below) => {
+    // Park and Miller's generator.
+    state = (state * 48_271) % (2 ** 31 - 1)
+    return state % below
+  }
+}
+
 everywhere('asks on a screen', (place, { remote }) => {
   test('m_f3_a_confirm_shows_message_details_and_keys', async () => {
     const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
@@ -52,6 +62,60 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
+  test('m_a10_any_input_of_the_terminal_puts_off_the_keys_that_answer', async () => {
+    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+    await screen.shows(/\[Y\]/)
+    for (const input of [...keys.unknown, keys.tab, keys.backtab, keys.delete, keys.ctrl('d'), keys.paste(''), '👩‍👩‍👧']) {
+      screen.guard()
+      await screen.press(input)
+      screen.guard(1)
+      await screen.press('y')
+    }
+    screen.guard()
+    await screen.press('n')
+    assert.equal((await seen.event('askAnswered')).body.answer.type, 'deny')
+    await seen.event('turnFinished')
+  })
+
+  test('m_a10_always_takes_a_second_press_of_a', async () => {
+    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+    const { always } = (await seen.event('askRaised')).body.ask
+    assert.ok((await screen.shows(/\[Y\]/)).includes(`[A] Approve always in this session: ${always}`))
+    screen.guard()
+    await screen.press('a')
+    assert.ok((await screen.shows(/Press A/)).includes(`Press A again to approve always: ${always}`))
+    // Any other key takes the first press back.
+    screen.guard()
+    await screen.press('j')
+    await screen.shows(/\[A\] Approve always/)
+    screen.guard()
+    await screen.press('A')
+    await screen.shows(/Press A again/)
+    // A key that repeats is no second press.
+    await screen.press('A')
+    screen.guard(1)
+    await screen.press('a')
+    await screen.shows(/Press A again/)
+    screen.guard()
+    await screen.press('a')
+    assert.deepEqual((await seen.event('askAnswered')).body.answer, { type: 'approve', always: true })
+    await seen.event('turnFinished')
+  })
+
+  test('m_a10_r_denies_with_a_reason_and_esc_goes_back', async () => {
+    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+    await screen.shows(/\[R\] Deny and say why/)
+    screen.guard()
+    await screen.press('r', 'n', 'o', keys.esc)
+    await screen.shows(/\[R\]/)
+    screen.guard()
+    await screen.press('R')
+    await screen.shows(/> no[^]*Why not, then Enter \(Esc to go back\)/)
+    await screen.press('t', ' ', 'y', keys.paste('et\nnow'), keys.left, keys.left, keys.left, keys.delete, 'N', keys.enter)
+    assert.deepEqual((await seen.event('askAnswered')).body.answer, { type: 'deny', reason: 'not yet Now' })
+    await seen.event('turnFinished')
+  })
+
   test('m_a10_keys_count_only_after_a_while', async () => {
     const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
     await screen.shows(/\[Y\]/)
@@ -65,27 +129,61 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  test('m_a10_words_for_an_ask_that_somebody_else_answers_stay_until_they_are_left', async () => {
+  const BY_US = new RegExp(`^Answered by node \\(pid ${process.pid}\\)$`, 'm')
+
+  test('m_a10_words_for_an_ask_that_somebody_else_answers_are_dropped_and_a_line_says_who', async () => {
+    const { sessions, id, screen, seen } = await shownPart(place, InputTransition, { script: WORDS })
+    await screen.shows(/What\?/)
+    screen.guard()
+    await screen.press('m', 'a', 'n')
+    await screen.shows(/> man/)
+    await sessions.sessionAnswerQuestion(id, [{ id: 'name', answer: 'Ann' }])
+    await seen.event('turnFinished')
+    assert.match(await screen.shows(/^>\s*\n/), BY_US)
+    // The rest of the words.
+    for (const key of ['y', ' ', keys.paste('more'), keys.enter, keys.enter]) {
+      screen.guard(1)
+      await screen.press(key)
+    }
+    assert.match(await screen.shows(/^>\s*\n/), BY_US)
+    screen.guard()
+    await screen.press('o')
+    assert.doesNotMatch(await screen.shows(/^> o/), BY_US)
+    await screen.press('k', keys.enter)
+    assert.equal((await seen.event('promptAccepted', 1)).body.text, 'ok')
+    await seen.event('turnFinished', 1)
+  })
+
+  test('m_a10_words_for_an_ask_that_somebody_else_answers_do_not_answer_the_next_ask', async () => {
     const { sessions, id, screen, seen } = await shownPart(place, InputTransition, { script: `${WORDS}\n---\n${CONFIRM}` })
     await screen.shows(/What\?/)
     screen.guard()
     await screen.press('m', 'a', 'n')
-    const { ask } = (await seen.event('askRaised')).body
-    await sessions.sessionAnswerQuestion(id, [{ id: 'name', answer: 'Ann' }], { askId: ask.id })
-    assert.match(await screen.shows(/It is no longer asked: nothing is sent \(Esc to leave\)/), /^> man/)
-    await seen.event('askRaised', 1)
-    // The rest of it, after however long.
-    screen.guard()
-    await screen.press('y', ' ', keys.backspace, 'n')
-    await screen.press(keys.enter)
-    await screen.shows(/\[Y\]/)
-    screen.guard(1)
-    await screen.press('y')
+    await sessions.sessionAnswerQuestion(id, [{ id: 'name', answer: 'Ann' }])
+    assert.match(await screen.shows(/\[Y\][^]*Answered by/), BY_US)
+    for (const key of ['y', ' ', keys.enter]) {
+      screen.guard(1)
+      await screen.press(key)
+    }
+    assert.match(await screen.shows(/\[Y\]/), BY_US)
     screen.guard()
     await screen.press('n')
-    const answered = await seen.event('askAnswered', 1)
-    assert.equal(answered.body.answer.type, 'deny')
+    assert.equal((await seen.event('askAnswered', 1)).body.answer.type, 'deny')
     await seen.event('turnFinished')
+    assert.doesNotMatch(await screen.shows(/^>/), /Answered by/, 'this user has answered')
+  })
+
+  test('m_a10_a_line_says_why_an_ask_is_closed_unless_this_user_interrupted', async () => {
+    const { sessions, id, screen, seen } = await shownPart(place, InputTransition)
+    for (const [turn, isOurs] of [[0, false], [1, true]]) {
+      await sessions.sessionPrompt(id, WORDS)
+      await screen.shows(/What\?/)
+      await (isOurs ? screen.press(keys.esc) : sessions.sessionInterrupt(id))
+      await seen.event('turnFinished', turn)
+      // By then, this part has been given the events, too.
+      await sessions.sessionSettled(id)
+      assert.equal((await screen.shows(/^>/)).includes('Ask closed: the turn was interrupted'), !isOurs)
+    }
   })
 
   test('m_a10_keys_for_an_ask_that_somebody_else_answers_go_nowhere', async () => {
@@ -167,8 +265,21 @@ everywhere('asks on a screen', (place, { remote }) => {
     await screen.press(keys.esc)
     await screen.shows(/\[1-2\]/)
     screen.guard()
-    await screen.press('W', ' ', 'b', 'l', 'u', 'e', keys.enter)
-    assert.deepEqual((await seen.event('askAnswered')).body.answer.answers, [{ id: 'colour', answer: 'blue' }])
+    await screen.press('W', ' ', 'e', keys.home, keys.right, keys.delete, 'L', keys.enter)
+    assert.deepEqual((await seen.event('askAnswered')).body.answer.answers, [{ id: 'colour', answer: 'bLu e' }])
+    await seen.event('turnFinished')
+  })
+
+  test('m_a10_esc_clears_words_and_then_interrupts', async () => {
+    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: WORDS })
+    await screen.shows(/Esc to interrupt/)
+    screen.guard()
+    await screen.press('m', 'a', 'n')
+    await screen.shows(/> man[^]*Esc to clear/)
+    await screen.press(keys.esc)
+    assert.doesNotMatch(await screen.shows(/Esc to interrupt/), /man/)
+    await screen.press(keys.esc)
+    assert.equal((await seen.event('askClosed')).body.cause, 'interrupted')
     await seen.event('turnFinished')
   })
 
@@ -203,13 +314,14 @@ everywhere('asks on a screen', (place, { remote }) => {
     }
   })
 
+  const TWO = `call ask_user {"questions": [
+    {"id": "one", "header": "One", "question": "First?", "options": [{"label": "a"}, {"label": "b"}]},
+    {"id": "two", "header": "Two", "question": "Second?"}
+  ]}`
+
   test('m_e4_questions_come_one_after_the_other', async () => {
-    const script = `call ask_user {"questions": [
-      {"id": "one", "header": "One", "question": "First?", "options": [{"label": "a"}, {"label": "b"}]},
-      {"id": "two", "header": "Two", "question": "Second?"}
-    ]}`
-    const { screen, seen } = await shownPart(place, QuestionPrompt, { script })
-    await screen.shows(/First\? \(1 of 2\)[^]*Skip all/)
+    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: TWO })
+    await screen.shows(/First\? \(1 of 2\)[^]*\[S\] Skip \[Tab\] Other questions \(Esc to interrupt\)/)
     screen.guard()
     await screen.press('2')
     await screen.shows(/Second\? \(2 of 2\)/)
@@ -217,6 +329,128 @@ everywhere('asks on a screen', (place, { remote }) => {
     const { answers } = (await seen.event('askAnswered')).body.answer
     assert.deepEqual(answers, [{ id: 'one', answer: 'b' }, { id: 'two', answer: 'x' }])
     await seen.event('turnFinished')
+  })
+
+  test('m_a10_tab_goes_back_and_forth_and_replies_are_kept', async () => {
+    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: TWO })
+    await screen.shows(/First\?/)
+    screen.guard()
+    await screen.press(keys.tab)
+    await screen.shows(/Second\?/)
+    await screen.press('x', keys.backtab)
+    await screen.shows(/First\?/)
+    await screen.press(keys.right)
+    await screen.shows(/Second\?[^]*> x/)
+    await screen.press(keys.backtab, keys.right, keys.backtab, '2')
+    await screen.shows(/Second\?[^]*> x/)
+    await screen.press(keys.backtab)
+    assert.doesNotMatch(await screen.shows(/2\. b ✓/), /1\. a ✓/)
+    await screen.press('1')
+    await screen.shows(/Second\?/)
+    await screen.press(keys.enter)
+    const { answers } = (await seen.event('askAnswered')).body.answer
+    assert.deepEqual(answers, [{ id: 'one', answer: 'a' }, { id: 'two', answer: 'x' }])
+    await seen.event('turnFinished')
+  })
+
+  test('m_a10_skip_skips_the_question_that_is_shown', async () => {
+    for (const [first, second, answers] of [
+      [['s'], ['x', keys.enter], [null, 'x']],
+      [['2'], ['x', keys.ctrl('d')], ['b', null]],
+    ]) {
+      const { screen, seen } = await shownPart(place, QuestionPrompt, { script: TWO })
+      await screen.shows(/First\?/)
+      screen.guard()
+      await screen.press(...first)
+      await screen.shows(/Second\?/)
+      await screen.press(keys.backtab)
+      await screen.shows(answers[0] === null ? /^✓ Skipped$/m : /2\. b ✓/)
+      await screen.press(keys.tab, ...second)
+      const { answer } = (await seen.event('askAnswered')).body
+      assert.deepEqual(answer.answers, [{ id: 'one', answer: answers[0] }, { id: 'two', answer: answers[1] }])
+      await seen.event('turnFinished')
+    }
+  })
+
+  for (const [name, script, answer] of [['enter', WORDS, ['x', keys.enter]], ['y', CONFIRM, ['y']]]) {
+    test(`m_a10_a_doubled_${name}_answers_and_does_nothing_else`, async () => {
+      for (const gap of [0, 1, 150, 299]) {
+        const { sessions, id, screen, seen } = await shownPart(place, InputTransition)
+        await screen.shows(/>/)
+        await screen.press('s', 'a', 'y', ' ', '1')
+        await sessions.sessionPrompt(id, script)
+        await screen.shows(/⏸/)
+        screen.guard()
+        await screen.press(...answer, answer.at(-1))
+        await seen.event('turnFinished')
+        await screen.shows(/^> say 1/)
+        for (let repeats = 0; repeats < 3; repeats++) {
+          screen.pass(gap)
+          await screen.press(answer.at(-1))
+        }
+        screen.guard()
+        await screen.press('!', keys.enter)
+        assert.equal((await seen.event('promptAccepted', 1)).body.text, 'say 1!')
+        await seen.event('turnFinished', 1)
+        screen.unmount()
+        await sessions.sessionClose(id)
+      }
+    })
+  }
+
+  test('m_a10_keys_without_a_pause_around_the_end_of_an_ask_change_nothing', async () => {
+    const KEYS = [
+      ...'yYnNaArRsSwW129 ', '👩‍👩‍👧', ...[...'duwkaefbj'].map(keys.ctrl), keys.enter, keys.enter, keys.tab, keys.backtab, keys.left,
+      keys.right, keys.up, keys.home, keys.end, keys.backspace, keys.delete, keys.paste('y\n'), ...keys.unknown,
+    ]
+    const scripts = { confirm: [CONFIRM, ['n']], choice: [CHOICE, ['1']], words: [WORDS, ['x', keys.enter]] }
+    for (const [kind, [script, answer]] of Object.entries(scripts)) {
+      const deny = kind === 'confirm' ? ['sessionPauseConfirm', false] : ['sessionAnswerQuestion', null]
+      const ends = {
+        answered: ({ screen }) => (screen.guard(), screen.press(...answer)),
+        interrupted: ({ screen }) => screen.press(keys.esc),
+        answeredByOther: ({ sessions, id }, ask) => sessions[deny[0]](id, deny[1], { askId: ask.id }),
+        interruptedByOther: ({ sessions, id }) => sessions.sessionInterrupt(id),
+      }
+      for (const [how, end] of Object.entries(ends)) {
+        const seed = 1 + Math.floor(Math.random() * 2 ** 31)
+        const random = randomBySeed(Number(process.env.HOLDPOINT_SEED ?? seed))
+        const shown = await shownPart(place, InputTransition)
+        const { sessions, id, screen, seen } = shown
+        const pressed = []
+        const typeOn = async () => {
+          for (let count = random(12); count > 0; count--) {
+            const gap = random(300)
+            const key = KEYS[random(KEYS.length)]
+            pressed.push([gap, key])
+            screen.pass(gap)
+            await screen.press(key)
+          }
+        }
+        await screen.shows(/>/)
+        await screen.press('d', 'r', 'a', 'f', 't')
+        await sessions.sessionPrompt(id, script)
+        const { ask } = (await seen.event('askRaised')).body
+        await screen.shows(/⏸/)
+        await typeOn()
+        if (kind === 'words' && how.endsWith('ByOther')) {
+          screen.guard()
+          await screen.press('h', 'a', 'l', 'f')
+        }
+        await end(shown, ask)
+        await typeOn()
+        await seen.event('turnFinished')
+        await screen.shows(/^>/)
+        await typeOn()
+        const story = `${kind} ${how}, HOLDPOINT_SEED=${seed}: ${JSON.stringify(pressed)}`
+        assert.match(screen.text(), /^> draft\s/, story)
+        const bodies = seen.events.map(({ body }) => body)
+        assert.equal(bodies.filter(({ type }) => type === 'promptAccepted').length, 1, story)
+        assert.ok(!bodies.some(({ answer }) => answer?.type === 'approve'), story)
+        screen.unmount()
+        await sessions.sessionClose(id)
+      }
+    }
   })
 
   test('t_c7_no_escape_reaches_the_terminal', async () => {

@@ -40,6 +40,7 @@ everywhere('the input', (place) => {
     await screen.press('n')
     await seen.event('turnFinished')
     await screen.shows(/> draft/)
+    screen.guard()
     await screen.press('s', keys.enter)
     assert.equal((await seen.event('promptAccepted', 1)).body.text, 'drafts')
     await seen.event('turnFinished', 1)
@@ -71,6 +72,9 @@ everywhere('the input', (place) => {
     screen.guard()
     await screen.press(keys.ctrl('x'), 'y', keys.ctrl('x'), 'p')
     assert.equal((await seen.event('holdChanged', 2)).body.hold.state, 'requested')
+    // Nor does a key right after them.
+    screen.guard(1)
+    await screen.press('y')
     assert.equal(sessions.sessionSnapshot(id).asks.length, 1)
     await sessions.sessionInterrupt(id)
   })
@@ -127,11 +131,11 @@ everywhere('the input', (place) => {
     assert.equal(await sent('a', 'b', 'c', ...ctrl('bbd'), '1', ...ctrl('f'), '2'), 'a1c2')
     assert.equal(await sent('a', 'b', ...ctrl('j'), 'c', 'd', ...ctrl('a'), '1', ...ctrl('e'), '2'), 'ab\n1cd2')
     assert.equal(await sent('a', 'b', ...ctrl('j'), 'c', 'd', keys.left, ...ctrl('k'), ...ctrl('u'), 'e'), 'ab\ne')
-    assert.equal(await sent(keys.paste('one two  '), ...ctrl('w'), '2'), 'one 2')
+    assert.equal(await sent(keys.paste('one two  '), ...ctrl('w'), '2', keys.home, keys.delete), 'ne 2')
     // Where an empty line is the first, nothing is before it.
     assert.equal(await sent('x', ...ctrl('ja'), keys.left, keys.backspace, keys.left, ...ctrl('ua'), keys.home, 'y'), 'y\n')
     // Keys that do nothing here.
-    assert.equal(await sent('a', '\t', '\u001b[5~', '\u001b[6~', keys.up, '\u001b[B', '\u001bx', ...ctrl('gy'), 'b'), 'ab')
+    assert.equal(await sent('a', '\t', '\u001b[5~', '\u001b[6~', keys.up, '\u001b[B', keys.backtab, ...keys.unknown, ...ctrl('gy'), 'b'), 'ab')
   })
 
   test('m_f3_what_stands_there_and_what_enter_does_can_be_said', async () => {

@@ -22,7 +22,12 @@ export const keys = {
   up: '\u001b[A',
   home: '\u001b[H',
   end: '\u001b[F',
+  tab: '\t',
+  backtab: '\u001b[Z',
   backspace: '\u007f',
+  delete: '\u001b[3~',
+  /** Inputs that mean nothing: Alt with a key, reports of the focus and the mouse, a key without a name. */
+  unknown: ['\u001by', '\u001b!', '\u001b[I', '\u001b[<0;10;10M', '\u001b[15~', '\u001bOk'],
   ctrl: (letter) => String.fromCharCode(letter.charCodeAt(0) - 96),
   pasted: '\u001b[201~',
   paste: (text) => `\u001b[200~${text}${keys.pasted}`,
@@ -117,6 +122,8 @@ export function show(component, { sessions, columns = 100 } = {}) {
       await effects()
       return shown
     },
+    /** Lets so many milliseconds pass. */
+    pass: (milliseconds) => (now += milliseconds),
     /** Lets the time pass after which keys answer what is shown, or so many milliseconds less. */
     guard: (less = 0) => (now += GUARD - less),
   }

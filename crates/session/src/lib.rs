@@ -44,6 +44,7 @@ mod engine;
 mod error;
 #[cfg(feature = "folders")]
 pub mod folders;
+pub mod form;
 mod handle;
 pub mod history;
 mod lane;

@@ -239,7 +239,7 @@ fn reply(ask: &Ask, given: &[String], own_words: bool) -> Result<Answer, CliErro
     }
     let answers = request.questions.iter().zip(given).map(|(question, given)| {
         let answer = if own_words { given.clone() } else { meant(question, given)? };
-        Ok(QuestionReply { id: question.id.clone(), answer })
+        Ok(QuestionReply { id: question.id.clone(), answer: Some(answer) })
     });
     Ok(Answer::Reply { answers: answers.collect::<Result<_, CliError>>()? })
 }

@@ -45,7 +45,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let id = session.id().clone();
         let left = leaving.clone();
         let view = View::transcript(args.stream.json, terminal.is_some());
-        let followed = Followed { session, from: args.stream.from(), daemon: Some(folders) };
+        let followed = Followed { session, from: args.stream.from(), daemon: Some(folders), answers: true };
         let ended = Follower::attach(followed, terminal, leaving, view, ui).await?.watch().await?;
         if ended == Ended::Stopped {
             return Err(CliError::stopped(format!("`holdpoint attach {id}` starts it and comes back")));

@@ -41,7 +41,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         }
         let session = sessions.get(args.stream.session()).await?;
         let id = session.id().clone();
-        let followed = Followed { session, from: args.stream.from(), daemon: Some(folders) };
+        let followed = Followed { session, from: args.stream.from(), daemon: Some(folders), answers: false };
         let follower = Follower::attach(followed, None, leaving, view, ui).await?;
         if !args.follow {
             return follower.past().await.map(|()| 0);

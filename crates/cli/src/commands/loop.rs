@@ -87,7 +87,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         args.open.asks(&config).unwrap_or((AsksMode::Wait, "an ask waits, also for `holdpoint inbox`"));
     let open = args.open.session(&config, &model, asks)?;
     let patience = config.limits.grace() + signals::BEYOND_GRACE;
-    let answers = asks == AsksMode::Wait && !args.json && ui.err_is_terminal();
+    let answers = asks == AsksMode::Wait && !args.json;
     block_on(async {
         let sessions = of_daemon(folders, "loop", supplies(&config, &catalog)).await?;
         let session = sessions.open(open).await?;
@@ -102,15 +102,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             return Ok(0);
         }
         ui.flush()?;
-        let terminal = Terminal::find().filter(|_| answers);
+        let terminal = Terminal::find().filter(|_| ui.err_is_terminal());
         let signalled = Signalled::Interrupts { session: session.clone(), patience, hang_up: false };
         let leaving = signals::watch(signalled, terminal.clone())
             .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
         let view = match args.json {
             true => View::Json,
-            false => View::Iterations(Box::new(Iterations::new(terminal.is_some()))),
+            false => View::Iterations(Box::new(Iterations::new(answers && terminal.is_some()))),
         };
-        let followed = Followed { session, from: AttachFrom::start(), daemon: Some(folders) };
+        let followed = Followed { session, from: AttachFrom::start(), daemon: Some(folders), answers };
         let follower = Follower::attach(followed, terminal, leaving, view, ui).await?;
         follower.run(Begin::Run(request)).await
     })

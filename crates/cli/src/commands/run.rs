@@ -62,7 +62,7 @@ pub(crate) struct Args {
 struct AsksChoice {
     mode: AsksMode,
     why: &'static str,
-    /// Asks are shown here and answered by keys.
+    /// The user's: asks are shown here and answered by keys, and Esc interrupts.
     terminal: Option<Terminal>,
 }
 
@@ -99,10 +99,11 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.line(Style::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
         ui.line(Style::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
         ui.flush()?;
-        let view = View::steps(args.json, asks.terminal.is_some());
+        let answers = asks.mode == AsksMode::Wait && asks.terminal.is_some();
+        let view = View::steps(args.json, answers);
         let daemon = (!args.in_process).then_some(folders);
         let id = session.id().clone();
-        let followed = Followed { session, from: AttachFrom::start(), daemon };
+        let followed = Followed { session, from: AttachFrom::start(), daemon, answers };
         let follower = Follower::attach(followed, asks.terminal, leaving, view, ui).await?;
         let ended = follower.run(Begin::Prompt(prompt)).await;
         if ended.is_err() {
@@ -122,12 +123,10 @@ impl Args {
             None if seated => (AsksMode::Wait, "you answer here"),
             None => (AsksMode::Deny, "this is no terminal"),
         };
-        if mode != AsksMode::Wait {
-            return AsksChoice { mode, why, terminal: None };
-        }
-        match Terminal::find().filter(|_| ui.err_is_terminal()) {
-            Some(terminal) => AsksChoice { mode, why, terminal: Some(terminal) },
-            None => AsksChoice {
+        let terminal = Terminal::find().filter(|_| ui.err_is_terminal());
+        match terminal {
+            terminal if mode != AsksMode::Wait || terminal.is_some() => AsksChoice { mode, why, terminal },
+            _ => AsksChoice {
                 mode,
                 why: if self.in_process {
                     "nobody can answer here: an ask waits until you interrupt"

@@ -3,9 +3,10 @@
 use std::io;
 
 use holdpoint_common::{Ask, AskRequest, PauseKind, Question};
+use holdpoint_session::form::{AskForm, Entry};
 use holdpoint_tools::shown::{line, prose, prose_line};
 
-use crate::asking::{Asking, Entry, behind};
+use crate::ask_keys::{self, behind};
 use crate::ui::{Style, Ui};
 
 /// Shows an ask, all of it, and how many wait behind it. With keys, what is to be answered follows by
@@ -21,7 +22,7 @@ pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Re
         AskRequest::Question(request) => {
             ui.line(Style::Bold, &format!("⏸ {tool} asks"))?;
             if !keys {
-                request.questions.iter().try_for_each(|question| show_question(question, "", ui))?;
+                request.questions.iter().try_for_each(|question| show_question(question, None, ui))?;
             }
         }
     }
@@ -34,58 +35,36 @@ fn behind_bar<'a>(mut lines: impl Iterator<Item = &'a str>, ui: &mut Ui) -> io::
 }
 
 /// Shows what is to be answered now, and the keys for it.
-pub(crate) fn show_keys(asking: &Asking, ui: &mut Ui) -> io::Result<()> {
-    if asking.is_over() {
-        ui.line(Style::Warning, "It is no longer asked: nothing is sent (Esc to leave)")?;
-        return ui.input(asking.typed());
+pub(crate) fn show_keys(form: &AskForm, ui: &mut Ui) -> io::Result<()> {
+    if let Some((question, ..)) = form.question()
+        && form.entry() != (Entry::Words { chosen: true })
+    {
+        show_question(question, Some(form), ui)?;
     }
-    match (&asking.ask().request, asking.entry()) {
-        (AskRequest::Pause(pause), Entry::Choice) => match pause.kind {
-            // Its key stands beside its message.
-            PauseKind::Continue => Ok(()),
-            PauseKind::Confirm => {
-                if let Some(always) = &asking.ask().always {
-                    ui.line(Style::Plain, &format!("[A] Approve always in this session: {}", line(always)))?;
-                }
-                ui.line(Style::Plain, "[R] Deny and say why")?;
-                ui.line(Style::Bold, "[Y] Approve [N] Deny (Esc to interrupt)")
+    match (&form.ask().request, form.entry()) {
+        // Its key is beside its message.
+        (AskRequest::Pause(pause), Entry::Choice) if pause.kind == PauseKind::Continue => Ok(()),
+        (AskRequest::Pause(_), Entry::Choice) => {
+            let keys = ask_keys::confirm(form);
+            if let (Some(key), Some(always)) = (keys.always, &form.ask().always) {
+                ui.line(Style::Plain, &format!("{key} {}", line(always)))?;
             }
-        },
-        (AskRequest::Pause(_), Entry::Words { .. }) => {
-            ui.line(Style::Dim, "Why not, then Enter (Esc to go back)")?;
-            ui.input(asking.typed())
+            ui.line(Style::Plain, keys.reason)?;
+            ui.line(Style::Bold, keys.answer)
         }
-        (AskRequest::Question(_), entry) => {
-            let Some((question, number, of)) = asking.question() else { return Ok(()) };
-            let skip = if of > 1 { "Skip all" } else { "Skip" };
-            match entry {
-                Entry::Words { chosen: true } => {
-                    ui.line(Style::Dim, &format!("Your words, then Enter (Ctrl+D: {skip}, Esc to go back)"))?;
-                    ui.input(asking.typed())
-                }
-                Entry::Words { chosen: false } => {
-                    show_question(question, &place(number, of), ui)?;
-                    ui.line(Style::Dim, &format!("Your words, then Enter (Ctrl+D: {skip}, Esc to interrupt)"))?;
-                    ui.input(asking.typed())
-                }
-                Entry::Choice => {
-                    show_question(question, &place(number, of), ui)?;
-                    ui.line(
-                        Style::Bold,
-                        &format!(
-                            "[1-{}] Choose [W] Your own words [S] {skip} (Esc to interrupt)",
-                            question.options.len().min(9)
-                        ),
-                    )
-                }
-            }
+        (AskRequest::Question(_), Entry::Choice) => ui.line(Style::Bold, &ask_keys::hint(form)),
+        (_, Entry::Words { .. }) => {
+            ui.line(Style::Dim, &ask_keys::hint(form))?;
+            ui.input(form.words())
         }
     }
 }
 
-fn show_question(question: &Question, place: &str, ui: &mut Ui) -> io::Result<()> {
+/// Shows a question and its options; with a form, which of the questions it is, and what was answered to it before.
+fn show_question(question: &Question, form: Option<&AskForm>, ui: &mut Ui) -> io::Result<()> {
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default());
+    let place = form.map(ask_keys::place).unwrap_or_default();
     ui.line(Style::Bold, &format!("{}: {first}{place}", prose_line(&question.header)))?;
     behind_bar(lines, ui)?;
     for (number, option) in (1..).zip(&question.options) {
@@ -93,12 +72,8 @@ fn show_question(question: &Question, place: &str, ui: &mut Ui) -> io::Result<()
             "" => String::new(),
             description => format!(" - {}", prose_line(description)),
         };
-        ui.line(Style::Plain, &format!("  {number}. {}{description}", prose_line(&option.label)))?;
+        let chosen = form.map_or("", |form| ask_keys::chosen(form, &option.label));
+        ui.line(Style::Plain, &format!("  {number}. {}{chosen}{description}", prose_line(&option.label)))?;
     }
     Ok(())
-}
-
-/// Which question of how many.
-fn place(number: usize, of: usize) -> String {
-    if of > 1 { format!(" ({number} of {of})") } else { String::new() }
 }

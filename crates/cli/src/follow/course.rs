@@ -9,7 +9,7 @@ use crate::error::FAILED;
 /// Done, but something was denied because nobody was there.
 const DENIED_UNSEEN: i32 = 3;
 /// Interrupted, by a key.
-const INTERRUPTED: i32 = 130;
+pub(super) const INTERRUPTED: i32 = 130;
 
 /// How far a session is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,105 +1,141 @@
-//! The keys of the ask that a followed session waits for: shown, pressed, answered.
+//! The keys of a user who follows a session: they answer what it asks, and Esc interrupts.
 
-use std::time::Instant;
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
 
+use holdpoint_session::form::{AskForm, Key, Pressed};
 use holdpoint_session::{Interruption, SessionError};
 use holdpoint_tools::shown::prose;
+use tokio::time::sleep_until;
 
 use super::course::Ended;
-use super::{Follower, asked};
-use crate::asking::{Asking, Pressed};
+use super::{Follower, KEYS, asked};
 use crate::error::CliError;
-use crate::terminal::Key;
+use crate::terminal::{Input, form_key};
 use crate::ui::Style;
 
+/// How long the end waits, at the most, for a user to stop typing for an ask that has closed.
+const TYPES_ON: Duration = Duration::from_secs(2);
+
 impl Follower<'_> {
-    /// Shows the ask that is to be answered, if it is another than the one that is shown.
-    pub(super) fn ask(&mut self) -> Result<(), CliError> {
+    /// Reads keys from now on if all of the terminal is this program's: its input is no other program's, and what is typed
+    /// is not to be echoed. Elsewhere keys are read while there is an ask.
+    pub(super) fn listen(&mut self) -> Result<(), CliError> {
+        let is_ours = self.ui.out_is_terminal() && io::stdin().is_terminal();
+        self.listens = is_ours && self.terminal.as_ref().is_some_and(|terminal| terminal.is_in_foreground());
+        if self.listens { self.take_keys() } else { Ok(()) }
+    }
+
+    fn take_keys(&mut self) -> Result<(), CliError> {
         let Some(terminal) = &self.terminal else { return Ok(()) };
-        let next = self.attachment.shown();
-        if next.map(|ask| &ask.id) == self.asking.as_ref().map(|(asking, _)| &asking.ask().id) {
-            return Ok(());
+        let failed = |error| CliError::failed(format!("keys can't be read: {error}"));
+        if self.keys.is_some() {
+            // Another program may have had the terminal since.
+            return terminal.take_keys().map_err(failed);
         }
-        if let Some((asking, _)) = &mut self.asking {
-            let was_over = asking.is_over();
-            if asking.close() {
-                if !was_over {
-                    asked::show_keys(asking, self.ui)?;
-                }
-                return Ok(());
-            }
-        }
-        let Some(ask) = next else {
-            self.asking = None;
-            return Ok(());
-        };
-        let keys = match self.asking.take() {
-            Some((_, keys)) => keys,
-            None => {
-                let press = self.press.clone();
-                let keys = terminal.keys(move |key, at| {
-                    // More than anyone types: what is lost answers nothing.
-                    let _ = press.try_send((key, at));
-                });
-                keys.map_err(|error| CliError::failed(format!("keys can't be read: {error}")))?
-            }
-        };
-        let mut asking = Asking::new(ask.clone(), Instant::now());
-        asked::show(asking.ask(), self.attachment.waiting(), true, self.ui)?;
-        asked::show_keys(&asking, self.ui)?;
-        self.ui.flush()?;
-        // It has appeared when it is written, not before.
-        asking.appear(Instant::now());
-        self.asking = Some((asking, keys));
+        let press = self.press.clone();
+        let keys = terminal.keys(move |input, at| {
+            // More than anyone types: a key that is lost answers nothing.
+            let _ = press.try_send((input, at));
+        });
+        self.keys = Some(keys.map_err(failed)?);
         Ok(())
     }
 
-    /// Does what a key means.
-    pub(super) async fn press(&mut self, key: Key, at: Instant) -> Result<(), CliError> {
-        let Some((asking, _)) = &mut self.asking else { return Ok(()) };
-        let leaves = self.course.is_left_at_will() || self.leaving.code().is_some();
-        if key == Key::Ctrl('c') && leaves {
-            self.course.ended = Some(Ended::Left);
+    /// When keys that were read for an ask are no longer: it has closed, and the user has stopped typing for it.
+    pub(super) fn keys_end(&self) -> Option<Instant> {
+        self.after.end().filter(|_| self.keys.is_some() && self.form.is_none() && !self.listens)
+    }
+
+    /// Keys are no longer read.
+    pub(super) fn leave_keys(&mut self) {
+        (self.form, self.keys) = (None, None);
+    }
+
+    /// The same at the end: keys that are still typed for an ask which has just closed are not left to the shell.
+    pub(super) async fn end_keys(&mut self) {
+        let latest = Instant::now() + TYPES_ON;
+        while self.keys.is_some() && self.leaving.code().is_none_or(|code| code == super::course::INTERRUPTED) {
+            let Some(end) = self.after.end().map(|end| end.min(latest)).filter(|end| *end > Instant::now()) else {
+                break;
+            };
+            tokio::select! {
+                () = sleep_until(end.into()) => break,
+                Some((input, at)) = self.pressed.recv() => {
+                    self.after.swallows(key_of(&input), at);
+                }
+            }
+        }
+        self.leave_keys();
+    }
+
+    /// Shows the ask that is to be answered, if it is another than the one that is shown.
+    pub(super) fn ask(&mut self) -> Result<(), CliError> {
+        if !self.answers {
             return Ok(());
         }
-        match asking.press(key, at) {
+        let next = self.attachment.shown().cloned();
+        if next.as_ref().map(|ask| &ask.id) == self.form.as_ref().map(|form| &form.ask().id) {
+            return Ok(());
+        }
+        if let Some(form) = self.form.take() {
+            self.after.begin(Instant::now());
+            if !form.is_done() && form.is_begun() {
+                self.ui.line(Style::Warning, "Your words for it were not sent.")?;
+            }
+        }
+        let Some(ask) = next else { return Ok(()) };
+        self.take_keys()?;
+        let mut form = AskForm::new(ask, Instant::now());
+        asked::show(form.ask(), self.attachment.waiting(), true, self.ui)?;
+        asked::show_keys(&form, self.ui)?;
+        self.ui.flush()?;
+        // It has appeared when it is written, not before.
+        form.appear(Instant::now());
+        self.form = Some(form);
+        Ok(())
+    }
+
+    /// Does what the user wants with a key.
+    pub(super) async fn press(&mut self, input: Input, at: Instant) -> Result<(), CliError> {
+        let key = key_of(&input);
+        let Some(form) = &mut self.form else {
+            let swallowed = self.after.swallows(key, at);
+            return if key == Key::Esc && !swallowed { self.interrupt().await } else { Ok(()) };
+        };
+        let pressed = match &input {
+            Input::Paste(text) => form.paste(text, at),
+            _ => form.press(key, at),
+        };
+        match pressed {
             Pressed::Nothing => {}
-            Pressed::Typed => self.ui.input(asking.typed())?,
-            turned @ (Pressed::Turned | Pressed::Next) => {
-                asked::show_keys(asking, self.ui)?;
+            Pressed::Typed => self.ui.input(form.words())?,
+            turned @ (Pressed::Turned | Pressed::Moved) => {
+                asked::show_keys(form, self.ui)?;
                 self.ui.flush()?;
-                if turned == Pressed::Next {
-                    asking.appear(Instant::now());
+                if turned == Pressed::Moved {
+                    form.appear(Instant::now());
                 }
             }
             Pressed::Interrupt => self.interrupt().await?,
-            Pressed::Left => {
-                self.asking = None;
-                // That key has its meaning wherever something runs.
-                if key == Key::Ctrl('c') {
-                    self.interrupt().await?;
-                }
-                self.ui.end_line()?;
-                self.ask()?;
-            }
             Pressed::Answer(answer) => {
-                let (session, ask) = (self.session.clone(), asking.ask().id.clone());
+                let (session, ask) = (self.session.clone(), form.ask().id.clone());
                 let answered =
-                    self.unless_left(false, async move { session.answer(&ask, answer).await.map(drop) }).await;
-                let Some((asking, _)) = &mut self.asking else { return Ok(()) };
+                    self.unless_left(true, async move { session.answer(&ask, answer).await.map(drop) }).await;
+                let Some(form) = &mut self.form else { return Ok(()) };
                 match answered {
                     None | Some(Ok(())) => {}
-                    // Somebody was first, or it is closed: the event that says so is on its way.
+                    // Another client was first, or it is closed: the event of that is on its way.
                     Some(Err(SessionError::Answer(error))) => {
                         self.ui.line(Style::Warning, &prose(&error.to_string()))?;
-                        asking.reopen(Instant::now());
-                        asked::show_keys(asking, self.ui)?;
+                        form.reopen(Instant::now());
+                        asked::show_keys(form, self.ui)?;
                         self.ui.flush()?;
-                        asking.appear(Instant::now());
+                        form.appear(Instant::now());
                     }
                     // The stream of events ends, too, and is begun again.
                     Some(Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. })) => {
-                        asking.reopen(Instant::now());
+                        form.reopen(Instant::now());
                     }
                     Some(Err(error)) => return Err(error.into()),
                 }
@@ -108,12 +144,15 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Ends the turn that asks, and no later one.
+    /// Ends the turn that is shown, and no later one.
     async fn interrupt(&mut self) -> Result<(), CliError> {
         let (session, turn) = (self.session.clone(), self.now);
-        match self.unless_left(true, async move { session.interrupt(turn).await }).await {
-            // An interrupted turn or run ends the follower, unless the user may leave it at any time.
-            Some(Ok(Interruption::Interrupting(_) | Interruption::RunEnded)) if !self.course.is_left_at_will() => {
+        match self.unless_left(false, async move { session.interrupt(turn).await }).await {
+            // It ends the follower, unless the user may leave that at any time. A turn that has not begun yet is
+            // interrupted when it begins.
+            Some(Ok(Interruption::Interrupting(_) | Interruption::RunEnded | Interruption::NotRunning))
+                if !self.course.is_left_at_will() =>
+            {
                 self.leaving.interrupted();
                 Ok(())
             }
@@ -123,33 +162,38 @@ impl Follower<'_> {
         }
     }
 
-    /// Waits for what comes of a key, unless the user leaves meanwhile, or wants to interrupt: a daemon that hangs says
-    /// nothing. Where what was sent is an interrupt, Ctrl+C `leaves`.
-    async fn unless_left<T>(&mut self, leaves: bool, sent: impl Future<Output = T>) -> Option<T> {
+    /// Waits for the reply to a request, unless the user leaves meanwhile or, where Esc `interrupts` it, wants to interrupt:
+    /// a daemon that hangs does not reply.
+    async fn unless_left<T>(&mut self, interrupts: bool, sent: impl Future<Output = T>) -> Option<T> {
         let mut sent = std::pin::pin!(sent);
         let mut later = Vec::new();
         let done = loop {
             tokio::select! {
                 biased;
                 done = &mut sent => break Some(done),
-                Some((key, at)) = self.pressed.recv() => match key {
-                    Key::Ctrl('c') if leaves || self.course.is_left_at_will() => {
-                        self.course.ended = Some(Ended::Left);
+                Some((input, at)) = self.pressed.recv(), if later.len() < KEYS => {
+                    let is_escape = key_of(&input) == Key::Esc;
+                    later.push((input, at));
+                    if is_escape && interrupts {
                         break None;
                     }
-                    // What runs is to end, whatever comes of the answer.
-                    Key::Ctrl('c') => {
-                        later.insert(0, (key, at));
-                        break None;
-                    }
-                    key => later.push((key, at)),
-                },
-                () = self.leaving.asked(), if self.course.is_left_at_will() => break None,
+                }
+                () = self.leaving.asked(), if self.course.is_left_at_will() => {
+                    self.course.ended = Some(Ended::Left);
+                    break None;
+                }
             }
         };
         for pressed in later {
             let _ = self.press.try_send(pressed);
         }
         done
+    }
+}
+
+fn key_of(input: &Input) -> Key {
+    match input {
+        Input::Key(key) => form_key(key),
+        Input::Paste(_) | Input::Focus(_) | Input::Other => Key::Other,
     }
 }

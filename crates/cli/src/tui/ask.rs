@@ -5,32 +5,33 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use holdpoint_common::{Ask, Event, Fact, SessionId};
+use holdpoint_session::form::{AskForm, Entry, Key, Pressed};
+use holdpoint_tools::shown::prose_line;
 
-use crate::asking::{Asking, Entry, GUARD, Pressed};
-use crate::terminal::Key;
+use crate::terminal::form_key;
 
 /// An ask that is shown.
 #[derive(Debug)]
 pub(crate) struct AskView {
-    pub(crate) asking: Asking,
-    /// A line of what it wants, at least, and its keys are in the frame.
+    pub(crate) form: AskForm,
+    /// A line of the request, at least, and its keys are in the frame.
     pub(crate) in_sight: bool,
     /// It has been drawn.
     pub(crate) drawn: bool,
-    /// Rows of it that are above what is seen.
+    /// Rows of it above the visible ones.
     pub(crate) scroll: usize,
-    /// Rows of it that are below; known when it is drawn.
+    /// Rows of it below the visible ones; known when it is drawn.
     pub(crate) below: usize,
     /// It takes the whole screen.
     pub(crate) large: bool,
-    /// How it has ended, as far as that was told.
+    /// How it has ended, as far as an event has said so.
     ended: Option<String>,
 }
 
 impl AskView {
     /// An ask that is about to be drawn. Until it is, no key answers it.
-    fn new(asking: Asking) -> Self {
-        Self { asking, in_sight: false, drawn: false, scroll: 0, below: 0, large: false, ended: None }
+    fn new(form: AskForm) -> Self {
+        Self { form, in_sight: false, drawn: false, scroll: 0, below: 0, large: false, ended: None }
     }
 
     /// It appears anew: keys count only a while after it is drawn.
@@ -38,44 +39,56 @@ impl AskView {
         self.drawn = false;
     }
 
-    /// The frame has been drawn. What can't be read in it appears anew with one in which it can.
+    /// The frame has been drawn. An ask that cannot be read in it appears anew with one in which it can.
     pub(crate) fn appear(&mut self, now: Instant) {
         if self.in_sight && !self.drawn {
-            self.asking.appear(now);
+            self.form.appear(now);
         }
         self.drawn = self.in_sight;
     }
 
-    /// What a key does to it: it scrolls, or is for what is asked.
+    /// Whether Tab shows the next question.
+    pub(crate) fn has_more_questions(&self) -> bool {
+        self.form.question().is_some_and(|(.., of)| of > 1)
+    }
+
+    /// What a key does to it: it scrolls, or is for the form.
     pub(crate) fn press(&mut self, key: &KeyEvent, now: Instant) -> Pressed {
-        let typing = matches!(self.asking.entry(), Entry::Words { .. });
-        let chosen = matches!(self.asking.entry(), Entry::Words { chosen: true, .. });
+        let typing = matches!(self.form.entry(), Entry::Words { .. });
+        let chosen = matches!(self.form.entry(), Entry::Words { chosen: true, .. });
         match key.code {
             KeyCode::Up => self.scroll_by(-1),
             KeyCode::Down => self.scroll_by(1),
             KeyCode::PageUp => self.scroll_by(-10),
             KeyCode::PageDown => self.scroll_by(10),
-            KeyCode::Home => self.scroll = 0,
-            KeyCode::End => self.scroll_by(isize::MAX),
-            KeyCode::Tab if !typing => self.large = !self.large,
+            KeyCode::Home if !typing => self.scroll = 0,
+            KeyCode::End if !typing => self.scroll_by(isize::MAX),
+            KeyCode::Tab if !typing && !self.has_more_questions() => self.large = !self.large,
             _ => {}
         }
-        // What has not been drawn can't have been read; to stop it needs no reading.
-        let counts = |key: &Key| self.drawn || chosen || matches!(key, Key::Esc | Key::Ctrl('c'));
-        let Some(key) = Key::of(key).filter(counts) else { return Pressed::Nothing };
-        let pressed = self.asking.press(key, now);
-        if matches!(pressed, Pressed::Turned | Pressed::Next) {
+        let key = form_key(key);
+        // An ask that has not been drawn cannot have been read; to stop it needs no reading.
+        if !self.drawn && !chosen && !key.interrupts() {
+            return Pressed::Nothing;
+        }
+        let pressed = self.form.press(key, now);
+        if matches!(pressed, Pressed::Turned | Pressed::Moved) {
             self.scroll = 0;
         }
-        if pressed == Pressed::Next {
+        if pressed == Pressed::Moved {
             self.hide();
         }
         pressed
     }
 
-    /// Takes how it ended, if that is among what happened.
+    /// Input that is not for it: whoever answers is not typing something else.
+    pub(crate) fn put_off(&mut self, now: Instant) {
+        self.form.press(Key::Other, now);
+    }
+
+    /// Takes how it ended, if that is among the events.
     pub(crate) fn note(&mut self, events: &[Arc<Event>]) {
-        let id = &self.asking.ask().id;
+        let id = &self.form.ask().id;
         let ended = events.iter().filter_map(|event| event.fact()).find_map(|fact| match fact {
             Fact::AskAnswered { ask, by, .. } if ask == id => Some(format!("answered by {by}")),
             Fact::AskClosed { ask, cause } if ask == id => Some(format!("closed: {cause}")),
@@ -84,18 +97,18 @@ impl AskView {
         self.ended = ended.or(self.ended.take());
     }
 
-    /// How it has ended, if it is shown for the words that were typed for it alone.
-    pub(crate) fn over(&self) -> Option<&str> {
-        self.asking.is_over().then(|| self.ended.as_deref().unwrap_or("it is no longer asked"))
+    /// How another client, or the session, has closed it, in a line; nothing if it was this user.
+    pub(crate) fn closed(&self) -> Option<String> {
+        let ended = self.ended.as_deref().unwrap_or("answered, or closed, elsewhere");
+        let words = if self.form.is_begun() { "; your words were not sent" } else { "" };
+        let tool = prose_line(self.form.ask().request.tool_name());
+        (!self.form.is_done()).then(|| format!("{tool}: {}{words}", prose_line(ended)))
     }
 
     /// Pasted text is words, never keys.
     pub(crate) fn paste(&mut self, text: &str, now: Instant) {
-        if !self.drawn || !matches!(self.asking.entry(), Entry::Words { .. }) {
-            return;
-        }
-        for character in text.chars().map(|character| if character.is_control() { ' ' } else { character }) {
-            let _ = self.asking.press(Key::Char(character), now);
+        if self.drawn {
+            self.form.paste(text, now);
         }
     }
 
@@ -105,45 +118,28 @@ impl AskView {
     }
 }
 
-/// Keys that are still meant for an ask which is shown no longer: they go nowhere until, for a while, none was pressed.
-#[derive(Debug, Default)]
-pub(crate) struct Bereft(Option<Instant>);
-
-impl Bereft {
-    /// It was taken from under the user's hands.
-    pub(crate) fn begin(&mut self, now: Instant) {
-        self.0 = Some(now);
-    }
-
-    /// Whether what is typed now is one of them.
-    pub(crate) fn takes(&mut self, now: Instant) -> bool {
-        self.0 = self.0.filter(|since| now.saturating_duration_since(*since) < GUARD).map(|_| now);
-        self.0.is_some()
-    }
-}
-
 /// Asks that the user has begun to answer and that are shown no longer.
 #[derive(Debug, Default)]
-pub(crate) struct Begun(Vec<Asking>);
+pub(crate) struct Begun(Vec<AskForm>);
 
 impl Begun {
     /// An ask that is about to be drawn: as far as the user was with it, if it was shown before.
     pub(crate) fn view(&mut self, ask: &Ask, now: Instant) -> AskView {
         let begun = self.0.iter().position(|begun| begun.ask().id == ask.id);
-        AskView::new(begun.map_or_else(|| Asking::new(ask.clone(), now), |at| self.0.swap_remove(at)))
+        AskView::new(begun.map_or_else(|| AskForm::new(ask.clone(), now), |at| self.0.swap_remove(at)))
     }
 
-    /// It is shown no longer. What was typed is kept while it is open.
+    /// It is shown no longer, and still open.
     pub(crate) fn keep(&mut self, view: Option<AskView>) {
-        if let Some(AskView { mut asking, .. }) = view
-            && asking.is_begun()
+        if let Some(AskView { mut form, .. }) = view
+            && form.is_begun()
         {
-            asking.put_away();
-            self.0.push(asking);
+            form.put_away();
+            self.0.push(form);
         }
     }
 
-    /// Nothing of this session waits for an answer.
+    /// No ask of this session waits for an answer.
     pub(crate) fn forget(&mut self, session: &SessionId) {
         self.0.retain(|begun| begun.ask().id.session != *session);
     }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{SessionId, SessionStatus, SessionSummary, Timestamp};
+use holdpoint_session::form::AfterAsk;
+use holdpoint_tools::shown::prose_line;
 
-use super::ask::{AskView, Begun, Bereft};
+use super::ask::{AskView, Begun};
 
 /// All sessions, and where the user is among them.
 #[derive(Debug, Default)]
@@ -16,8 +18,7 @@ pub(crate) struct Hub {
     pub(crate) cursor: usize,
     /// The ask that is answered from here.
     pub(crate) asking: Option<AskView>,
-    /// Keys for what is asked there no longer.
-    pub(crate) bereft: Bereft,
+    pub(crate) after: AfterAsk,
     /// This process's folder.
     folder: String,
     /// Whether the sessions have come.
@@ -103,26 +104,21 @@ impl Hub {
         waiting
     }
 
-    /// What was being answered may be closed by now: then what the same session asks next is shown, if it does.
-    pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) {
-        let Some(view) = &mut self.asking else { return };
-        let id = &view.asking.ask().id;
-        let first = self.sessions.get(&id.session).and_then(|session| session.waits_for.as_ref());
-        if first.is_some_and(|ask| ask.id == *id) || view.asking.close() {
-            return;
+    /// If the ask that was being answered is closed by now, shows what the same session asks next. Returns how it was
+    /// closed, if not by this user.
+    pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) -> Option<String> {
+        let view = self.asking.as_ref()?;
+        let id = &view.form.ask().id;
+        let session = self.sessions.get(&id.session);
+        let first = session.and_then(|session| session.waits_for.as_ref());
+        if first.is_some_and(|ask| ask.id == *id) {
+            return None;
         }
-        if !view.asking.is_done() {
-            self.bereft.begin(now);
-        }
+        let name = session.map_or(id.session.as_str(), |session| &session.name);
+        let closed = view.closed().map(|closed| format!("{}: {closed}", prose_line(name)));
+        self.after.begin(now);
         self.asking = first.map(|ask| begun.view(ask, now));
-    }
-
-    /// Leaves the words for what is asked no longer.
-    pub(crate) fn leave_words(&mut self, begun: &mut Begun, now: Instant) {
-        let Some(view) = self.asking.take() else { return };
-        let session = self.sessions.get(&view.asking.ask().id.session);
-        self.asking = session.and_then(|session| session.waits_for.as_ref()).map(|ask| begun.view(ask, now));
-        self.bereft.begin(now);
+        closed
     }
 
     /// How many asks of all sessions wait.

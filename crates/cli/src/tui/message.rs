@@ -27,6 +27,8 @@ impl Moment {
 pub(crate) enum Message {
     Key(KeyEvent),
     Paste(String),
+    /// Input of the terminal that means nothing here.
+    Other,
     /// The terminal is, or is no longer, the one that is looked at.
     Focus(bool),
     /// Time has passed: what shows it is to be drawn anew.

@@ -13,7 +13,6 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use tokio::sync::mpsc;
 
-use super::keys::{Input, Split};
 use super::link::{Link, Word};
 use super::message::{Command, Message, Moment};
 use super::state::State;
@@ -22,6 +21,7 @@ use super::terminal::{Frames, Terminal};
 use super::update::update;
 use super::{editor, view};
 use crate::error::CliError;
+use crate::terminal::{Input, Reader};
 
 /// Between two frames of what streams in.
 const FRAME: Duration = Duration::from_millis(33);
@@ -50,7 +50,6 @@ pub(super) struct Loop {
     pub(super) tty: Arc<OwnedFd>,
     pub(super) hear: mpsc::Sender<Heard>,
     pub(super) heard: mpsc::Receiver<Heard>,
-    pub(super) split: Split,
     /// No colours are wanted.
     pub(super) plain: bool,
 }
@@ -73,17 +72,13 @@ impl Loop {
         loop {
             let due = drawn + FRAME;
             let tick = self.state.next_tick();
-            let settled = self.split.due();
             let mut commands = Vec::new();
             tokio::select! {
                 biased;
                 Some(heard) = self.heard.recv() => {
                     at_once = true;
                     commands = match heard {
-                        Heard::Message(message, at) => {
-                            let whole = self.split.hear(message, at);
-                            self.take(whole)
-                        }
+                        Heard::Message(message, at) => update(&mut self.state, message, at),
                         Heard::Resized => vec![],
                         Heard::Continued => {
                             self.state.hide_asks();
@@ -92,11 +87,6 @@ impl Loop {
                         Heard::Gone => vec![Command::Quit],
                     };
                     stale = true;
-                }
-                () = tokio::time::sleep_until(settled.unwrap_or(drawn).into()), if settled.is_some() => {
-                    let whole = self.split.settle(Moment::now());
-                    commands = self.take(whole);
-                    (stale, at_once) = (true, true);
                 }
                 // What is due is drawn even if there is always more.
                 () = tokio::time::sleep_until(due.into()), if stale => at_once = true,
@@ -207,11 +197,6 @@ impl Loop {
         let _ = update(&mut self.state, message, Moment::now());
     }
 
-    /// Takes what the user did.
-    fn take(&mut self, whole: Vec<(Message, Moment)>) -> Vec<Command> {
-        whole.into_iter().flat_map(|(message, at)| update(&mut self.state, message, at)).collect()
-    }
-
     fn draw(&mut self, screen: &mut Screen, title: &mut String) -> io::Result<()> {
         screen.draw(|frame| {
             view::draw(frame, &mut self.state);
@@ -230,16 +215,19 @@ impl Loop {
     }
 
     /// Begins to read keys.
-    fn listen(&self) -> io::Result<Input> {
+    fn listen(&self) -> io::Result<Reader> {
         let (hear, gone) = (self.hear.clone(), self.hear.clone());
-        let tell = move |message, at| {
-            let told = hear.try_send(Heard::Message(message, at));
-            !matches!(told, Err(mpsc::error::TrySendError::Closed(_)))
+        let take = move |input, instant| {
+            let message = match input {
+                Input::Key(key) => Message::Key(key),
+                Input::Paste(text) => Message::Paste(text),
+                Input::Focus(focused) => Message::Focus(focused),
+                Input::Other => Message::Other,
+            };
+            // Beyond what anyone types, keys are lost; at the end nothing listens.
+            let _ = hear.try_send(Heard::Message(message, Moment { instant, ..Moment::now() }));
         };
-        Input::start(Arc::clone(&self.tty), tell, move || {
-            // Nobody listens when the program ends.
-            let _ = gone.try_send(Heard::Gone);
-        })
+        Reader::start(Arc::clone(&self.tty), take, move || _ = gone.try_send(Heard::Gone))
     }
 }
 

@@ -13,6 +13,7 @@ use holdpoint_common::{
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::layout::Position;
 use unicode_width::UnicodeWidthStr;
 
 use super::keymap::Keymap;
@@ -184,12 +185,25 @@ impl Scene {
         }
     }
 
-    /// What is on a screen of this size.
-    pub(super) fn screen(&mut self, width: u16, height: u16) -> String {
+    /// The text before the terminal's cursor in its line, on a screen of this size; none while it is hidden.
+    pub(super) fn before_cursor(&mut self, width: u16, height: u16) -> Option<String> {
+        let mut terminal = self.draw(width, height);
+        let Position { x, y } = terminal.get_cursor_position().unwrap();
+        let cells = (0..x).map(|x| terminal.backend().buffer()[(x, y)].symbol());
+        terminal.backend().cursor_visible().then(|| cells.collect())
+    }
+
+    fn draw(&mut self, width: u16, height: u16) -> Terminal<TestBackend> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         self.state.now = self.now();
         terminal.draw(|frame| view::draw(frame, &mut self.state)).unwrap();
         self.state.drawn(self.now().instant);
+        terminal
+    }
+
+    /// What is on a screen of this size.
+    pub(super) fn screen(&mut self, width: u16, height: u16) -> String {
+        let terminal = self.draw(width, height);
         let buffer = terminal.backend().buffer();
         let line = |y| {
             let (mut line, mut x) = (String::new(), 0);
@@ -290,6 +304,9 @@ fn key_of(name: &str) -> KeyEvent {
         "enter" => KeyCode::Enter,
         "esc" => KeyCode::Esc,
         "tab" => KeyCode::Tab,
+        "backtab" => return KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT),
+        "left" => KeyCode::Left,
+        "right" => KeyCode::Right,
         "up" => KeyCode::Up,
         "down" => KeyCode::Down,
         "pgup" => KeyCode::PageUp,

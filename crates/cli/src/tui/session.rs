@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use holdpoint_common::{Event, Fact, HoldShown, PromptId, SessionId, SessionStatus, Snapshot, Timestamp};
+use holdpoint_session::form::AfterAsk;
 
-use super::ask::{AskView, Begun, Bereft};
+use super::ask::{AskView, Begun};
 use super::layout::{Layouts, Look, Scroll};
 use super::prompt::Prompt;
 use super::transcript::{Entry, Transcript};
@@ -71,8 +72,7 @@ pub(crate) struct Session {
     pub(crate) fresh: bool,
     /// Ctrl+C was pressed with nothing to interrupt.
     pub(crate) leaving: Option<Instant>,
-    /// Keys for what is asked here no longer.
-    pub(crate) bereft: Bereft,
+    pub(crate) after: AfterAsk,
     /// The size of the transcript on the screen, as it was last drawn.
     pub(crate) shown: (usize, usize),
     /// There is more below.
@@ -102,7 +102,7 @@ impl Session {
             lost: None,
             fresh,
             leaving: None,
-            bereft: Bereft::default(),
+            after: AfterAsk::default(),
             shown: (0, 0),
             below: false,
         }
@@ -179,23 +179,25 @@ impl Session {
         }
     }
 
-    /// Shows the ask that is first now, if it is another one. Whether one appears.
-    pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) -> bool {
+    /// Shows the ask that is first now, if it is another one. Whether one appears, and how the one before was closed, if not
+    /// by this user.
+    pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) -> (bool, Option<String>) {
         let first = self.snapshot.asks.first().filter(|_| !self.closed);
-        if first.map(|ask| &ask.id) == self.asking.as_ref().map(|view| &view.asking.ask().id) {
-            return false;
+        if first.map(|ask| &ask.id) == self.asking.as_ref().map(|view| &view.form.ask().id) {
+            return (false, None);
         }
-        if let Some(view) = &mut self.asking {
-            if view.asking.close() {
-                return false;
-            }
-            if !view.asking.is_done() {
-                self.bereft.begin(now);
+        let mut closed = None;
+        if let Some(view) = self.asking.take() {
+            self.after.begin(now);
+            let is_open = !self.closed && self.snapshot.asks.iter().any(|ask| ask.id == view.form.ask().id);
+            if is_open {
+                begun.keep(Some(view));
+            } else {
+                closed = view.closed();
             }
         }
-        begun.keep(self.asking.take());
         self.asking = first.map(|ask| begun.view(ask, now));
-        self.asking.is_some()
+        (self.asking.is_some(), closed)
     }
 
     /// Whether there is something to interrupt: a turn, or a run, which may be between two of its turns.

@@ -4,6 +4,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use holdpoint_common::{Screen as Settings, SessionId, SessionSummary};
+use holdpoint_session::form::{Guard, Key};
 
 use super::ask::{AskView, Begun};
 use super::hub::Hub;
@@ -99,8 +100,8 @@ pub(crate) enum Overlay {
     },
     /// The daemon was told to stop.
     Stopped {
-        /// When that came, or a key was pressed since that means nothing here.
-        quiet_since: Instant,
+        /// From when that came, or a key was pressed that means nothing here.
+        guard: Guard,
     },
 }
 
@@ -206,6 +207,16 @@ impl State {
     pub(crate) fn asks(&mut self) -> impl Iterator<Item = &mut AskView> {
         let of_session = self.session.as_mut().and_then(|session| session.asking.as_mut());
         of_session.into_iter().chain(self.hub.asking.as_mut())
+    }
+
+    /// The user, or the terminal, does something else than to answer.
+    pub(crate) fn put_off_asks(&mut self) {
+        let now = self.now.instant;
+        self.asks().for_each(|view| view.put_off(now));
+        let of_session = self.session.as_mut().map(|session| &mut session.after);
+        for after in of_session.into_iter().chain([&mut self.hub.after]) {
+            after.swallows(Key::Other, now);
+        }
     }
 
     /// Something else is on the screen.

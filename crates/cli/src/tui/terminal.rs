@@ -11,9 +11,7 @@ use crossterm::Command;
 use crossterm::cursor::{Hide, SetCursorStyle, Show};
 use crossterm::event::{DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange};
 use crossterm::style::ResetColor;
-use crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
+use crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{InputModes, LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
 
@@ -26,6 +24,11 @@ const LENT: Duration = Duration::from_secs(1);
 /// Keeps the terminal's title for later, and brings it back.
 const PUSH_TITLE: &str = "\x1b[22;2t";
 const POP_TITLE: &str = "\x1b[23;2t";
+
+/// Has terminals tell Enter from Shift+Enter: by kitty's protocol, by xterm's `modifyOtherKeys`. Terminals ignore the one that
+/// they do not know.
+const REPORT_MODIFIERS: &str = "\x1b[>1u\x1b[>4;1m";
+const NO_MODIFIERS: &str = "\x1b[>4m\x1b[<u";
 
 /// What stands between these is shown at once.
 const BEGIN_FRAME: &[u8] = b"\x1b[?2026h";
@@ -84,8 +87,6 @@ impl Terminal {
         raw.make_raw();
         let first = lock(&self.0.before).is_none();
         lock(&self.0.before).get_or_insert_with(|| sane(now));
-        // Who reads the keys is to know: otherwise it takes a line feed for Enter, which it is in no raw mode.
-        enable_raw_mode()?;
         tcsetattr(&self.0.tty, OptionalActions::Now, &raw)?;
         let mut codes = String::new();
         if first {
@@ -95,6 +96,9 @@ impl Terminal {
         let clear = &Clear(ClearType::All);
         for command in [&EnterAlternateScreen as &dyn Ansi, clear, &Hide, &EnableBracketedPaste, &EnableFocusChange] {
             command.put(&mut codes);
+        }
+        if first && reports_modifiers() {
+            codes.push_str(REPORT_MODIFIERS);
         }
         (&self.0.tty).write_all(codes.as_bytes())
     }
@@ -174,13 +178,15 @@ impl Terminal {
             &LeaveAlternateScreen,
             &Show,
         ];
+        if reports_modifiers() {
+            codes.push_str(NO_MODIFIERS);
+        }
         commands.into_iter().for_each(|command| command.put(&mut codes));
         codes.push_str(POP_TITLE);
         // The terminal may be gone; then there is nothing to give back.
         if write {
             let _ = (&self.0.tty).write_all(codes.as_bytes());
         }
-        let _ = disable_raw_mode();
         let _ = tcsetattr(&self.0.tty, OptionalActions::Now, &before);
     }
 
@@ -208,6 +214,11 @@ impl Terminal {
             std::process::exit(101);
         }));
     }
+}
+
+/// Whether the terminal can be asked for modifiers: the Linux console would take the request for colours.
+fn reports_modifiers() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "linux")
 }
 
 /// How the terminal is to be left that was found like this: a screen that was killed has left it without lines and echo.

@@ -12,6 +12,7 @@ pub(crate) use self::slash::{COMMANDS, candidates};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use holdpoint_common::SessionSummary;
 use holdpoint_common::api::SessionNews;
+use holdpoint_session::form::Guard;
 use holdpoint_tools::shown::prose_line;
 
 use super::keymap::{Action, Found};
@@ -35,6 +36,11 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         Message::Paste(text) => paste(state, &text),
         Message::Focus(focused) => {
             state.focused = focused;
+            state.put_off_asks();
+            vec![]
+        }
+        Message::Other => {
+            state.put_off_asks();
             vec![]
         }
         Message::Tick => vec![],
@@ -104,7 +110,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         Message::Stopped => {
             state.hide_asks();
             state.prefix = None;
-            state.overlay = Some(Overlay::Stopped { quiet_since: state.now.instant });
+            state.overlay = Some(Overlay::Stopped { guard: Guard::new(state.now.instant) });
             vec![]
         }
         Message::PromptRefused { id, text, why } => {
@@ -123,8 +129,8 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         }
         Message::AnswerRefused { ask, why } => {
             for view in state.asks() {
-                if view.asking.ask().id == ask {
-                    view.asking.reopen(now.instant);
+                if view.form.ask().id == ask {
+                    view.form.reopen(now.instant);
                     view.hide();
                 }
             }
@@ -181,10 +187,12 @@ fn current(state: &mut State, attachment: u64) -> Option<&mut Session> {
 fn appear(state: &mut State) -> Vec<Command> {
     let now = state.now.instant;
     let Some(session) = &mut state.session else { return vec![] };
-    let before = session.asking.as_ref().map(|view| view.asking.ask().id.clone());
-    if !session.ask(&mut state.begun, now) {
-        return vec![];
+    let before = session.asking.as_ref().map(|view| view.form.ask().id.clone());
+    let (appears, closed) = session.ask(&mut state.begun, now);
+    if let Some(closed) = closed {
+        state.tell(Tone::Warning, closed);
     }
+    let Some(session) = state.session.as_ref().filter(|_| appears) else { return vec![] };
     let notice = session.snapshot.asks.first().filter(|ask| before.as_ref() != Some(&ask.id));
     let name = prose_line(&session.snapshot.settings.name).into_owned();
     let text = notice.map(|ask| format!("{name}: {} asks", prose_line(ask.request.tool_name())));
@@ -230,7 +238,9 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
             vec![]
         }
     };
-    state.hub.ask(&mut state.begun, state.now.instant);
+    if let Some(closed) = state.hub.ask(&mut state.begun, state.now.instant) {
+        state.tell(Tone::Warning, closed);
+    }
     commands
 }
 
@@ -238,6 +248,7 @@ fn paste(state: &mut State, text: &str) -> Vec<Command> {
     state.prefix = None;
     state.stay();
     if state.overlay.is_some() {
+        state.put_off_asks();
         return vec![];
     }
     match &mut state.session {
@@ -252,6 +263,7 @@ fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         state.stay();
     }
     if let Some(prefix) = state.prefix.take() {
+        state.put_off_asks();
         // Esc, or a key that means nothing, leaves.
         return match state.keymap.find(Some(prefix), key) {
             Found::Action(action) => act(state, action),
@@ -263,10 +275,14 @@ fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     }
     match state.keymap.find(None, key) {
         Found::Prefix(prefix) => {
+            state.put_off_asks();
             state.prefix = Some(prefix);
             return vec![];
         }
-        Found::Action(action) => return act(state, action),
+        Found::Action(action) => {
+            state.put_off_asks();
+            return act(state, action);
+        }
         Found::Nothing => {}
     }
     if let Some(overlay) = state.overlay.take() {
@@ -275,13 +291,6 @@ fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     match state.session {
         Some(_) => session::press(state, key),
         None => hub::press(state, key),
-    }
-}
-
-/// Words for what is asked no longer were left. Enter would have sent them: it is told how what asked has ended.
-fn tell_unsent(state: &mut State, key: &KeyEvent, over: Option<String>) {
-    if let Some(over) = over.filter(|_| key.code == KeyCode::Enter) {
-        state.tell(Tone::Warning, format!("{}: what you typed is not sent", prose_line(&over)));
     }
 }
 

@@ -8,7 +8,7 @@ mod status;
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Widget};
@@ -30,11 +30,15 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     if area.width < 10 || area.height < 4 {
         return too_small(frame.buffer_mut(), area);
     }
-    match state.session {
+    let cursor = match state.session {
         Some(_) => session::draw(frame.buffer_mut(), area, state),
         None => hub::draw(frame.buffer_mut(), area, state),
-    }
+    };
     let overlay = state.overlay.clone();
+    if let Some(cursor) = cursor.filter(|_| overlay.is_none()) {
+        // The terminal's own: input methods show there what is being composed.
+        frame.set_cursor_position(cursor);
+    }
     match overlay {
         Some(Overlay::Help { scroll }) => help::draw(frame.buffer_mut(), area, state, scroll),
         Some(Overlay::Leave { quit }) => {
@@ -88,6 +92,14 @@ fn put(buffer: &mut Buffer, area: Rect, line: &Line<'_>) -> Rect {
     }
     buffer.set_line(area.x, area.y, line, area.width);
     Rect { y: area.y + 1, height: area.height - 1, ..area }
+}
+
+/// The cell of this row and column of an area, if it has one.
+fn position(area: Rect, (row, column): (usize, usize)) -> Option<Position> {
+    let (x, y) = (area.x + u16::try_from(column).ok()?, area.y + u16::try_from(row).ok()?);
+    // Behind the last column there is none: the cursor stays in the line.
+    let x = x.min((area.x + area.width).saturating_sub(1));
+    area.contains(Position { x, y }).then_some(Position { x, y })
 }
 
 /// A line of one text, shortened to the width.

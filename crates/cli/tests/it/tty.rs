@@ -261,7 +261,10 @@ impl Tty {
             on.is_none() || off > on
         };
         let (shown, hidden) = last("\x1b[?25h", "\x1b[?25l");
-        modes.iter().all(off) && (hidden.is_none() || shown > hidden) && !text.contains("\x1b[>1u")
+        let (kitty, no_kitty) = last("\x1b[>1u", "\x1b[<u");
+        let (xterm, no_xterm) = last("\x1b[>4;1m", "\x1b[>4m");
+        let keys = (kitty.is_none() || no_kitty > kitty) && (xterm.is_none() || no_xterm > xterm);
+        modes.iter().all(off) && keys && (hidden.is_none() || shown > hidden)
     }
 }
 

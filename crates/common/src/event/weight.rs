@@ -86,7 +86,7 @@ fn ask(ask: &Ask) -> usize {
 }
 
 fn answer(answer: &Answer) -> usize {
-    let reply = |reply: &QuestionReply| size_of_val(reply) + reply.id.len() + reply.answer.len();
+    let reply = |reply: &QuestionReply| size_of_val(reply) + reply.id.len() + words(&reply.answer);
     match answer {
         Answer::Deny { reason } => words(reason),
         Answer::Reply { answers } => answers.iter().map(reply).sum(),

@@ -274,7 +274,7 @@ fn asks_and_answers() {
                 Answer::Approve { always: false },
                 Answer::Approve { always: true },
                 Answer::Deny { reason: None },
-                Answer::Reply { answers: vec![QuestionReply { id: "c".into(), answer: "blue".into() }] },
+                Answer::Reply { answers: vec![QuestionReply { id: "c".into(), answer: Some("blue".into()) }] },
                 Answer::Cancel,
             ]),
             lines(&[
@@ -284,7 +284,9 @@ fn asks_and_answers() {
                 PauseResponse::Interrupted,
             ]),
             lines(&[
-                QuestionResponse::Replied { replies: vec![QuestionReply { id: "c".into(), answer: "blue".into() }] },
+                QuestionResponse::Replied {
+                    replies: vec![QuestionReply { id: "c".into(), answer: Some("blue".into()) }]
+                },
                 QuestionResponse::Declined,
                 QuestionResponse::Unanswerable,
                 QuestionResponse::Interrupted,

@@ -1,76 +1,84 @@
-// How an ask is answered: by keys that count only when there was time to read it, and once.
+// An ask that is answered by keys: its form, and the calls that send an answer or an interrupt.
 
-import type { HoldpointError, InterruptOptions, Snapshot } from '../../index.js'
-import { useContext, useLayoutEffect, useRef, useState } from 'react'
+import type { Answer, Ask, HoldpointError, Pressed } from '../../index.mjs'
+import { AskForm } from '../../index.mjs'
+import { useSessions, useSessionSnapshot } from '../../react/index.mjs'
+import { useContext, useLayoutEffect, useReducer, useState, type RefObject } from 'react'
 
-import type { Draft } from './draft.js'
-import { InnerOf } from './keys.js'
+import { InnerOf, useKeys, type Inner, type Press } from './keys.js'
 import { shownLine } from './shown.js'
 
-/**
- * Milliseconds from when an ask appeared, or a key was pressed that answers nothing, in which no key answers it: what is typed
- * on is meant for something else.
- */
-export const GUARD = 300
-
-/** The answer of an ask that is shown. */
+/** The form of an ask that a part shows. */
 export interface Answering {
-  /** Whether a key that answers counts by now. */
-  counts: () => boolean
-  /** A key was pressed that answers nothing, or did not count. */
-  putOff: () => void
-  /** Whether an answer is on its way. */
-  isSent: () => boolean
-  /** Sends the answer. If that fails, keys count again, after the same while. */
-  send: (answer: () => Promise<unknown>) => void
-  /** Says which words the user is amid, if any. */
-  typing: (words: Draft | null) => void
-  /** Why the last answer was not taken. */
+  form: AskForm
+  /** Why the last answer or interrupt was refused. */
   trouble: string | null
 }
 
-/** The answer of an ask that appears with the component; give that the ask's id as its `key`. */
-export function useAnswering(): Answering {
-  const quietSince = useRef(Infinity)
-  const isSent = useRef(false)
+/** Answers an ask by keys, from its appearance with the component on; give that the ask's id as its `key`. */
+export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): Answering {
+  const sessions = useSessions()
   const around = useContext(InnerOf)
+  const interrupt = useInterrupt(sessionId, around)
+  const [form] = useState(() => new AskForm(ask, performance.now()))
   const [trouble, setTrouble] = useState<string | null>(null)
-  const putOff = () => {
-    quietSince.current = performance.now()
-  }
+  const [, redraw] = useReducer((count: number) => count + 1, 0)
+  const { id: askId } = ask
   useLayoutEffect(() => {
-    putOff()
-    if (around) Object.assign(around.current, { isDone: false, words: null })
-  }, [around])
-  const done = (is: boolean) => {
-    isSent.current = is
-    if (around) around.current.isDone = is
+    form.appear(performance.now())
+    around?.current.forms.set(askId, form)
+  }, [form, around, askId, isActive])
+
+  const answer = (given: Answer): Promise<unknown> => {
+    switch (given.type) {
+      case 'resume':
+        return sessions.sessionPauseResume(sessionId, { askId })
+      case 'approve':
+        return sessions.sessionPauseConfirm(sessionId, true, { askId, always: given.always ?? false })
+      case 'deny':
+        return sessions.sessionPauseConfirm(sessionId, false, {
+          askId,
+          ...(given.reason != null && { reason: given.reason }),
+        })
+      case 'reply':
+        return sessions.sessionAnswerQuestion(sessionId, given.answers, { askId })
+      case 'cancel':
+        return sessions.sessionAnswerQuestion(sessionId, null, { askId })
+    }
   }
-  return {
-    trouble,
-    typing: (words) => {
-      if (around) around.current.words = words
-    },
-    putOff,
-    isSent: () => isSent.current,
-    counts: () => !isSent.current && performance.now() - quietSince.current >= GUARD,
-    send: (answer) => {
-      done(true)
-      answer().catch((error: HoldpointError) => {
-        // It is no longer open: the event that says so is on its way.
-        if (error.code === 'alreadyAnswered' || error.code === 'askClosed' || error.code === 'closed') return
-        done(false)
-        putOff()
-        setTrouble(said(error))
-      })
-    },
+  const send = (sent: Promise<unknown>, undo?: () => void) => {
+    setTrouble(null)
+    sent.catch((error: HoldpointError) => {
+      // The ask is no longer open: the event that says so is on its way.
+      if (error.code === 'alreadyAnswered' || error.code === 'askClosed' || error.code === 'closed') return
+      undo?.()
+      setTrouble(said(error))
+    })
   }
+  useKeys((press) => {
+    const pressed = pressOn(form, press)
+    if (pressed.type === 'answer') send(answer(pressed.answer), () => form.reopen(performance.now()))
+    else if (pressed.type === 'interrupt') send(interrupt())
+    redraw()
+    return pressed.type !== 'nothing'
+  }, isActive)
+  return { form, trouble }
 }
 
-/** How an interrupt is sent that ends the turn that is shown, and no later one; or a run that is between two. */
-export function theTurn(snapshot: Snapshot | null): InterruptOptions {
-  const turn = snapshot?.turn
-  return turn == null ? { wait: false } : { turn, wait: false }
+/** Presses a key on a form. A paste, and a character of several code points, are text to it. */
+function pressOn(form: AskForm, { name, text }: Press): Pressed {
+  const at = performance.now()
+  return text !== undefined && [...name].length > 1 ? form.paste(text, at) : form.press(name, at)
+}
+
+/** Interrupts the turn that is shown, and no later one; or a run that is between two turns. */
+export function useInterrupt(sessionId: string, around: RefObject<Inner> | null): () => Promise<unknown> {
+  const sessions = useSessions()
+  const turn = useSessionSnapshot(sessionId)?.turn ?? null
+  return () => {
+    if (around) around.current.interrupted = turn
+    return sessions.sessionInterrupt(sessionId, turn === null ? { wait: false } : { turn, wait: false })
+  }
 }
 
 /** An error in a line. */

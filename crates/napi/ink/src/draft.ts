@@ -33,6 +33,7 @@ export function edit(draft: Draft, press: Press): Draft {
       return moved(draft, lineEnd(text, cursor))
     case 'backspace':
       return without(draft, before(text, cursor), cursor)
+    case 'delete':
     case 'ctrl+d':
       return without(draft, cursor, behind(text, cursor))
     case 'ctrl+w':

@@ -4,12 +4,12 @@ import { useRustSessionState, useSessions, useSessionSnapshot } from '../../reac
 import { Box, Text, useApp } from 'ink'
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 
-import { said, theTurn } from './answering.js'
+import { useAfterAsk } from './after-ask.js'
+import { said, useInterrupt } from './answering.js'
 import { DraftText } from './draft-text.js'
 import { draftOf, edit, EMPTY } from './draft.js'
 import { useHandedBack } from './handed-back.js'
-import { InnerOf, useKeys, type Inner, type Press } from './keys.js'
-import { Orphaned, useOrphaned } from './orphaned.js'
+import { InnerOf, UNKNOWN, useKeys, type Inner, type Press } from './keys.js'
 import { PauseIndicator } from './pause-indicator.js'
 import { QuestionPrompt } from './question-prompt.js'
 import { useLatest } from './latest.js'
@@ -35,9 +35,11 @@ export interface InputTransitionProps {
 }
 
 /**
- * The input while the session is idle or held, dimmed words while it works, a `PauseIndicator` or a `QuestionPrompt` while it
- * asks. Whatever stands there, what is being typed is kept and `ctrl+x p` holds and releases. Prompts of this process that an
- * interrupt hands back are typed again, unless something else is.
+ * The input while the session is idle or held, dimmed words while it works, a `PauseIndicator` or a
+ * `QuestionPrompt` while it asks. Whatever stands there, what is being typed is kept and `ctrl+x p`
+ * holds and releases. After an ask, keys are swallowed until none was pressed for 300 ms, and a
+ * line says who has closed it if not this user. Prompts of this process that an interrupt hands
+ * back are typed again, unless something else is.
  */
 export function InputTransition(props: InputTransitionProps): ReactElement {
   const { sessionId, placeholder, thinking = 'Thinking...', isActive = true } = props
@@ -49,8 +51,9 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   const [awaitsKey, setAwaitsKey] = useLatest(false)
   const leaves = useArmed(AGAIN)
   const [trouble, setTrouble] = useState<string | null>(null)
-  const inner = useRef<Inner>({ press: null, isDone: false, words: null })
-  const orphaned = useOrphaned(pauseInfo?.id ?? question?.id, inner)
+  const inner = useRef<Inner>({ press: null, forms: new Map(), interrupted: null })
+  const afterAsk = useAfterAsk(sessionId, pauseInfo?.id ?? question?.id, inner)
+  const interrupt = useInterrupt(sessionId, inner)
 
   const isWorking = status === 'running' || status === 'interrupted'
   const attempt = (what: Promise<unknown>, undo?: () => void) => {
@@ -59,7 +62,6 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
       setTrouble(said(error))
     })
   }
-  const interrupt = () => attempt(sessions.sessionInterrupt(sessionId, theTurn(snapshot)))
   const submit = (text: string) => {
     setDraft(EMPTY)
     const { onSubmit = (prompt: string) => sessions.sessionPrompt(sessionId, prompt) } = props
@@ -91,26 +93,28 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   useKeys((press) => {
     setTrouble(null)
     const { name } = press
+    const isPrefixed = awaitsKey.current
     if (name !== 'ctrl+c') leaves.disarm()
-    if (awaitsKey.current) {
-      setAwaitsKey(false)
+    if (isPrefixed || name === 'ctrl+x') {
+      setAwaitsKey(!isPrefixed)
+      afterAsk.hide()
       if (name === 'p' || name === 'ctrl+p') attempt(sessions.sessionToggleHold(sessionId, hold.state))
-    } else if (name === 'ctrl+x') setAwaitsKey(true)
-    else if (orphaned.words.current) {
-      const leaves = name === 'esc' || name === 'enter' || name === 'ctrl+c'
-      if (leaves) orphaned.leave()
-      if (name === 'ctrl+c' && isOpen(snapshot)) interrupt()
-    } else if (inner.current.press) inner.current.press(press)
-    else if (name !== 'ctrl+c' && orphaned.takes()) return
-    // A turn that is held is one, too.
-    else if ((name === 'esc' || name === 'ctrl+c') && (isWorking || isOpen(snapshot))) interrupt()
-    else if (!isWorking) write(press)
+      // To an ask, and after it, this is a key like any other that does not answer.
+      if (inner.current.press) inner.current.press(UNKNOWN)
+      else afterAsk.swallows(UNKNOWN)
+    } else if (inner.current.press) {
+      if (inner.current.press(press)) afterAsk.hide()
+    } else if (!afterAsk.swallows(press)) {
+      afterAsk.hide()
+      // A turn that is held is one, too.
+      if ((name === 'esc' || name === 'ctrl+c') && (isWorking || isOpen(snapshot))) attempt(interrupt())
+      else if (!isWorking) write(press)
+    }
   }, isActive)
 
   const shownNow = () => {
-    if (orphaned.words.current) return <Orphaned words={orphaned.words.current} />
-    if (pauseInfo) return <PauseIndicator sessionId={sessionId} />
-    if (question) return <QuestionPrompt sessionId={sessionId} />
+    if (pauseInfo) return <PauseIndicator sessionId={sessionId} isActive={isActive} />
+    if (question) return <QuestionPrompt sessionId={sessionId} isActive={isActive} />
     if (status === 'interrupted') return <Text dimColor>Interrupting...</Text>
     if (isWorking) return <Text dimColor>{`${shownLine(thinking)} (Esc to interrupt)`}</Text>
     return <DraftText draft={draft.current} {...(placeholder !== undefined && { placeholder })} />
@@ -118,6 +122,7 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   return (
     <Box flexDirection="column">
       <InnerOf.Provider value={inner}>{shownNow()}</InnerOf.Provider>
+      {afterAsk.notice !== null && <Text color="yellow">{afterAsk.notice}</Text>}
       {trouble !== null && <Text color="red">{trouble}</Text>}
       <Text dimColor>
         {leaves.shown ? 'Ctrl+C again to leave' : hint(awaitsKey.current, hold.state !== 'off')}

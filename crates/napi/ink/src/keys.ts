@@ -1,20 +1,24 @@
-// Keys, one at a time: what Ink reads in one go is taken apart, and what is pasted stays in one piece.
+// Keys, one at a time: what Ink reads in one go is taken apart, and what is pasted stays in one
+// piece. Every input of the terminal is a press, since any of them means that the user is busy with
+// something else than an ask.
 
-import { useInput, useStdout, type Key } from 'ink'
+import type { AskForm } from '../../index.mjs'
+import { useInput, useStdin, useStdout, type Key } from 'ink'
 import { createContext, useContext, useEffect, useLayoutEffect, useRef, type RefObject } from 'react'
 
-import type { Draft } from './draft.js'
-
-/** A key: what it is called, and the text that it types, if it types any. */
+/** A key, or another input of the terminal. */
 export interface Press {
-  /** `enter`, `esc`, `left`, `ctrl+x` …, `paste`, or the character itself. */
+  /** `enter`, `esc`, `left`, `ctrl+x` …, the character itself, `paste`, or `unknown`. */
   readonly name: string
-  /** What it adds to what is being typed. */
+  /** The text that it types, if it types any. */
   readonly text?: string
 }
 
-/** Takes a key. */
-export type Presses = (press: Press) => void
+/** An input that is none of the named keys: of Alt, of a mouse, a report of the terminal. */
+export const UNKNOWN: Press = { name: 'unknown' }
+
+/** Takes a key. Returns whether it had an effect, for the part around. */
+export type Presses = (press: Press) => boolean | void
 
 const NAMED: readonly (readonly [keyof Key, string])[] = [
   ['escape', 'esc'],
@@ -35,22 +39,30 @@ const NAMED: readonly (readonly [keyof Key, string])[] = [
 
 const CONTROLS: Record<string, string> = { '\r': 'enter', '\n': 'ctrl+j', '\t': 'tab', '\b': 'backspace', '\u007f': 'backspace' }
 
-/** The keys of what Ink has read. */
-function* pressed(input: string, key: Key): Generator<Press> {
+/** The keys of an input, and the sequence of the terminal that Ink has read it from. */
+function* pressed(input: string, key: Key, sequence: string): Generator<Press> {
   const named = NAMED.find(([flag]) => key[flag])
-  if (named) yield { name: key.meta && named[1] === 'enter' ? 'ctrl+j' : named[1] }
+  if (named) yield { name: nameOf(named[1], key, sequence) }
   else if (key.ctrl) yield { name: `ctrl+${input}` }
-  else if (!key.meta) {
+  // A sequence that Ink does not know comes without its escape, as if it were text.
+  else if (input === '' || key.meta || key.super || key.hyper || sequence === `\u001b${input}`) yield UNKNOWN
+  else {
     for (const { segment } of new Intl.Segmenter().segment(input)) {
       for (const part of /\p{Cc}/u.test(segment) ? segment : [segment]) yield typed(part)
     }
   }
 }
 
+function nameOf(name: string, key: Key, sequence: string): string {
+  if (name === 'enter' && (key.meta || key.shift || key.ctrl)) return 'ctrl+j'
+  if (name === 'tab' && key.shift) return 'backtab'
+  return key.delete && sequence.startsWith('\u001b[3') ? 'delete' : name
+}
+
 function typed(part: string): Press {
   if (!/^\p{Cc}/u.test(part)) return { name: part, text: part }
   const code = part.charCodeAt(0)
-  return { name: CONTROLS[part] ?? (code < 32 ? `ctrl+${String.fromCharCode(code + 96)}` : 'unknown') }
+  return { name: CONTROLS[part] ?? (code < 32 ? `ctrl+${String.fromCharCode(code + 96)}` : UNKNOWN.name) }
 }
 
 /** What a terminal puts around what is pasted, and what has it do so. */
@@ -62,17 +74,17 @@ const PASTE = { begin: '[200~', end: '[201~', on: '\u001b[?2004h', off: '\u001b[
  */
 const TOGETHER = 5
 
-/** What stands in another part, as that one knows it. */
+/** A part inside another one, as the outer one knows it. */
 export interface Inner {
-  /** Takes the keys, if anything does. */
+  /** Takes the keys while an ask is shown. */
   press: Presses | null
-  /** It is an ask that the user has answered, or whose turn they have interrupted. */
-  isDone: boolean
-  /** The words that they are typing for it. */
-  words: Draft | null
+  /** The forms of asks that were shown, by the ask's id, until an event says that the ask is closed. */
+  readonly forms: Map<string, AskForm>
+  /** The turn that this user has interrupted last. */
+  interrupted: number | null
 }
 
-/** What stands in this part, for the part around it. */
+/** The link between a part and the part around it. */
 export const InnerOf = createContext<RefObject<Inner> | null>(null)
 
 /** Takes keys while active: from the part around it, if that hands them on, else from the terminal. */
@@ -82,7 +94,10 @@ export function useKeys(take: Presses, isActive = true): void {
   const pasted = useRef<string | null>(null)
   /** Runs from the end of a paste until it is over. */
   const ending = useRef<ReturnType<typeof setTimeout> | null>(null)
+  /** The sequence of the terminal that Ink has read last. */
+  const sequence = useRef('')
   const { stdout } = useStdout()
+  const { internal_eventEmitter: inputs } = useStdin()
   // Keys that come in one go find whatever the one before has changed.
   useLayoutEffect(() => {
     latest.current = take
@@ -101,18 +116,23 @@ export function useKeys(take: Presses, isActive = true): void {
   useEffect(() => {
     if (!reads) return
     stdout.write(PASTE.on)
+    const read = (input: string) => {
+      sequence.current = input
+    }
+    inputs?.prependListener('input', read)
     return () => {
+      inputs?.off('input', read)
       if (ending.current) clearTimeout(ending.current)
       pasted.current = ending.current = null
       stdout.write(PASTE.off)
     }
-  }, [reads, stdout])
+  }, [reads, stdout, inputs])
   const ends = () => {
     if (ending.current) clearTimeout(ending.current)
     ending.current = setTimeout(() => {
       const text = pasted.current
       pasted.current = ending.current = null
-      if (text) latest.current({ name: 'paste', text: text.replace(/\r\n?/g, '\n') })
+      if (text !== null) latest.current({ name: 'paste', text: text.replace(/\r\n?/g, '\n') })
     }, TOGETHER)
   }
   useInput(
@@ -128,7 +148,7 @@ export function useKeys(take: Presses, isActive = true): void {
       else if (input === PASTE.end) {
         if (pasted.current !== null) ends()
       } else if (pasted.current !== null) pasted.current += input
-      else for (const press of pressed(input, key)) latest.current(press)
+      else for (const press of pressed(input, key, sequence.current)) latest.current(press)
     },
     { isActive: reads },
   )

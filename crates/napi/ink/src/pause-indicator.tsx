@@ -1,12 +1,12 @@
 // A tool that has stopped: what it wants, and the keys that answer.
 
-import type { PauseState } from '../../index.js'
-import { useRustSessionState, useSessions, useSessionSnapshot } from '../../react/index.mjs'
+import type { Ask, AskForm, PauseRequest } from '../../index.mjs'
+import { useSessionSnapshot } from '../../react/index.mjs'
 import { Box, Text } from 'ink'
 import type { ReactElement } from 'react'
 
-import { theTurn, useAnswering } from './answering.js'
-import { useKeys } from './keys.js'
+import { useAnswering } from './answering.js'
+import { DraftText } from './draft-text.js'
 import { shown, shownLine } from './shown.js'
 
 /** Which session it is about. */
@@ -18,29 +18,29 @@ export interface PauseIndicatorProps {
 }
 
 /**
- * The pause that a session shows, if one is open. Enter goes on with a Continue; Y and N approve and deny a Confirm; Esc and
- * Ctrl+C interrupt. Keys that answer count from 300 ms after it appeared, or after any other key; no other does anything.
+ * The pause that a session shows, if one is open. Enter goes on with a Continue. For a Confirm, Y
+ * and N approve and deny, A pressed twice approves always where that is offered, and R denies with
+ * a reason. Esc and Ctrl+C interrupt; from a reason, Esc goes back. Keys that answer count from 300
+ * ms after the pause appeared, and after the last key that does not answer.
  */
 export function PauseIndicator({ sessionId, isActive = true }: PauseIndicatorProps): ReactElement | null {
-  const { pauseInfo } = useRustSessionState(sessionId)
-  return pauseInfo && <Pause key={pauseInfo.id} sessionId={sessionId} pause={pauseInfo} isActive={isActive} />
+  const asks = useSessionSnapshot(sessionId)?.asks ?? []
+  const [ask] = asks
+  if (ask?.request.type !== 'pause') return null
+  const shared = { sessionId, isActive, waiting: asks.length - 1 }
+  return <Pause key={ask.id} ask={ask} pause={ask.request} {...shared} />
 }
 
-function Pause({ sessionId, pause, isActive }: { sessionId: string; pause: PauseState; isActive: boolean }): ReactElement {
-  const sessions = useSessions()
-  const { counts, putOff, send, trouble } = useAnswering()
-  const snapshot = useSessionSnapshot(sessionId)
-  const waiting = (snapshot?.asks.length ?? 1) - 1
+interface PauseProps extends Required<PauseIndicatorProps> {
+  ask: Ask
+  pause: PauseRequest
+  /** How many asks wait behind this one. */
+  waiting: number
+}
+
+function Pause({ sessionId, ask, pause, waiting, isActive }: PauseProps): ReactElement {
+  const { form, trouble } = useAnswering(sessionId, ask, isActive)
   const isConfirm = pause.kind === 'confirm'
-  const askId = pause.id
-  useKeys(({ name }) => {
-    if (name === 'esc' || name === 'ctrl+c') send(() => sessions.sessionInterrupt(sessionId, theTurn(snapshot)))
-    else if (counts() && !isConfirm && name === 'enter') send(() => sessions.sessionPauseResume(sessionId, { askId }))
-    else if (counts() && isConfirm && /^[yn]$/i.test(name)) {
-      const approved = name.toLowerCase() === 'y'
-      send(() => sessions.sessionPauseConfirm(sessionId, approved, { askId }))
-    } else putOff()
-  }, isActive)
   return (
     <Box flexDirection="column">
       <Text color="yellow">
@@ -58,8 +58,28 @@ function Pause({ sessionId, pause, isActive }: { sessionId: string; pause: Pause
       )}
       {waiting > 0 && <Text dimColor>{waiting === 1 ? '1 more waits' : `${waiting} more wait`}</Text>}
       {trouble !== null && <Text color="red">{trouble}</Text>}
-      {isConfirm && <Text bold>[Y] Approve [N] Deny (Esc to interrupt)</Text>}
+      {isConfirm && (form.entry === 'choice' ? <Choice form={form} always={ask.always} /> : <Reason form={form} />)}
     </Box>
+  )
+}
+
+function Choice({ form, always }: { form: AskForm; always: Ask['always'] }): ReactElement {
+  const asks = form.isArmed ? 'Press A again to approve always' : '[A] Approve always in this session'
+  return (
+    <>
+      {always != null && <Text bold={form.isArmed}>{`${asks}: ${shownLine(always)}`}</Text>}
+      <Text>[R] Deny and say why</Text>
+      <Text bold>[Y] Approve [N] Deny (Esc to interrupt)</Text>
+    </>
+  )
+}
+
+function Reason({ form }: { form: AskForm }): ReactElement {
+  return (
+    <>
+      <DraftText draft={form} />
+      <Text dimColor>Why not, then Enter (Esc to go back)</Text>
+    </>
   )
 }
 

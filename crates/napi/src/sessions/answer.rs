@@ -106,7 +106,7 @@ impl Sessions {
         promise(env, work)
     }
 
-    /// Answers a question: each by its id, or `null` to decline.
+    /// Answers a question: each by its id, with `answer: null` for one that is skipped; or all by `null`, to decline.
     ///
     /// Rejects as `sessionPauseResume` does, and with `incompleteAnswer` if a reply is missing, empty, or one too many.
     #[napi(

@@ -156,7 +156,7 @@ async fn lives(world: &World) -> Vec<Vec<Value>> {
     let ask = talk.events.asked().await;
     lives.push(life(world, &talk).await);
     let AskRequest::Question(question) = &ask.request else { panic!("{ask:?}") };
-    let answers = vec![QuestionReply { id: question.questions[0].id.clone(), answer: "this one".into() }];
+    let answers = vec![QuestionReply { id: question.questions[0].id.clone(), answer: Some("this one".into()) }];
     talk.events.answer(Answer::Reply { answers }).await.unwrap();
     talk.events.turn_finished().await;
     // Held, with prompts that wait.

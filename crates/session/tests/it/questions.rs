@@ -33,7 +33,8 @@ fn told(harness: &Harness) -> ToolResult {
 }
 
 fn answers(replies: &[(&str, &str)]) -> Answer {
-    let reply = |(id, answer): &(&str, &str)| QuestionReply { id: (*id).to_owned(), answer: (*answer).to_owned() };
+    let reply =
+        |(id, answer): &(&str, &str)| QuestionReply { id: (*id).to_owned(), answer: Some((*answer).to_owned()) };
     Answer::Reply { answers: replies.iter().map(reply).collect() }
 }
 

@@ -36,7 +36,7 @@ async fn play(session: &SessionHandle, script: &str, interrupted_at: Option<&str
                 let AskRequest::Question(request) = &ask.request else { panic!("{ask:?}") };
                 let reply = |question: &holdpoint_common::Question| QuestionReply {
                     id: question.id.clone(),
-                    answer: question.options.first().map_or("poem.txt".into(), |option| option.label.clone()),
+                    answer: Some(question.options.first().map_or("poem.txt".into(), |option| option.label.clone())),
                 };
                 let answers = request.questions.iter().map(reply).collect();
                 session.answer(&ask.id, Answer::Reply { answers }).await.unwrap();

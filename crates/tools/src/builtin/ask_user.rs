@@ -121,9 +121,16 @@ impl Tool for AskUser {
         let request = QuestionRequest { tool_name: self.name().to_owned(), questions };
         match context.ask(request) {
             QuestionResponse::Replied { replies } => {
-                let replies: Map<_, _> =
-                    replies.into_iter().map(|reply| (reply.id, Value::String(reply.answer))).collect();
-                Ok(ToolOutcome::text(Value::Object(replies).to_string()))
+                let skips = replies.iter().any(|reply| reply.answer.is_none());
+                let replies: Map<_, _> = replies
+                    .into_iter()
+                    .map(|reply| (reply.id, reply.answer.map_or(Value::Null, Value::String)))
+                    .collect();
+                let mut text = Value::Object(replies).to_string();
+                if skips {
+                    text.push_str("\nThe user skipped the questions answered with null. Go on without.");
+                }
+                Ok(ToolOutcome::text(text))
             }
             QuestionResponse::Declined => Ok(ToolOutcome::text("The user declined to answer. Go on without.")),
             QuestionResponse::Unanswerable => {

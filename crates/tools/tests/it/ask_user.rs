@@ -19,7 +19,7 @@ fn two() -> Value {
 
 #[test]
 fn m_e4_answers_come_by_id_in_the_questions_order() {
-    let reply = |id: &str, answer: &str| QuestionReply { id: id.into(), answer: answer.into() };
+    let reply = |id: &str, answer: &str| QuestionReply { id: id.into(), answer: Some(answer.into()) };
     let replies = vec![reply("colour", "blue"), reply("why", "it \"is\"\nso")];
     let called = ask(two(), QuestionResponse::Replied { replies });
     let outcome = called.result.unwrap();
@@ -31,8 +31,19 @@ fn m_e4_answers_come_by_id_in_the_questions_order() {
 }
 
 #[test]
+fn m_e4_a_skipped_question_is_named_to_the_model() {
+    let replies = vec![
+        QuestionReply { id: "colour".into(), answer: None },
+        QuestionReply { id: "why".into(), answer: Some("so".into()) },
+    ];
+    let outcome = ask(two(), QuestionResponse::Replied { replies }).result.unwrap();
+    let said = "{\"colour\":null,\"why\":\"so\"}\nThe user skipped the questions answered with null. Go on without.";
+    assert_eq!(outcome.output, said);
+}
+
+#[test]
 fn m_e4_a_plain_question_is_accepted() {
-    let replies = vec![QuestionReply { id: "question".into(), answer: "fine".into() }];
+    let replies = vec![QuestionReply { id: "question".into(), answer: Some("fine".into()) }];
     let called = ask(json!({"question": "How are you?"}), QuestionResponse::Replied { replies });
     assert_eq!(called.result.unwrap().output, r#"{"question":"fine"}"#);
     let [AskRequest::Question(request)] = &called.asked[..] else { panic!("{:?}", called.asked) };

@@ -45,8 +45,12 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
         }
         Action::Detach => leave(state, true),
         Action::Quit => ask_to_leave(state, true),
-        Action::Sessions => ask_to_leave(state, false),
+        Action::Sessions => {
+            state.begun.keep(state.hub.asking.take());
+            ask_to_leave(state, false)
+        }
         Action::Inbox => {
+            state.begun.keep(state.hub.asking.take());
             state.hub.show_inbox();
             leave(state, false)
         }

@@ -1,19 +1,20 @@
 //! Keys of the hub.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use holdpoint_session::form::{Key, Pressed};
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::super::hub::Row;
 use super::super::message::Command;
 use super::super::state::{AGAIN, Overlay, State};
-use super::{is_ctrl_c, leave, open, open_new, tell_unsent};
-use crate::asking::Pressed;
-use crate::terminal::take_back;
+use super::{is_ctrl_c, leave, open, open_new};
+use crate::terminal::form_key;
 
 pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     if state.hub.asking.is_some() {
         return answer(state, key);
     }
-    if !is_ctrl_c(key) && state.hub.bereft.takes(state.now.instant) {
+    if state.hub.after.swallows(form_key(key), state.now.instant) {
         return vec![];
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -39,7 +40,11 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         KeyCode::Delete => delete(state),
         KeyCode::Char('d') if control => delete(state),
         KeyCode::Esc => state.hub.filter.clear(),
-        KeyCode::Backspace => _ = take_back(&mut state.hub.filter),
+        KeyCode::Backspace => {
+            let filter = &mut state.hub.filter;
+            let last = filter.graphemes(true).next_back().map_or(0, str::len);
+            filter.truncate(filter.len() - last);
+        }
         KeyCode::Char(character) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
             state.hub.filter.push(character);
             state.hub.cursor = 0;
@@ -69,27 +74,15 @@ fn answer_here(state: &mut State) {
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
     let Some(view) = &mut state.hub.asking else { return vec![] };
-    if key.code == KeyCode::Tab {
-        if view.over().is_some() {
-            state.hub.bereft.begin(now);
-        }
+    if key.code == KeyCode::Tab && !view.has_more_questions() {
         state.begun.keep(state.hub.asking.take());
         return vec![];
     }
-    let ask = view.asking.ask().id.clone();
-    let over = view.over().map(str::to_owned);
+    let ask = view.form.ask().id.clone();
     match view.press(key, now) {
-        Pressed::Left => {
-            state.hub.leave_words(&mut state.begun, now);
-            tell_unsent(state, key, over);
-            vec![]
-        }
-        Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Next => vec![],
+        Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Moved => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
-        Pressed::Interrupt => {
-            state.begun.keep(state.hub.asking.take());
-            vec![Command::InterruptOther { ask }]
-        }
+        Pressed::Interrupt => vec![Command::InterruptOther { ask }],
     }
 }
 
@@ -97,7 +90,7 @@ fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
 pub(super) fn paste(state: &mut State, text: &str) {
     match &mut state.hub.asking {
         Some(view) => view.paste(text, state.now.instant),
-        None if state.hub.bereft.takes(state.now.instant) => {}
+        None if state.hub.after.swallows(Key::Other, state.now.instant) => {}
         None => {
             state.hub.filter.extend(text.chars().filter(|character| !character.is_control()));
             state.hub.cursor = 0;

@@ -1,11 +1,11 @@
 //! Keys of what lies over the rest: help, and what is asked before something ends.
 
 use crossterm::event::{KeyCode, KeyEvent};
+use holdpoint_session::form::Guard;
 
 use super::super::message::Command;
 use super::super::state::{Overlay, State};
 use super::{is_ctrl_c, leave};
-use crate::asking::GUARD;
 
 /// A key for what lies over the rest.
 pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<Command> {
@@ -24,9 +24,9 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
             vec![]
         }
         Overlay::Leave { .. } | Overlay::Delete { .. } if leaves => vec![],
-        Overlay::Stopped { quiet_since } => {
-            // It comes by itself, perhaps while somebody types.
-            let counts = state.now.instant.saturating_duration_since(quiet_since) >= GUARD;
+        Overlay::Stopped { guard } => {
+            // It appears by itself, perhaps while the user types.
+            let counts = guard.is_over(state.now.instant);
             match key.code {
                 KeyCode::Char('q' | 'Q') if counts => leave_all(state),
                 _ if leaves => leave_all(state),
@@ -35,7 +35,7 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
                     vec![Command::Start]
                 }
                 _ => {
-                    state.overlay = Some(Overlay::Stopped { quiet_since: state.now.instant });
+                    state.overlay = Some(Overlay::Stopped { guard: Guard::new(state.now.instant) });
                     vec![]
                 }
             }

@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use holdpoint_common::SessionId;
+use holdpoint_session::form::{Key, Pressed};
 
 use super::super::layout::Scroll;
 use super::super::message::Command;
 use super::super::session::{Session, Told};
 use super::super::state::{AGAIN, State};
-use super::{appear, is_ctrl_c, leave, slash, tell_unsent};
-use crate::asking::Pressed;
+use super::{leave, slash};
+use crate::terminal::form_key;
 
 /// Older facts that are asked for, each time as many times more.
 const FURTHER: usize = 5;
@@ -34,15 +35,14 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         }
         _ => None,
     };
-    match wants_older {
-        Some(true) => return fetch_older(state),
-        Some(false) => return vec![],
-        None => {}
+    if let Some(wants_older) = wants_older {
+        state.put_off_asks();
+        return if wants_older { fetch_older(state) } else { vec![] };
     }
     if session.asking.is_some() {
         return answer(state, key, now);
     }
-    if !is_ctrl_c(key) && session.bereft.takes(now) {
+    if session.after.swallows(form_key(key), now) {
         return vec![];
     }
     let chosen = session.layouts.folds.chosen().is_some();
@@ -118,19 +118,9 @@ fn answer(state: &mut State, key: &KeyEvent, now: Instant) -> Vec<Command> {
     let Some(session) = &mut state.session else { return vec![] };
     let turn = session.snapshot.turn;
     let Some(view) = &mut session.asking else { return vec![] };
-    let ask = view.asking.ask().id.clone();
-    let over = view.over().map(str::to_owned);
+    let ask = view.form.ask().id.clone();
     match view.press(key, now) {
-        Pressed::Left => {
-            session.asking = None;
-            session.bereft.begin(now);
-            // That key has its meaning wherever something runs.
-            let mut commands = if is_ctrl_c(key) && session.runs() { interrupt(session) } else { vec![] };
-            commands.extend(appear(state));
-            tell_unsent(state, key, over);
-            commands
-        }
-        Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Next => vec![],
+        Pressed::Nothing | Pressed::Typed | Pressed::Turned | Pressed::Moved => vec![],
         Pressed::Answer(answer) => vec![Command::Answer { ask, answer }],
         Pressed::Interrupt => vec![Command::Interrupt { turn }],
     }
@@ -140,7 +130,7 @@ fn answer(state: &mut State, key: &KeyEvent, now: Instant) -> Vec<Command> {
 pub(super) fn paste(session: &mut Session, text: &str, now: Instant) {
     match &mut session.asking {
         Some(view) => view.paste(text, now),
-        None if session.bereft.takes(now) => {}
+        None if session.after.swallows(Key::Other, now) => {}
         None => session.prompt.paste(text),
     }
 }

@@ -1,18 +1,19 @@
 //! An ask: what it wants, all of it within reach, and the keys that answer it.
 
 use holdpoint_common::{AskRequest, PauseKind, Question};
+use holdpoint_session::form::{AskForm, Entry, Words};
 use holdpoint_tools::shown::{line as exact_line, prose, prose_line};
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
-use ratatui::style::{Color, Style};
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::super::ask::AskView;
 use super::super::style::Tone;
 use super::super::wrap::{wrap, wrap_exact};
-use super::{put, rule};
-use crate::asking::{Asking, Entry, behind};
+use super::{position, put, rule};
+use crate::ask_keys::{self, behind};
 use crate::table::fit;
 
 /// Rows at most of what is remembered: a command is shown whole above.
@@ -29,119 +30,106 @@ const GOES_ON: &str = "┆ ";
 
 /// An ask, laid out.
 pub(super) struct Panel {
-    /// What it wants: scrolls.
+    /// The request: scrolls.
     body: Vec<Line<'static>>,
-    /// So many rows of it, the first, say what it is.
+    /// Rows of it, the first, that say what it is.
     heading: usize,
     /// How to answer: always there.
     keys: Vec<Line<'static>>,
+    /// Where the cursor is among them, while words are typed: a row, and a column.
+    caret: Option<(usize, usize)>,
     title: String,
 }
 
-/// Lays an ask out, one of so many that are `open`.
-pub(super) fn panel(view: &AskView, open: usize, width: u16) -> Panel {
+/// Lays an ask out, one of this many that are `open`; `of` another session than the one that is shown.
+pub(super) fn panel(view: &AskView, open: usize, of: Option<&str>, width: u16) -> Panel {
     let width = usize::from(width);
-    let waiting = open.saturating_sub(usize::from(view.over().is_none()));
-    let asking = &view.asking;
-    let (mut body, mut heading) = (Vec::new(), 0);
-    let mut keys = Vec::new();
-    let tool = prose_line(asking.ask().request.tool_name()).into_owned();
-    // Nothing waits for what is typed on for it.
-    let tool = if view.over().is_some() { tool } else { format!("⏸ {tool}") };
-    let title = behind(waiting).map_or(tool.clone(), |waits| format!("{tool}, {waits}"));
-    match &asking.ask().request {
-        AskRequest::Pause(pause) => {
+    let form = &view.form;
+    let tool = prose_line(form.ask().request.tool_name()).into_owned();
+    let tool = of.map_or(tool.clone(), |name| format!("{}: {tool}", prose_line(name)));
+    let tool = format!("⏸ {tool}");
+    let title = behind(open.saturating_sub(1)).map_or(tool.clone(), |waits| format!("{tool}, {waits}"));
+    let mut panel = Panel { body: Vec::new(), heading: 0, keys: Vec::new(), caret: None, title };
+    match (&form.ask().request, form.question()) {
+        (AskRequest::Pause(pause), _) => {
             let hint = if pause.kind == PauseKind::Continue { " (Press Enter to continue)" } else { "" };
             let message = format!("{}{hint}", prose_line(&pause.message));
-            wrap(&Line::styled(message, Tone::Waits.style()), width, "  ", &mut body);
-            heading = body.len();
+            wrap(&Line::styled(message, Tone::Waits.style()), width, "  ", &mut panel.body);
+            panel.heading = panel.body.len();
             let details = pause.details.as_deref().unwrap_or_default();
             let is_diff = details.starts_with("--- ");
             for text in details.split('\n').filter(|_| !details.is_empty()) {
                 let style = if is_diff { of_diff(text) } else { Style::new() };
-                behind_bar(text, style, width, &mut body);
+                behind_bar(text, style, width, &mut panel.body);
             }
-            if pause.kind == PauseKind::Confirm {
-                confirm_keys(asking, width, &mut keys);
-            } else {
-                keys.push(Line::styled("[Enter] Continue (Esc to interrupt)", Tone::Strong.style()));
+            if pause.kind == PauseKind::Confirm && form.entry() == Entry::Choice {
+                confirm_keys(form, width, &mut panel.keys);
             }
         }
-        AskRequest::Question(_) => {
-            if let Some((question, number, of)) = asking.question() {
-                let place = if of > 1 { format!(" ({number} of {of})") } else { String::new() };
-                heading = question_lines(question, &place, width, &mut body);
-                let skip = if of > 1 { "Skip all" } else { "Skip" };
-                match asking.entry() {
-                    Entry::Words { chosen } => {
-                        typed_line(asking, width, &mut keys);
-                        let esc = if chosen { "Esc to go back" } else { "Esc to interrupt" };
-                        let text = format!("Your words, then Enter (Ctrl+D: {skip}, {esc})");
-                        wrap(&Line::styled(text, Tone::Dim.style()), width, "", &mut keys);
-                    }
-                    Entry::Choice => {
-                        let most = question.options.len().min(9);
-                        let text = format!("[1-{most}] Choose [W] Your own words [S] {skip} (Esc to interrupt)");
-                        wrap(&Line::styled(text, Tone::Strong.style()), width, "", &mut keys);
-                    }
-                }
-            }
+        (AskRequest::Question(_), Some((question, ..))) => {
+            panel.heading = question_lines(question, form, width, &mut panel.body);
         }
+        (AskRequest::Question(_), None) => {}
     }
-    if let Some(over) = view.over() {
-        keys.clear();
-        typed_line(asking, width, &mut keys);
-        let text = format!("{}: nothing is sent (Esc to leave)", prose_line(over));
-        wrap(&Line::styled(text, Tone::Warning.style()), width, "", &mut keys);
-    }
-    Panel { body, heading, keys, title }
+    let tone = match form.entry() {
+        Entry::Words { .. } => {
+            panel.caret = Some(words_lines(form.words(), width, &mut panel.keys));
+            Tone::Dim
+        }
+        Entry::Choice => Tone::Strong,
+    };
+    wrap(&Line::styled(ask_keys::hint(form), tone.style()), width, "", &mut panel.keys);
+    panel
 }
 
-fn confirm_keys(asking: &Asking, width: usize, keys: &mut Vec<Line<'static>>) {
-    if let Entry::Words { .. } = asking.entry() {
-        typed_line(asking, width, keys);
-        let text = "Why not, then Enter (Esc to go back)";
-        return wrap(&Line::styled(text, Tone::Dim.style()), width, "", keys);
-    }
-    if let Some(always) = &asking.ask().always {
-        let text = format!("[A] Approve always in this session: {}", exact_line(always));
+/// The keys of a Confirm above those that answer at once.
+fn confirm_keys(form: &AskForm, width: usize, keys: &mut Vec<Line<'static>>) {
+    let hints = ask_keys::confirm(form);
+    if let (Some(key), Some(always)) = (hints.always, &form.ask().always) {
         let mut rows = Vec::new();
-        wrap_exact(&Line::raw(text), width, "   ", &mut rows);
+        let style = if form.is_armed() { Tone::Waits.style() } else { Style::new() };
+        wrap_exact(&Line::styled(format!("{key} {}", exact_line(always)), style), width, "   ", &mut rows);
         let is_cut = rows.len() > ALWAYS;
         rows.truncate(ALWAYS);
         if let Some(last) = rows.last_mut().filter(|_| is_cut) {
-            *last = Line::raw(fit(&format!("{last}…"), width));
+            *last = Line::styled(fit(&format!("{last}…"), width), style);
         }
         keys.extend(rows);
     }
-    keys.push(Line::raw("[R] Deny and say why"));
-    let text = "[Y] Approve [N] Deny (Esc to interrupt)";
-    wrap(&Line::styled(text, Tone::Strong.style()), width, "", keys);
+    keys.push(Line::raw(hints.reason));
 }
 
-/// What is typed; behind it a cursor, while there can be more.
-fn typed_line(asking: &Asking, width: usize, keys: &mut Vec<Line<'static>>) {
-    let (mark, cursor) = if asking.is_over() {
-        (Tone::Dim, Tone::Plain.style())
-    } else {
-        (Tone::Accent, super::super::style::selected())
-    };
+/// The words being typed. Returns the place of the cursor.
+fn words_lines(words: &Words, width: usize, keys: &mut Vec<Line<'static>>) -> (usize, usize) {
+    let (left, right) = words.text().split_at(words.cursor());
+    // A mark is laid out with the words, and taken out of its row again.
+    let mark = Style::new().add_modifier(Modifier::HIDDEN);
     let line = Line::from(vec![
-        Span::styled("> ", mark.style()),
-        Span::raw(prose_line(asking.typed()).into_owned()),
-        Span::styled(" ", cursor),
+        Span::styled("> ", Tone::Accent.style()),
+        Span::raw(prose_line(left).into_owned()),
+        Span::styled("|", mark),
+        Span::raw(prose_line(right).into_owned()),
     ]);
     let mut rows = Vec::new();
     wrap(&line, width, "  ", &mut rows);
-    let hidden = rows.len().saturating_sub(TYPED);
-    keys.extend(rows.into_iter().skip(hidden));
+    let mut caret = (0, 0);
+    for (at, row) in rows.iter_mut().enumerate() {
+        if let Some(place) = row.spans.iter().position(|span| span.style == mark) {
+            caret = (at, row.spans[..place].iter().map(Span::width).sum());
+            row.spans.remove(place);
+        }
+    }
+    let above = rows.len().saturating_sub(TYPED).min(caret.0);
+    let row = keys.len() + caret.0 - above;
+    keys.extend(rows.into_iter().skip(above).take(TYPED));
+    (row, caret.1)
 }
 
 /// A question, and its options. How many rows its first line takes.
-fn question_lines(question: &Question, place: &str, width: usize, body: &mut Vec<Line<'static>>) -> usize {
+fn question_lines(question: &Question, form: &AskForm, width: usize, body: &mut Vec<Line<'static>>) -> usize {
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default()).into_owned();
-    let text = format!("{}: {first}{place}", prose_line(&question.header));
+    let text = format!("{}: {first}{}", prose_line(&question.header), ask_keys::place(form));
     wrap(&Line::styled(text, Tone::Waits.style()), width, "  ", body);
     let heading = body.len();
     for line in lines {
@@ -151,6 +139,7 @@ fn question_lines(question: &Question, place: &str, width: usize, body: &mut Vec
         let mut spans = vec![
             Span::styled(format!("  {number}. "), Tone::Accent.style()),
             Span::raw(prose_line(&option.label).into_owned()),
+            Span::styled(ask_keys::chosen(form, &option.label), Tone::Good.style()),
         ];
         if !option.description.is_empty() {
             spans.push(Span::styled(format!(" - {}", prose_line(&option.description)), Tone::Dim.style()));
@@ -187,8 +176,9 @@ impl Panel {
         self.keys.len() + 2
     }
 
-    /// Draws as much of it as there is room for: of what it wants a part, which `moves` move, its keys whole.
-    pub(super) fn draw(self, buffer: &mut Buffer, area: Rect, view: &mut AskView, moves: &str) {
+    /// Draws as much of it as there is room for: of the request a part, which `moves` move, its keys whole. Returns the place
+    /// of the cursor, if words are typed.
+    pub(super) fn draw(self, buffer: &mut Buffer, area: Rect, view: &mut AskView, moves: &str) -> Option<Position> {
         let room = usize::from(area.height).saturating_sub(1 + self.keys.len());
         let hidden = self.body.len().saturating_sub(room);
         view.scroll = view.scroll.min(hidden);
@@ -216,5 +206,6 @@ impl Panel {
         let at_end =
             Rect { y: (area.y + area.height).saturating_sub(keys).max(rest.y), height: keys.min(rest.height), ..area };
         self.keys.iter().fold(at_end, |rest, line| put(buffer, rest, line));
+        position(at_end, self.caret?)
     }
 }

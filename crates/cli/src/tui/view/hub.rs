@@ -3,7 +3,7 @@
 use holdpoint_common::{AskRequest, SessionSummary, Timestamp};
 use holdpoint_tools::shown::prose_line;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
@@ -11,7 +11,7 @@ use super::super::hub::{Hub, Row};
 use super::super::keymap::Action;
 use super::super::state::State;
 use super::super::style::{Tone, selected};
-use super::{ask, foot, put, rule};
+use super::{ask, foot, position, put, rule};
 use crate::said::{Wants, session::status};
 use crate::table::{fit, span};
 
@@ -20,9 +20,11 @@ const RESUME: &str = "  Resume ";
 /// Cells of what a session does, where there is room for them. More are taken where there is more to say.
 const DOES: usize = 22;
 
-pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
-    let hints = if state.hub.asking.is_some() {
-        vec![("Tab".to_owned(), "back to the list")]
+/// Draws the hub. Returns the place of the cursor, if text is typed.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
+    let hints = if let Some(view) = &state.hub.asking {
+        let key = if view.has_more_questions() { state.keymap.key(Action::Sessions) } else { "Tab".to_owned() };
+        vec![(key, "back to the list")]
     } else {
         let row = state.hub.row();
         let session = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id));
@@ -45,7 +47,9 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     let now = state.now.time;
     let opening = state.opening.is_some();
     let hub = &mut state.hub;
-    let mut rest = put(buffer, area, &head(hub, area.width));
+    let head = head(hub, area.width);
+    let filter = (!hub.filter.is_empty()).then(|| position(area, (0, head.width()))).flatten();
+    let mut rest = put(buffer, area, &head);
     let foot_rows = u16::try_from(foot.len()).unwrap_or_default().min(rest.height);
     let last = Rect { y: area.y + area.height - foot_rows, height: foot_rows, ..area };
     foot.iter().fold(last, |rest, line| put(buffer, rest, line));
@@ -57,21 +61,20 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     draw_list(buffer, list, hub, now, opening);
     let place = Rect { y: list.y + list.height, height: panel_rows, ..rest };
     match panel {
-        Peek::Nothing => {}
-        Peek::Ask(panel, _) => {
-            if let Some(view) = &mut hub.asking {
-                // Tab goes back to the list.
-                panel.draw(buffer, place, view, "↑ ↓");
-            }
+        Peek::Nothing => filter,
+        // Tab goes back to the list.
+        Peek::Ask(panel, _) => panel.draw(buffer, place, hub.asking.as_mut()?, "↑ ↓"),
+        Peek::Lines(lines) => {
+            lines.iter().fold(place, |rest, line| put(buffer, rest, line));
+            filter
         }
-        Peek::Lines(lines) => _ = lines.iter().fold(place, |rest, line| put(buffer, rest, line)),
     }
 }
 
 fn head(hub: &Hub, width: u16) -> Line<'static> {
     if !hub.filter.is_empty() {
         let text = fit(&format!("filter: {}", prose_line(&hub.filter)), usize::from(width).saturating_sub(1));
-        return Line::from(vec![Span::styled(text, Tone::Strong.style()), Span::styled(" ", selected())]);
+        return Line::styled(text, Tone::Strong.style());
     }
     let waiting = match hub.count_asks() {
         0 => String::new(),
@@ -101,8 +104,9 @@ impl Peek {
 
 fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
     if let Some(view) = &hub.asking {
-        let id = &view.asking.ask().id.session;
-        let panel = ask::panel(view, hub.get(id).map_or(0, |session| session.asks), width);
+        let id = &view.form.ask().id.session;
+        let (asks, name) = hub.get(id).map_or((0, id.as_str()), |session| (session.asks, &session.name));
+        let panel = ask::panel(view, asks, Some(name), width);
         let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
         return Peek::Ask(panel, rows);
     }

@@ -3,7 +3,7 @@
 use holdpoint_common::AsksMode;
 use holdpoint_tools::shown::prose_line;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Widget;
@@ -17,7 +17,7 @@ use super::super::state::State;
 use super::super::style::Tone;
 use super::super::update::candidates;
 use super::super::wrap::wrap;
-use super::{ask, foot, is_held, put, rule, status};
+use super::{ask, foot, is_held, position, put, rule, status};
 use crate::said::sum_up;
 use crate::table::fit;
 
@@ -34,8 +34,8 @@ const LEFT: u16 = 3;
 /// On a screen with fewer rows, an ask takes all of it.
 const SHORT: u16 = 16;
 
-/// Draws the session.
-pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
+/// Draws the session. Returns the place of the cursor, if text is typed.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
     let now = state.now.time;
     let (hold, help) = (state.keymap.key(Action::Hold), state.keymap.key(Action::Help));
     let hold_hint = (hold, if is_held(state) { "play" } else { "pause" });
@@ -60,7 +60,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     };
     let foot = if typed.is_empty() { foot(state, &hints, area) } else { typed };
     let foot_rows = u16::try_from(foot.len()).unwrap_or_default();
-    let Some(session) = &mut state.session else { return };
+    let session = state.session.as_mut()?;
 
     let queue = queue(session, area.width);
     let prompt_rows = prompt_rows(session, area.width).min(PROMPT.min(area.height / 3).max(1));
@@ -68,7 +68,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     let room = area.height.saturating_sub(below);
     let beside = room.saturating_sub(LEFT.min(room / 3));
     let mut panel = session.asking.as_ref().map(|view| {
-        let panel = ask::panel(view, session.snapshot.asks.len(), area.width);
+        let panel = ask::panel(view, session.snapshot.asks.len(), None, area.width);
         // Where it has no room beside the rest, it goes before the rest.
         let large = view.large || area.height < SHORT || panel.least() > usize::from(beside);
         (panel, large)
@@ -84,8 +84,9 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
     let rows = if large { 0 } else { room - ask_rows };
     let mut rest = transcript(buffer, Rect { height: rows, ..area }, session);
     rest.height = area.height - rows;
+    let mut cursor = None;
     if let (Some((panel, _)), Some(view)) = (panel.take(), &mut session.asking) {
-        panel.draw(buffer, Rect { height: ask_rows.min(rest.height), ..rest }, view, "↑ ↓ Tab");
+        cursor = panel.draw(buffer, Rect { height: ask_rows.min(rest.height), ..rest }, view, "↑ ↓ Tab");
         let taken = ask_rows.min(rest.height);
         rest = Rect { y: rest.y + taken, height: rest.height - taken, ..rest };
     }
@@ -96,7 +97,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
         let more = if session.below { "↓ more below: Ctrl+End" } else { "" };
         rest = put(buffer, rest, &rule(area.width, more, Tone::Dim.style()));
         let place = Rect { height: prompt_rows.min(rest.height), ..rest };
-        prompt(buffer, place, session);
+        cursor = cursor.or(prompt(buffer, place, session));
         rest = Rect { y: rest.y + place.height, height: rest.height - place.height, ..rest };
     }
     let last = 1 + foot_rows;
@@ -104,6 +105,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) {
         Rect { y: (area.y + area.height).saturating_sub(last).max(rest.y), height: last.min(rest.height), ..area };
     let rest = status_line(buffer, at_end, session, now);
     foot.iter().fold(rest, |rest, line| put(buffer, rest, line));
+    cursor
 }
 
 /// The commands that what is typed may become, in a quarter of the rows.
@@ -250,10 +252,10 @@ fn prompt_rows(session: &Session, width: u16) -> u16 {
     u16::try_from(field.screen_cursor().row + 1).unwrap_or(PROMPT)
 }
 
-/// What is typed. It keeps while something is asked, but takes no keys then.
-fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) {
+/// The prompt being typed, and the place of its cursor. It keeps while something is asked, but takes no keys then.
+fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position> {
     if area.height == 0 || area.width < 4 {
-        return;
+        return None;
     }
     let asks = session.asking.is_some();
     let mark = if asks { Tone::Dim } else { Tone::User };
@@ -261,12 +263,14 @@ fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) {
     let inside = Rect { x: area.x + MARK, width: area.width - MARK, ..area };
     let field = session.prompt.area();
     let mut field = field.clone();
+    field.set_cursor_style(Tone::Plain.style());
     if asks {
-        field.set_cursor_style(Tone::Plain.style());
         field.set_style(Tone::Dim.style());
         field.set_placeholder_text("");
     } else if session.closed {
         field.set_placeholder_text("Closed: Enter opens it again");
     }
     (&field).render(inside, buffer);
+    let (cursor, above) = (field.screen_cursor(), usize::from(field.scroll_offset().0));
+    position(inside, (cursor.row.saturating_sub(above), cursor.col)).filter(|_| !asks)
 }

@@ -280,6 +280,7 @@ fn m_d6_the_status_bar_is_whole_segments_then_what_it_does() {
     assert!(scene.screen(100, 24).contains(&format!("{all} {asks}")), "{}", scene.screen(100, 24));
     scene.snapshot.asks.clear();
     scene.delta(Delta::SavedAgain);
+    scene.state.notice = None;
     scene.hold(standing(HoldCause::User { by: user() }));
     assert_eq!(bar(&mut scene, 90), format!("{all} ⏸ PAUSED"));
     // Narrower and narrower: segments go or are written shorter, none is cut, and the label always stays.
@@ -541,4 +542,34 @@ fn t_y5_no_size_is_too_small_or_too_large() {
         }
         assert_eq!(scene.screen(80, 24).contains("[Y] Approve"), asks);
     }
+}
+
+/// Where an input method shows what is being composed.
+#[test]
+fn the_cursor_of_the_terminal_is_where_text_is_typed() {
+    let mut scene = Scene::session();
+    scene.types("hello");
+    assert_eq!(scene.before_cursor(80, 24).as_deref(), Some("› hello"));
+    scene.press("left left");
+    assert_eq!(scene.before_cursor(80, 24).as_deref(), Some("› hel"));
+    // A new line, and one that goes on in the next row.
+    scene.press("end ctrl+j");
+    scene.types("漢");
+    assert_eq!(scene.before_cursor(80, 24).unwrap().trim_end(), "  漢");
+    scene.types(&" word".repeat(10));
+    assert_eq!(scene.before_cursor(20, 24).as_deref(), Some("  word"));
+    // Keys are a choice: there is no cursor.
+    scene.turn("Go.").confirms("ls");
+    assert_eq!(scene.before_cursor(80, 24), None);
+    scene.later(300).press("r");
+    scene.types("not today");
+    scene.press("left left");
+    assert_eq!(scene.before_cursor(80, 24).as_deref(), Some("> not tod"));
+    assert_eq!(scene.before_cursor(12, 24).as_deref(), Some("> not tod"));
+    scene.press("ctrl+x ?");
+    assert_eq!(scene.before_cursor(80, 24), None, "the help takes the keys");
+    let mut scene = Scene::hub();
+    assert_eq!(scene.before_cursor(80, 24), None);
+    scene.types("al");
+    assert_eq!(scene.before_cursor(80, 24).as_deref(), Some("filter: al"));
 }

@@ -34,9 +34,9 @@ fn m_e4_questions_are_answered_by_number_and_by_words() {
     let world = World::new();
     let mut terminal = asked(&world, &[COLOUR, WHY]);
     terminal.wait_for("Colour: Which colour? (1 of 2)\n  1. red - like fire\n  2. blue\n");
-    terminal.wait_for("[1-2] Choose [W] Your own words [S] Skip all (Esc to interrupt)");
+    terminal.wait_for("[1-2] Choose [W] Your own words [S] Skip (Tab: next, Esc to interrupt)");
     terminal.press_until("2", "Reason: And why? (2 of 2)");
-    terminal.wait_for("Your words, then Enter (Ctrl+D: Skip all, Esc to interrupt)");
+    terminal.wait_for("Your words, then Enter (Ctrl+D: Skip, Shift+Tab: back, Esc to interrupt)");
     terminal.press_until("s", "> s");
     type_words(&mut terminal, "so it is");
     terminal.press("\r");
@@ -80,13 +80,37 @@ fn m_a10_own_words_are_an_entry_and_escape_goes_back_to_the_options() {
 #[test]
 fn m_a10_skip_declines_and_the_turn_goes_on() {
     let world = World::new();
-    for questions in [&[COLOUR, WHY][..], &[WHY]] {
-        let mut terminal = asked(&world, questions);
-        terminal.press_until(if questions.len() == 1 { "\x04" } else { "s" }, "→ declined");
+    for (questions, key) in [(COLOUR, "s"), (WHY, "\x04")] {
+        let mut terminal = asked(&world, &[questions]);
+        terminal.press_until(key, "→ declined");
         terminal.wait_for("The user declined to answer.");
         terminal.wait_for("Done.");
         terminal.end(0);
     }
+}
+
+#[test]
+fn m_a10_questions_are_answered_back_and_forth_and_one_is_skipped() {
+    let world = World::new();
+    let mut terminal = asked(&world, &[COLOUR, WHY]);
+    terminal.press_until("2", "Reason: And why? (2 of 2)");
+    // Shift+Tab, as terminals send it.
+    terminal.press_until("\x1b[Z", "  2. blue ✓");
+    terminal.press_until("1", "Reason: And why? (2 of 2)\nYour words");
+    terminal.press_until("\x04", "→ answered: red, (skipped)");
+    terminal.end(0);
+}
+
+#[test]
+fn m_a10_escape_clears_words_first() {
+    let world = World::new();
+    let mut terminal = asked(&world, &[WHY]);
+    terminal.press_until("x", "> x");
+    terminal.press("\x1b");
+    terminal.wait_until("no words", |text| text.trim_end().ends_with("\n>"));
+    terminal.press("\x1b");
+    terminal.wait_for("Agent interrupted");
+    terminal.end(130);
 }
 
 #[test]
@@ -146,9 +170,10 @@ fn m_a2_always_shows_what_is_remembered_and_reaches_the_model() {
     let text = terminal.text();
     let offer = text.lines().find(|line| line.starts_with("[A]")).unwrap();
     assert!(offer.ends_with(": echo x | tee -a made") && offer.contains("/work"), "{offer}");
+    terminal.press_until("a", "Press A again to approve always in this session: ");
     terminal.press_until("a", "→ approved, always in this session");
     terminal.end(0);
-    assert_eq!(terminal.text().matches(ASKED).count(), 1, "{}", terminal.text());
+    assert_eq!(terminal.text().matches("⏸ shell").count(), 1, "{}", terminal.text());
     assert_eq!(std::fs::read_to_string(world.work("made")).unwrap(), "x\nx\n");
     let told = server.request(2).texts("tool");
     assert!(told.len() == 2 && told.iter().all(|told| told.contains("x\n")), "{told:?}");

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, kill_process};
-use rustix::termios::{LocalModes, tcgetattr};
 
 use super::pty::{ASKED, Terminal};
 use crate::tty::{GUARD, Tty, pressed_late, until_conclusive};
@@ -23,16 +22,6 @@ fn wait_read(terminal: &Terminal) {
     let by = Instant::now() + patience();
     while rustix::io::ioctl_fionread(&keys).unwrap() > 0 {
         assert!(Instant::now() < by, "nobody reads");
-        std::thread::yield_now();
-    }
-}
-
-/// Waits until keys make up lines again.
-fn wait_given_back(terminal: &Terminal) {
-    let modes = || tcgetattr(keys(terminal)).unwrap().local_modes;
-    let by = Instant::now() + patience();
-    while !modes().contains(LocalModes::ICANON) {
-        assert!(Instant::now() < by, "the terminal is not given back:\n{}", terminal.text());
         std::thread::yield_now();
     }
 }
@@ -102,9 +91,9 @@ fn m_b10_a_daemon_that_hangs_at_an_ask_keeps_nobody() {
         kill_process(world.daemon().unwrap(), Signal::STOP).unwrap();
         // From when on an answer counts.
         assert!(!terminal.shows("→", Duration::from_millis(400)), "{}", terminal.text());
-        // What comes of it is never said; then it is left.
+        // Its effect is never reported; then it is left.
         terminal.press(key);
-        terminal.press("\x03\x03");
+        terminal.press_until("\x03", "session work stays: ");
         terminal.end(130);
     }
 }
@@ -117,8 +106,7 @@ fn m_b10_who_leaves_a_session_that_stays_is_told_what_closes_it() {
     terminal.wait_for(ASKED);
     let daemon = world.daemon().unwrap();
     kill_process(daemon, Signal::STOP).unwrap();
-    terminal.press("\x03\x03");
-    terminal.wait_for("session work stays: `holdpoint close ");
+    terminal.press_until("\x03", "session work stays: `holdpoint close ");
     terminal.end(130);
     kill_process(daemon, Signal::CONT).unwrap();
     let text = terminal.text();
@@ -142,7 +130,8 @@ fn m_b10_ctrl_c_at_an_ask_and_once_more_after_it_leaves() {
             std::thread::yield_now();
         }
         terminal.press(first);
-        wait_given_back(&terminal);
+        // How the ask ended.
+        terminal.wait_for("the turn was interrupted");
         terminal.press("\x03");
         terminal.wait_for("session work stays: `holdpoint close ");
         terminal.end(130);
@@ -184,10 +173,14 @@ fn m_a10_nothing_that_was_typed_before_or_means_something_else_approves() {
         // None of these is an answer.
         terminal.press("\r\n x1\t\x19\x1by");
         assert!(!terminal.shows("→ approved", Duration::from_millis(400)), "{}", terminal.text());
-        // Alt+Y begins with what Esc sends: it may interrupt, it may not approve.
-        if !terminal.text().contains("Agent interrupted") {
-            terminal.press_until("n", "→ denied");
+        // Nor does a key approve directly after anything else that a terminal sends.
+        for input in
+            ["\x1b]A", "\x1b]11;rgb:ffff/ffff/ffff\x1b\\", "\x1bP>|x\x1b\\", "\x1b[15~", "\x1b[<0;1;1M", "\x1b[I"]
+        {
+            terminal.press(&format!("{input}y"));
+            assert!(!terminal.shows("→ approved", Duration::from_millis(400)), "{input:?}: {}", terminal.text());
         }
+        terminal.press_until("n", "→ denied");
         terminal.wait();
         assert!(!world.work("made").exists());
         true
@@ -206,12 +199,10 @@ fn m_a10_words_for_an_ask_that_somebody_else_answers_are_for_no_other() {
     let asked = world.run(&["wait", "work", "--for", "ask"]).code(0).out;
     let (_, ask) = asked.split_once("(ask ").unwrap();
     world.run(&["approve", ask.trim_end().trim_end_matches(')')]).code(0);
-    terminal.wait_for("It is no longer asked");
-    for key in ["y", "y", "\r"] {
-        assert!(!terminal.shows("│ touch made", Duration::from_millis(400)), "{}", terminal.text());
-        terminal.press(key);
-    }
+    terminal.wait_for("→ approved by approve (pid ");
+    terminal.wait_for("Your words for it were not sent.");
     terminal.wait_for("│ touch made");
+    terminal.press("es \r");
     terminal.press_until("n", "→ denied");
     terminal.end(0);
     assert!(!world.work("made").exists());
@@ -224,6 +215,7 @@ fn always_is_offered_and_remembered() {
         Terminal::run(&world, &["run", "shell: echo x >> made\n---\nshell: echo x >> made\n---\nsay Done."]);
     terminal.wait_for(ASKED);
     terminal.wait_for("[A] Approve always in this session: ");
+    terminal.press_until("a", "Press A again to approve always in this session: ");
     terminal.press_until("a", "→ approved, always in this session");
     terminal.end(0);
     assert_eq!(std::fs::read_to_string(world.work("made")).unwrap(), "x\nx\n");
@@ -292,4 +284,72 @@ fn m_b10_a_signal_puts_the_terminal_back() {
     let (pid, _) = running.iter().find(|(_, what)| what.starts_with(program().to_str().unwrap())).unwrap();
     assert!(std::process::Command::new("kill").args(["-s", "TERM", &pid.to_string()]).status().unwrap().success());
     terminal.end(143);
+}
+
+#[test]
+fn m_a10_esc_interrupts_whatever_run_does() {
+    let world = World::new();
+    for asks in ["wait", "deny"] {
+        let script = "shell: echo up; sleep 1000";
+        let mut terminal = Terminal::run(&world, &["run", "--policy", "all", "--asks", asks, script]);
+        terminal.wait_for("│ up");
+        // A key, and a sequence that begins like Esc, do nothing.
+        terminal.press("y\x1b[A");
+        wait_read(&terminal);
+        terminal.press("\x1b");
+        terminal.wait_for("Agent interrupted");
+        terminal.end(130);
+    }
+    world.census.wait_none();
+}
+
+/// The shell is no place for the rest of an answer.
+#[test]
+fn m_a10_keys_for_an_ask_that_has_closed_are_not_left_to_the_shell() {
+    until_conclusive(|| {
+        let world = World::new();
+        let mut terminal = Tty::shell(&world);
+        terminal.wait_for("$");
+        terminal.press("$P run 'ask: Why?'\r");
+        terminal.wait_for("Your words, then Enter");
+        terminal.press_until("x", "> x");
+        let answered = Instant::now();
+        terminal.press("\r");
+        terminal.wait_for("→ answered: x");
+        terminal.press("touch leaked\r\r");
+        if answered.elapsed() > GUARD / 2 {
+            return false;
+        }
+        terminal.wait_until("the shell's prompt", |text| text.trim_end().ends_with('$'));
+        terminal.press("echo next\r");
+        terminal.wait_for("next\n$");
+        assert!(!terminal.text().contains("leaked") && !world.work("leaked").exists(), "{}", terminal.text());
+        true
+    });
+}
+
+#[test]
+fn m_b10_a_job_that_is_stopped_and_goes_on_has_its_keys_again() {
+    let world = World::new();
+    let mut terminal = Tty::shell(&world);
+    terminal.wait_for("$");
+    terminal.press("$P run --policy all 'shell: echo up; sleep 1000'\r");
+    terminal.wait_for("│ up");
+    terminal.press("\x1a");
+    terminal.wait_for("Stopped");
+    terminal.press("echo shell\r");
+    terminal.wait_for("shell\n$");
+    terminal.press("fg\r");
+    terminal.wait_taken();
+    terminal.press_until("\x1b", "Agent interrupted");
+    // In the background it reads no keys, and is not stopped for that.
+    terminal.press("clear; $P run 'shell: echo up; sleep 1000' --policy all 2>&1 &\r");
+    terminal.wait_for("│ up");
+    terminal.press("\recho typed\r");
+    terminal.wait_for("typed\n");
+    terminal.press("fg\r");
+    terminal.press_until("\x03", "Agent interrupted");
+    terminal.press_until("exit\r", "exit");
+    terminal.wait();
+    world.census.wait_none();
 }

@@ -1,6 +1,6 @@
 //! Asks on the screen: what is shown, what answers, and what does not.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::tty::{GUARD, Tty, pressed_late, until_conclusive};
 use crate::world::World;
@@ -182,9 +182,8 @@ fn first_ask(world: &World, session: &str) -> String {
     ask.trim_end().trim_end_matches(')').to_owned()
 }
 
-/// Whoever types a reason may look up and type on whenever they like: it is for nothing else.
 #[test]
-fn m_a10_words_for_an_ask_that_somebody_else_answers_stay_until_they_are_left() {
+fn m_a10_words_for_an_ask_that_somebody_else_answers_are_dropped_and_it_is_said() {
     let world = World::new();
     for (name, args, enter) in [("one", &["attach", "one"][..], ""), ("two", &[], "\t")] {
         world.opens(name, &[], "shell: touch first\nshell: touch made");
@@ -196,19 +195,67 @@ fn m_a10_words_for_an_ask_that_somebody_else_answers_stay_until_they_are_left() 
         tty.press("not yes");
         tty.wait_for("not yes");
         world.run(&["approve", &first_ask(&world, name)]).code(0);
-        let who = if enter.is_empty() { "answered by approve (pid " } else { "it is no longer asked" };
-        tty.wait_for(who);
-        // As late as may be: they approve nothing, open nothing, are sent nowhere.
-        tty.press("y");
-        assert!(!tty.shows("│ touch made", Duration::from_millis(500)), "{}", tty.text());
-        tty.press("yes");
-        assert!(!tty.shows("│ touch made", Duration::from_millis(500)), "{}", tty.text());
-        tty.press("\r");
-        tty.wait_for("is not sent");
+        tty.wait_for(if enter.is_empty() { "answered by approve (pid " } else { "answered, or closed, elsewhere" });
+        tty.wait_for("your words were not sent");
         tty.wait_for("│ touch made");
+        // The rest of them approves nothing, opens nothing, is sent nowhere.
+        tty.press("es \r");
         tty.press("\x18d");
         tty.end(0);
         world.run(&["close", name]).code(0);
         assert!(!world.work("made").exists());
     }
+}
+
+/// A finger that bounces, and a terminal that reports by itself.
+#[test]
+fn m_a10_a_second_enter_at_a_question_sends_no_prompt() {
+    until_conclusive(|| {
+        let world = World::new();
+        world.opens("one", &[], "ask: Why?\nsay Done.");
+        let mut tty = Tty::run(&world, &["attach", "one"]);
+        tty.wait_for("Your words, then Enter");
+        tty.press_until("x", "> x");
+        tty.press("\r");
+        let (mut pressed, mut longest) = (Instant::now(), Duration::ZERO);
+        for _ in 0..4 {
+            // Typed so soon, it goes nowhere.
+            let leaked = tty.shows("draft", Duration::from_millis(50));
+            tty.press("\x1b]11;rgb:0/0/0\x1b\\draft\r");
+            longest = longest.max(pressed.elapsed());
+            pressed = Instant::now();
+            if leaked {
+                break;
+            }
+        }
+        if longest > GUARD / 2 {
+            return false;
+        }
+        tty.wait_for("done: 2 steps");
+        assert!(!world.run(&["logs", "one"]).code(0).out.contains("draft"));
+        tty.press_until("z", "› z");
+        tty.press("\x18q");
+        tty.end(0);
+        true
+    });
+}
+
+#[test]
+fn shift_enter_is_a_line_and_the_cursor_is_where_one_types() {
+    let world = World::new();
+    world.opens("one", &[], "say hello");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("hello");
+    // As kitty and as xterm report it, both of which were asked to.
+    tty.press("first\x1b[13;2usecond\x1b[27;2;13~third");
+    tty.wait_for("third");
+    let cursor = |screen: &vt100::Screen| (screen.cursor_position(), screen.hide_cursor());
+    let before =
+        |((row, column), _): ((u16, u16), bool)| tty.look(|screen| screen.contents_between(row, 0, row, column));
+    assert_eq!(before(tty.look(cursor)), "  third");
+    assert!(!tty.look(cursor).1);
+    let text = tty.text();
+    assert!(text.contains("› first\n  second\n  third"), "{text}");
+    tty.press("\x18q");
+    tty.end(0);
 }

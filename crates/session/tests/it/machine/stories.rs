@@ -351,7 +351,7 @@ fn message(state: &State, c: u8) -> AssistantMessage {
 }
 
 fn reply(text: &str) -> Answer {
-    Answer::Reply { answers: vec![QuestionReply { id: "q".to_owned(), answer: text.to_owned() }] }
+    Answer::Reply { answers: vec![QuestionReply { id: "q".to_owned(), answer: Some(text.to_owned()) }] }
 }
 
 fn fitting(request: &AskRequest, c: u8) -> Answer {

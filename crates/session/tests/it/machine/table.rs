@@ -134,7 +134,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
     let to = |ask: AskId, answer| Input::Answer { ask, answer, by: ben() };
     let last = || bench.last_ask().unwrap_or_else(|| ask_id(1));
     let reply = |answer: &str| {
-        let reply = QuestionReply { id: "q".to_owned(), answer: answer.to_owned() };
+        let reply = QuestionReply { id: "q".to_owned(), answer: Some(answer.to_owned()) };
         Answer::Reply { answers: vec![reply] }
     };
     let toggle = |shown| Input::Toggle { shown, by: ben() };

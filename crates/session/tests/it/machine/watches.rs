@@ -997,7 +997,7 @@ fn m_a2_replies_come_in_the_order_of_the_questions() {
         gate(1, allow(2)),
         ask(1, 2, AskRequest::Question(request)),
     ]);
-    let reply = |id: &str| QuestionReply { id: id.to_owned(), answer: format!("{id}!") };
+    let reply = |id: &str| QuestionReply { id: id.to_owned(), answer: Some(format!("{id}!")) };
     let answer = Answer::Reply { answers: vec![reply("a"), reply("b")] };
     let id = bench.last_ask().expect("an ask");
     let decision = bench.take(Input::Answer { ask: id.clone(), answer, by: ann() }).expect("not refused");

@@ -1,0 +1,82 @@
+//! The keys of an ask in words, for the screen and the plain terminal.
+
+use holdpoint_common::{AskRequest, PauseKind};
+use holdpoint_session::form::{AskForm, Entry, Reply};
+
+/// The hints at the keys of a Confirm, in the order of their lines.
+pub(crate) struct ConfirmKeys {
+    /// The key that remembers the approval, before the words of the rule; none where there is no rule to remember.
+    pub(crate) always: Option<&'static str>,
+    pub(crate) reason: &'static str,
+    pub(crate) answer: &'static str,
+}
+
+/// Those of a Confirm that is answered by a single key.
+pub(crate) fn confirm(form: &AskForm) -> ConfirmKeys {
+    let always = if form.is_armed() {
+        "Press A again to approve always in this session:"
+    } else {
+        "[A] Approve always in this session:"
+    };
+    ConfirmKeys {
+        always: form.ask().always.is_some().then_some(always),
+        reason: "[R] Deny and say why",
+        answer: "[Y] Approve [N] Deny (Esc to interrupt)",
+    }
+}
+
+/// The hint at the keys of anything else, in one line.
+pub(crate) fn hint(form: &AskForm) -> String {
+    match (&form.ask().request, form.entry()) {
+        (AskRequest::Pause(pause), Entry::Choice) => match pause.kind {
+            PauseKind::Continue => "[Enter] Continue (Esc to interrupt)".to_owned(),
+            PauseKind::Confirm => confirm(form).answer.to_owned(),
+        },
+        (AskRequest::Pause(_), Entry::Words { .. }) => "Why not, then Enter (Esc to go back)".to_owned(),
+        (AskRequest::Question(_), Entry::Choice) => {
+            let options = form.question().map_or(0, |(question, ..)| question.options.len().min(9));
+            format!("[1-{options}] Choose [W] Your own words [S] Skip ({}Esc to interrupt)", others(form))
+        }
+        (AskRequest::Question(_), Entry::Words { chosen }) => {
+            let esc = match chosen {
+                true => "Esc to go back",
+                false if form.words().text().is_empty() => "Esc to interrupt",
+                false => "Esc to clear",
+            };
+            format!("Your words, then Enter (Ctrl+D: Skip, {}{esc})", others(form))
+        }
+    }
+}
+
+/// The keys that show the other questions of the same ask.
+fn others(form: &AskForm) -> &'static str {
+    match form.question() {
+        Some((.., 1)) | None => "",
+        Some((_, number, of)) if number == of => "Shift+Tab: back, ",
+        Some((_, 1, _)) => "Tab: next, ",
+        Some(_) => "Tab: next, Shift+Tab: back, ",
+    }
+}
+
+/// Which question of how many is shown, and that it was skipped before; nothing of one that is alone.
+pub(crate) fn place(form: &AskForm) -> String {
+    match (form.question(), form.reply()) {
+        (Some((.., 1)), _) | (None, _) => String::new(),
+        (Some((_, number, of)), Some(Reply::Skip)) => format!(" ({number} of {of}, skipped)"),
+        (Some((_, number, of)), _) => format!(" ({number} of {of})"),
+    }
+}
+
+/// The mark behind the option that was chosen before.
+pub(crate) fn chosen(form: &AskForm, label: &str) -> &'static str {
+    if matches!(form.reply(), Some(Reply::Answer(answer)) if answer == label) { " ✓" } else { "" }
+}
+
+/// How many asks wait behind the one that is shown; nothing if none does.
+pub(crate) fn behind(waiting: usize) -> Option<String> {
+    match waiting {
+        0 => None,
+        1 => Some("1 more waits".to_owned()),
+        more => Some(format!("{more} more wait")),
+    }
+}

@@ -1,0 +1,215 @@
+//! Every shape of input, whole, in pieces, and directly before a key.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn decoded(bytes: &[u8]) -> Vec<Input> {
+    let (now, mut inputs) = (Instant::now(), Vec::new());
+    let mut decoder = Decoder::new(now);
+    decoder.feed(bytes, now, &mut inputs);
+    decoder.settle(&mut inputs);
+    inputs
+}
+
+/// Keys as the help writes them, other input in a word.
+fn shown(inputs: &[Input]) -> String {
+    let shown = |input: &Input| match input {
+        Input::Key(key) => {
+            let names =
+                [(KeyModifiers::CONTROL, "ctrl+"), (KeyModifiers::ALT, "alt+"), (KeyModifiers::SHIFT, "shift+")];
+            let held = names.iter().filter(|(modifier, _)| key.modifiers.contains(*modifier)).map(|(_, name)| *name);
+            format!("{}{}", held.collect::<String>(), key.code.to_string().to_lowercase())
+        }
+        Input::Paste(text) => format!("paste {text:?}"),
+        Input::Focus(focused) => format!("focus {focused}"),
+        Input::Other => "other".to_owned(),
+    };
+    inputs.iter().map(shown).collect::<Vec<_>>().join(", ")
+}
+
+/// Input that is one key.
+const KEYS: &[(&str, &str)] = &[
+    ("a", "a"),
+    ("é", "é"),
+    ("漢", "漢"),
+    ("🦀", "🦀"),
+    ("\r", "enter"),
+    ("\n", "ctrl+j"),
+    ("\t", "tab"),
+    ("\x7f", "backspace"),
+    ("\x08", "backspace"),
+    ("\x03", "ctrl+c"),
+    ("\x18", "ctrl+x"),
+    ("\x1b", "esc"),
+    ("\x1bx", "alt+x"),
+    ("\x1b\r", "alt+enter"),
+    ("\x1b[", "alt+["),
+    ("\x1b]", "alt+]"),
+    ("\x1bO", "alt+o"),
+    ("\x1b[A", "up"),
+    ("\x1bOA", "up"),
+    ("\x1b[1;5A", "ctrl+up"),
+    ("\x1b[1;3D", "alt+left"),
+    ("\x1b[H", "home"),
+    ("\x1b[1~", "home"),
+    ("\x1bOF", "end"),
+    ("\x1b[3~", "del"),
+    ("\x1b[3;5~", "ctrl+del"),
+    ("\x1b[5~", "page up"),
+    ("\x1b[Z", "shift+back tab"),
+    ("\x1bOP", "f1"),
+    ("\x1b[[E", "f5"),
+    ("\x1b[15~", "f5"),
+    ("\x1b[24~", "f12"),
+    ("\x1bOM", "enter"),
+    ("\x1bOj", "*"),
+    // Shift+Enter, as kitty and as xterm report it.
+    ("\x1b[13;2u", "shift+enter"),
+    ("\x1b[27;2;13~", "shift+enter"),
+    ("\x1b[27u", "esc"),
+    ("\x1b[99;5u", "ctrl+c"),
+    ("\x1b[97;4u", "alt+shift+a"),
+    ("\x1b[97;69u", "ctrl+a"),
+    ("\x1b[9;2u", "shift+back tab"),
+    ("\x1b[57414u", "enter"),
+    ("\x1b[57403u", "4"),
+];
+
+/// Input that is none.
+const OTHER: &[&[u8]] = &[
+    b"\x1b]A",
+    b"\x1b]10;rgb:ffff/ffff/ffff\x07",
+    b"\x1b]11;rgb:0000/0000/0000\x1b\\",
+    b"\x1b]4;1;rgb:cdcd/0000/0000\x1b\\",
+    b"\x1b]52;c;eQ==\x1b\\",
+    b"\x1bP>|XTerm(370)\x1b\\",
+    b"\x1bP1+r436f=3235360a\x1b\\",
+    b"\x1bP1$r0m\x1b\\",
+    b"\x1b_Gi=1;OK\x1b\\",
+    b"\x1b^y\x1b\\",
+    b"\x1bXy\x1b\\",
+    b"\x1b]y\x18",
+    b"\x1b[?1;2c",
+    b"\x1b[>41;370;0c",
+    b"\x1b[?2026;2$y",
+    b"\x1b[24;80R",
+    b"\x1b[8;24;80t",
+    b"\x1b[?1u",
+    b"\x1b[?997;1n",
+    b"\x1b[M !!",
+    b"\x1b[<0;10;10M",
+    b"\x1b[<0;10;10m",
+    b"\x1b[99;5:3u",
+    b"\x1b[57441u",
+    b"\x1b[999~",
+    b"\x1b[1;2;3;4;5y",
+    b"\x1b[\xff\x01y",
+    b"\x1bOz",
+    b"\x1b[0n",
+    b"\xff",
+    b"\x9b",
+    b"\xc2\x9b",
+    b"\xe6\xbc",
+];
+
+#[test]
+fn keys_are_known_in_every_form() {
+    for (bytes, key) in KEYS {
+        assert_eq!(shown(&decoded(bytes.as_bytes())), *key, "{bytes:?}");
+    }
+    assert_eq!(shown(&decoded(b"\x1b[I\x1b[O")), "focus true, focus false");
+    assert_eq!(shown(&decoded(b"\x1b\x1b[A")), "esc, up");
+    assert_eq!(shown(&decoded(b"\xe6\xbcy")), "other, y");
+}
+
+#[test]
+fn m_a10_a_sequence_ends_where_its_grammar_says_and_nothing_in_it_is_a_key() {
+    for bytes in OTHER {
+        let text = String::from_utf8_lossy(bytes);
+        assert_eq!(shown(&decoded(bytes)), "other", "{text:?}");
+        // A key that follows at once is a key after a whole sequence, and part of one that has no end yet.
+        let followed = shown(&decoded(&[bytes, &b"y"[..]].concat()));
+        assert!(followed == "other, y" || followed == "other", "{text:?}: {followed}");
+    }
+}
+
+#[test]
+fn t_y6_a_paste_is_one_in_whichever_pieces_it_is_read() {
+    let text = "/quit\rtwo \x1b[31m lines\r漢y";
+    for size in 1..9 {
+        let (mut at, mut inputs) = (Instant::now(), Vec::new());
+        let mut decoder = Decoder::new(at);
+        for piece in format!("\x1b[200~{text}\x1b[201~").as_bytes().chunks(size) {
+            at += Duration::from_millis(1);
+            decoder.feed(piece, at, &mut inputs);
+        }
+        assert_eq!(inputs, []);
+        assert_eq!(decoder.due(), Some(at + TOGETHER));
+        decoder.settle(&mut inputs);
+        assert_eq!(inputs, [Input::Paste(text.to_owned())]);
+    }
+    // Its end has not come: silence ends it.
+    let (at, mut inputs) = (Instant::now(), Vec::new());
+    let mut decoder = Decoder::new(at);
+    decoder.feed(b"\x1b[200~y\r", at, &mut inputs);
+    assert_eq!(decoder.due(), Some(at + SEQUENCE));
+    decoder.settle(&mut inputs);
+    assert_eq!(inputs, [Input::Paste("y\r".to_owned())]);
+}
+
+#[test]
+fn t_y6_input_directly_behind_a_paste_is_part_of_it() {
+    assert_eq!(decoded(b"\x1b[200~say a\x1b[201~; evil\r\x1b[201~"), [Input::Paste("say a; evil\r".to_owned())]);
+    let (at, mut inputs) = (Instant::now(), Vec::new());
+    let mut decoder = Decoder::new(at);
+    decoder.feed(b"\x1b[200~say a\x1b[201~", at, &mut inputs);
+    decoder.settle(&mut inputs);
+    decoder.feed(b";\r", at + TOGETHER, &mut inputs);
+    assert_eq!(shown(&inputs), "paste \"say a\", ;, enter");
+}
+
+#[test]
+fn an_escape_is_a_key_after_a_silence() {
+    let (at, mut inputs) = (Instant::now(), Vec::new());
+    let mut decoder = Decoder::new(at);
+    assert_eq!(decoder.due(), None);
+    decoder.feed(b"\x1b", at, &mut inputs);
+    assert_eq!((decoder.due(), inputs.len()), (Some(at + ESCAPE), 0));
+    decoder.settle(&mut inputs);
+    decoder.feed(b"[A", at + ESCAPE, &mut inputs);
+    assert_eq!(shown(&inputs), "esc, [, a");
+    // A sequence has longer: its terminal may be far away.
+    decoder.feed(b"\x1b[1;", at, &mut inputs);
+    assert_eq!(decoder.due(), Some(at + SEQUENCE));
+}
+
+proptest! {
+    /// Whatever the bytes, and in whichever pieces they are read, it is the same input, and the memory is bounded.
+    #[test]
+    fn t_y6_pieces_make_no_difference(
+        parts in prop::collection::vec(
+            prop_oneof![
+                prop::sample::select(KEYS.iter().map(|(bytes, _)| bytes.as_bytes().to_vec()).collect::<Vec<_>>()),
+                prop::sample::select(OTHER.iter().map(|bytes| bytes.to_vec()).collect::<Vec<_>>()),
+                prop::collection::vec(any::<u8>(), 1..20),
+            ],
+            0..20,
+        ),
+        size in 1_usize..40,
+    ) {
+        let bytes = parts.concat();
+        let (at, mut inputs) = (Instant::now(), Vec::new());
+        let mut decoder = Decoder::new(at);
+        bytes.chunks(size).for_each(|piece| decoder.feed(piece, at, &mut inputs));
+        decoder.settle(&mut inputs);
+        prop_assert_eq!(&inputs, &decoded(&bytes));
+        prop_assert!(inputs.len() <= bytes.len());
+    }
+
+    /// No byte before it makes a key approve that was pressed without a pause: there is always other input before.
+    #[test]
+    fn m_a10_whatever_a_terminal_sends_is_seen(bytes in prop::collection::vec(any::<u8>(), 1..40)) {
+        prop_assert!(!decoded(&bytes).is_empty());
+    }
+}

@@ -1,0 +1,64 @@
+// The time after an ask: keys that were meant for it are swallowed, and a line says who closed it.
+
+import type { AskCloseCause, Event } from '../../index.mjs'
+import { AfterAsk } from '../../index.mjs'
+import { useSessionEvents } from '../../react/index.mjs'
+import { useLayoutEffect, useState, type RefObject } from 'react'
+
+import type { Inner, Press } from './keys.js'
+import { shownLine } from './shown.js'
+
+const CAUSES: Record<AskCloseCause, string> = {
+  interrupted: 'the turn was interrupted',
+  sessionClosed: 'the session was closed',
+  callEnded: 'its call ended',
+  turnEnded: 'its turn ended',
+  shutdown: 'the runtime was stopped',
+  restart: 'the runtime was restarted',
+  panicked: 'the session failed',
+}
+
+/** Follows the asks that the part `inner` shows. `askId` is the one that is shown now. */
+export function useAfterAsk(sessionId: string, askId: string | undefined, inner: RefObject<Inner>) {
+  const [after] = useState(() => new AfterAsk())
+  const [notice, setNotice] = useState<string | null>(null)
+  useLayoutEffect(() => {
+    if (askId === undefined) return
+    return () => after.begin(performance.now())
+  }, [after, askId])
+  useLayoutEffect(() => {
+    const { current } = inner
+    return () => {
+      current.forms.clear()
+      current.interrupted = null
+      setNotice(null)
+    }
+  }, [inner, sessionId])
+  useSessionEvents(sessionId, (event) => {
+    const line = closedByOther(event, inner.current)
+    if (line !== null) setNotice(line)
+  })
+  return {
+    /** How the last ask was closed, if not by this user. */
+    notice,
+    /** Hides the notice. */
+    hide: () => setNotice(null),
+    /** Whether a key was meant for the ask that has closed. */
+    swallows: ({ name }: Press) => after.swallows(name, performance.now()),
+  }
+}
+
+/** A line on how an ask was closed that was shown here, unless this user closed it. */
+function closedByOther({ turn, body }: Event, { forms, interrupted }: Inner): string | null {
+  if (body.type !== 'askAnswered' && body.type !== 'askClosed') return null
+  const form = forms.get(body.ask)
+  forms.delete(body.ask)
+  if (!form) return null
+  if (body.type === 'askClosed') {
+    return turn != null && turn === interrupted ? null : `Ask closed: ${CAUSES[body.cause]}`
+  }
+  const { by } = body
+  if (by.type === 'setting') return `Answered by asks = ${by.asks}`
+  if (form.isDone && by.pid === process.pid) return null
+  return `Answered by ${shownLine(by.name)}${by.pid == null ? '' : ` (pid ${by.pid})`}`
+}

@@ -1,0 +1,353 @@
+//! An ask as a form that keys fill in: the same for the screen, the plain terminal and Ink.
+//!
+//! An [`AskForm`] is shown as long as its ask is open; afterwards an [`AfterAsk`] swallows the keys that were meant for
+//! it. Both are pure: a key is passed in with the time at which it was pressed, and the caller sends the [`Answer`].
+
+mod guard;
+mod words;
+
+use std::time::Instant;
+
+use holdpoint_common::{Answer, Ask, AskRequest, PauseKind, Question, QuestionReply};
+
+pub use self::guard::{AfterAsk, GUARD, Guard};
+pub use self::words::Words;
+
+/// A key, as far as forms distinguish keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// Enter without modifiers.
+    Enter,
+    /// Esc.
+    Esc,
+    /// Tab.
+    Tab,
+    /// Shift+Tab.
+    BackTab,
+    /// An arrow.
+    Left,
+    /// An arrow.
+    Right,
+    /// The begin of the line.
+    Home,
+    /// The end of the line.
+    End,
+    /// Deletes the character before the cursor.
+    Backspace,
+    /// Deletes the character behind the cursor.
+    Delete,
+    /// A character, with no other modifier than Shift.
+    Char(char),
+    /// A letter with Ctrl alone, in lower case.
+    Ctrl(char),
+    /// Any other key, and any other input of the terminal: a report of the mouse or of the focus, a reply.
+    Other,
+}
+
+impl Key {
+    /// Whether the key has its effect at any time: Esc and Ctrl+C interrupt.
+    #[must_use]
+    pub fn interrupts(self) -> bool {
+        matches!(self, Self::Esc | Self::Ctrl('c'))
+    }
+}
+
+/// The effect of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pressed {
+    /// It had none.
+    Nothing,
+    /// The words, or the cursor in them, have changed.
+    Typed,
+    /// The keys that answer have changed: from a choice to words or back, or a second `A` is awaited.
+    Turned,
+    /// Another question of the same ask is shown.
+    Moved,
+    /// The user answers.
+    Answer(Answer),
+    /// The user interrupts the turn.
+    Interrupt,
+}
+
+/// How the keys are understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Each key is a choice.
+    Choice,
+    /// Keys make up a text.
+    Words {
+        /// Esc goes back to a choice.
+        chosen: bool,
+    },
+}
+
+/// An open ask, and how far the user is with the answer.
+#[derive(Debug)]
+pub struct AskForm {
+    ask: Ask,
+    guard: Guard,
+    /// One for each question; one for a pause, with the reason of a denial.
+    fields: Vec<Field>,
+    /// The field that is shown.
+    place: usize,
+    /// `A` was pressed once.
+    armed: bool,
+    /// An answer is on its way: no other is given.
+    answered: bool,
+    /// The user has interrupted the turn.
+    interrupted: bool,
+}
+
+/// One answer in the making.
+#[derive(Debug, Default)]
+struct Field {
+    words: Words,
+    /// Words were chosen instead of an option.
+    writes: bool,
+    reply: Option<Reply>,
+}
+
+/// The user's reply to one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// An option's label, or the user's words.
+    Answer(String),
+    /// The question is skipped.
+    Skip,
+}
+
+impl AskForm {
+    /// A form for an ask that is shown from now on.
+    #[must_use]
+    pub fn new(ask: Ask, now: Instant) -> Self {
+        let fields = match &ask.request {
+            AskRequest::Question(request) => request.questions.len().max(1),
+            AskRequest::Pause(_) => 1,
+        };
+        let fields = (0..fields).map(|_| Field::default()).collect();
+        let guard = Guard::new(now);
+        Self { ask, guard, fields, place: 0, armed: false, answered: false, interrupted: false }
+    }
+
+    /// The ask.
+    #[must_use]
+    pub fn ask(&self) -> &Ask {
+        &self.ask
+    }
+
+    /// The question that is shown, its number from 1, and how many there are.
+    #[must_use]
+    pub fn question(&self) -> Option<(&Question, usize, usize)> {
+        let AskRequest::Question(request) = &self.ask.request else { return None };
+        Some((request.questions.get(self.place)?, self.place + 1, request.questions.len()))
+    }
+
+    /// The reply to the question that is shown, if the user has come back to it.
+    #[must_use]
+    pub fn reply(&self) -> Option<&Reply> {
+        self.fields[self.place].reply.as_ref()
+    }
+
+    /// How keys are understood now.
+    #[must_use]
+    pub fn entry(&self) -> Entry {
+        match self.question() {
+            Some((question, ..)) if question.options.is_empty() => Entry::Words { chosen: false },
+            Some(_) | None if self.fields[self.place].writes => Entry::Words { chosen: true },
+            Some(_) | None => Entry::Choice,
+        }
+    }
+
+    /// The words typed for what is shown.
+    #[must_use]
+    pub fn words(&self) -> &Words {
+        &self.fields[self.place].words
+    }
+
+    /// Whether `A` was pressed, so that a second one approves always.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        self.armed
+    }
+
+    /// Whether there is an unfinished answer.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        let begun = |field: &Field| !field.words.text().is_empty() || field.reply.is_some();
+        !self.answered && self.fields.iter().any(begun)
+    }
+
+    /// Whether this user has answered, or interrupted the turn.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.answered || self.interrupted
+    }
+
+    /// The ask is shown only now: keys that answer count a while later.
+    pub fn appear(&mut self, now: Instant) {
+        self.guard = Guard::new(now);
+    }
+
+    /// The form is no longer shown, and its ask is still open. The answer so far is kept.
+    pub fn put_away(&mut self) {
+        (self.interrupted, self.armed) = (false, false);
+        self.fields.iter_mut().for_each(|field| field.writes = false);
+    }
+
+    /// The answer was refused: another can be given. The last reply is asked for again, the others are kept.
+    pub fn reopen(&mut self, now: Instant) {
+        self.answered = false;
+        self.guard = Guard::new(now);
+        self.fields[self.place].writes = false;
+        self.fields[self.place].reply = None;
+    }
+
+    /// The effect of a key that was pressed at `at`.
+    pub fn press(&mut self, key: Key, at: Instant) -> Pressed {
+        let entry = self.entry();
+        let counts = self.guard.is_over(at);
+        let armed = std::mem::take(&mut self.armed) && matches!(key, Key::Char('a' | 'A'));
+        let pressed = match (key, entry) {
+            (key, _) if key.interrupts() => return self.escape(key, entry, at),
+            _ if self.answered => Pressed::Nothing,
+            (_, Entry::Choice) if counts => self.choose(key, armed),
+            // The first letters of words that the user has chosen to type are not lost.
+            (_, Entry::Words { chosen }) if counts || chosen => self.write(key),
+            (_, Entry::Choice | Entry::Words { .. }) => {
+                self.armed = armed;
+                Pressed::Nothing
+            }
+        };
+        let is_meant_for_something_else = match entry {
+            Entry::Choice => pressed == Pressed::Nothing,
+            Entry::Words { chosen } => !counts && !chosen,
+        };
+        if is_meant_for_something_else || self.armed {
+            self.guard = Guard::new(at);
+        }
+        self.answered |= matches!(pressed, Pressed::Answer(_));
+        pressed
+    }
+
+    /// The effect of pasted text: it is part of the words, and never answers.
+    pub fn paste(&mut self, text: &str, at: Instant) -> Pressed {
+        let takes = matches!(self.entry(), Entry::Words { chosen } if chosen || self.guard.is_over(at));
+        if self.answered || !takes {
+            return self.press(Key::Other, at);
+        }
+        let line: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+        self.fields[self.place].words.insert(&line);
+        Pressed::Typed
+    }
+
+    fn escape(&mut self, key: Key, entry: Entry, at: Instant) -> Pressed {
+        let field = &mut self.fields[self.place];
+        match entry {
+            Entry::Words { chosen: true } if key == Key::Esc && !self.answered => {
+                field.writes = false;
+                // The keys that follow were typed for the words.
+                self.guard = Guard::new(at);
+                Pressed::Turned
+            }
+            Entry::Words { chosen: false } if key == Key::Esc && !self.answered && !field.words.text().is_empty() => {
+                field.words = Words::default();
+                Pressed::Typed
+            }
+            _ => {
+                self.interrupted = true;
+                Pressed::Interrupt
+            }
+        }
+    }
+
+    fn choose(&mut self, key: Key, armed: bool) -> Pressed {
+        let letter = match key {
+            Key::Char(letter) => letter.to_ascii_lowercase(),
+            _ => ' ',
+        };
+        match &self.ask.request {
+            AskRequest::Pause(pause) => match (pause.kind, letter) {
+                (PauseKind::Continue, _) if key == Key::Enter => Pressed::Answer(Answer::Resume),
+                (PauseKind::Confirm, 'y') => Pressed::Answer(Answer::Approve { always: false }),
+                (PauseKind::Confirm, 'a') if armed => Pressed::Answer(Answer::Approve { always: true }),
+                (PauseKind::Confirm, 'a') if self.ask.always.is_some() => {
+                    self.armed = true;
+                    Pressed::Turned
+                }
+                (PauseKind::Confirm, 'n') => Pressed::Answer(Answer::Deny { reason: None }),
+                (PauseKind::Confirm, 'r') => self.turn_to_words(),
+                (PauseKind::Continue | PauseKind::Confirm, _) => Pressed::Nothing,
+            },
+            AskRequest::Question(_) => match (key, letter) {
+                (Key::Tab | Key::Right, _) => self.go_to(self.place + 1),
+                (Key::BackTab | Key::Left, _) => self.go_to(self.place.wrapping_sub(1)),
+                (_, 'w') => self.turn_to_words(),
+                (_, 's') => self.decide(Reply::Skip),
+                (_, '1'..='9') => {
+                    let place = letter.to_digit(10).unwrap_or_default() as usize - 1;
+                    let option = self.question().and_then(|(question, ..)| question.options.get(place));
+                    let label = option.map(|option| option.label.clone());
+                    label.map_or(Pressed::Nothing, |label| self.decide(Reply::Answer(label)))
+                }
+                _ => Pressed::Nothing,
+            },
+        }
+    }
+
+    fn turn_to_words(&mut self) -> Pressed {
+        self.fields[self.place].writes = true;
+        Pressed::Turned
+    }
+
+    fn write(&mut self, key: Key) -> Pressed {
+        let is_question = matches!(self.ask.request, AskRequest::Question(_));
+        let words = self.fields[self.place].words.text().trim().to_owned();
+        match key {
+            Key::Tab if is_question => self.go_to(self.place + 1),
+            Key::BackTab if is_question => self.go_to(self.place.wrapping_sub(1)),
+            Key::Ctrl('d') if is_question => self.decide(Reply::Skip),
+            Key::Enter if words.is_empty() => Pressed::Nothing,
+            Key::Enter if is_question => self.decide(Reply::Answer(words)),
+            Key::Enter => Pressed::Answer(Answer::Deny { reason: Some(words) }),
+            key if self.fields[self.place].words.press(key) => Pressed::Typed,
+            _ => Pressed::Nothing,
+        }
+    }
+
+    /// Shows another question, if there is one at this place.
+    fn go_to(&mut self, place: usize) -> Pressed {
+        if place >= self.fields.len() {
+            return Pressed::Nothing;
+        }
+        self.place = place;
+        Pressed::Moved
+    }
+
+    /// Replies to the question that is shown. The next one without a reply is shown; without such, the ask is answered.
+    fn decide(&mut self, reply: Reply) -> Pressed {
+        self.fields[self.place].reply = Some(reply);
+        let count = self.fields.len();
+        let open = (self.place + 1..count).chain(0..self.place).find(|place| self.fields[*place].reply.is_none());
+        match open {
+            Some(place) => self.go_to(place),
+            None => Pressed::Answer(self.answer()),
+        }
+    }
+
+    /// All replies as one answer.
+    fn answer(&self) -> Answer {
+        let AskRequest::Question(request) = &self.ask.request else { return Answer::Cancel };
+        let reply = |(question, field): (&Question, &Field)| {
+            let answer = match &field.reply {
+                Some(Reply::Answer(answer)) => Some(answer.clone()),
+                Some(Reply::Skip) | None => None,
+            };
+            QuestionReply { id: question.id.clone(), answer }
+        };
+        let answers: Vec<_> = request.questions.iter().zip(&self.fields).map(reply).collect();
+        if answers.iter().all(|reply| reply.answer.is_none()) { Answer::Cancel } else { Answer::Reply { answers } }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,371 @@
+//! Keys, one by one.
+
+use std::time::Duration;
+
+use holdpoint_common::{AskOrigin, CallId, PauseRequest, QuestionOption, QuestionRequest, Timestamp};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn ask(request: AskRequest) -> Ask {
+    let id = "s.1".parse().unwrap();
+    Ask { id, call: CallId(1), origin: AskOrigin::Tool, since: Timestamp(0), request, always: None }
+}
+
+fn pause(kind: PauseKind) -> Ask {
+    let (tool_name, message) = ("shell".to_owned(), "Go on?".to_owned());
+    ask(AskRequest::Pause(PauseRequest { kind, tool_name, message, details: None }))
+}
+
+/// What a key does long after the ask appeared.
+fn late(ask: Ask, key: Key) -> Pressed {
+    let now = Instant::now();
+    AskForm::new(ask, now).press(key, now + GUARD)
+}
+
+const KEYS: [Key; 15] = [
+    Key::Enter,
+    Key::Esc,
+    Key::Backspace,
+    Key::Char('y'),
+    Key::Char('Y'),
+    Key::Char('n'),
+    Key::Char('N'),
+    Key::Char('a'),
+    Key::Char('A'),
+    Key::Char('r'),
+    Key::Char(' '),
+    Key::Char('j'),
+    Key::Ctrl('y'),
+    Key::Ctrl('c'),
+    Key::Ctrl('d'),
+];
+
+#[test]
+fn m_a10_nothing_but_an_explicit_approval_approves() {
+    for key in KEYS {
+        let expected = match key {
+            Key::Char('y' | 'Y') => Pressed::Answer(Answer::Approve { always: false }),
+            Key::Char('n' | 'N') => Pressed::Answer(Answer::Deny { reason: None }),
+            Key::Char('r') => Pressed::Turned,
+            Key::Esc | Key::Ctrl('c') => Pressed::Interrupt,
+            _ => Pressed::Nothing,
+        };
+        assert_eq!(late(pause(PauseKind::Confirm), key), expected, "{key:?}");
+    }
+}
+
+#[test]
+fn m_a10_enter_alone_goes_on() {
+    for key in KEYS {
+        let expected = match key {
+            Key::Enter => Pressed::Answer(Answer::Resume),
+            Key::Esc | Key::Ctrl('c') => Pressed::Interrupt,
+            _ => Pressed::Nothing,
+        };
+        assert_eq!(late(pause(PauseKind::Continue), key), expected, "{key:?}");
+    }
+}
+
+#[test]
+fn m_a10_answers_count_only_after_the_guard_and_once() {
+    let now = Instant::now();
+    for (kind, key) in [(PauseKind::Confirm, Key::Char('y')), (PauseKind::Continue, Key::Enter)] {
+        let mut form = AskForm::new(pause(kind), now);
+        assert_eq!(form.press(key, now + GUARD - Duration::from_millis(1)), Pressed::Nothing);
+        // That was a key that did not count: from it on, the same while.
+        assert_eq!(form.press(key, now + GUARD), Pressed::Nothing);
+        assert!(matches!(form.press(key, now + GUARD * 2), Pressed::Answer(_)));
+        assert_eq!(form.press(key, now + GUARD * 2), Pressed::Nothing);
+        form.reopen(now + GUARD * 2);
+        assert!(matches!(form.press(key, now + GUARD * 3), Pressed::Answer(_)));
+        assert_eq!(form.press(Key::Esc, now), Pressed::Interrupt);
+    }
+}
+
+#[test]
+fn m_a10_always_takes_a_second_press_and_only_where_it_is_offered() {
+    assert_eq!(late(pause(PauseKind::Confirm), Key::Char('a')), Pressed::Nothing);
+    let offered = Ask { always: Some("shell: ls".into()), ..pause(PauseKind::Confirm) };
+    let at = Instant::now();
+    let mut form = AskForm::new(offered, at - GUARD);
+    assert_eq!(form.press(Key::Char('a'), at), Pressed::Turned);
+    assert!(form.is_armed());
+    // A key that repeats, or was pressed twice by mistake, is no second press.
+    let at = at + GUARD / 2;
+    assert_eq!(form.press(Key::Char('A'), at), Pressed::Nothing);
+    assert!(form.is_armed());
+    // Any other key takes the first press back.
+    assert_eq!(form.press(Key::Char('j'), at + GUARD), Pressed::Nothing);
+    assert!(!form.is_armed());
+    let at = at + GUARD * 2;
+    assert_eq!(form.press(Key::Char('a'), at), Pressed::Turned);
+    assert_eq!(form.press(Key::Char('a'), at + GUARD), Pressed::Answer(Answer::Approve { always: true }));
+}
+
+#[test]
+fn m_a2_a_denial_can_have_a_reason() {
+    let at = Instant::now() + GUARD;
+    let mut form = AskForm::new(pause(PauseKind::Confirm), at - GUARD);
+    assert_eq!(form.press(Key::Char('r'), at), Pressed::Turned);
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "nothing is no reason");
+    for key in [Key::Char(' '), Key::Char('y'), Key::Char('n'), Key::Backspace, Key::Char('o'), Key::Char(' ')] {
+        assert_eq!(form.press(key, at), Pressed::Typed, "at once, and letters are letters");
+    }
+    assert_eq!(form.press(Key::Ctrl('d'), at), Pressed::Nothing);
+    assert_eq!(form.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("yo".into()) }));
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
+}
+
+#[test]
+fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard_and_keeps_what_was_typed() {
+    let at = Instant::now() + GUARD;
+    let mut form = AskForm::new(pause(PauseKind::Confirm), at - GUARD);
+    for key in [Key::Char('R'), Key::Char('x')] {
+        form.press(key, at);
+    }
+    assert_eq!(form.press(Key::Esc, at), Pressed::Turned);
+    assert_eq!(form.entry(), Entry::Choice);
+    // Typed on, it was meant for the words.
+    assert_eq!(form.press(Key::Char('y'), at), Pressed::Nothing);
+    let at = at + GUARD;
+    assert_eq!(form.press(Key::Char('r'), at), Pressed::Turned);
+    assert_eq!((form.entry(), form.words().text()), (Entry::Words { chosen: true }, "x"));
+    assert_eq!(form.press(Key::Esc, at), Pressed::Turned);
+    assert_eq!(form.press(Key::Char('y'), at + GUARD), Pressed::Answer(Answer::Approve { always: false }));
+    assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Interrupt);
+    // If it is refused, there is the reason still.
+    form.reopen(at - GUARD);
+    form.press(Key::Char('r'), at);
+    assert_eq!(form.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("x".into()) }));
+}
+
+/// A sentence that is being typed when an ask appears answers nothing.
+#[test]
+fn m_a10_what_is_typed_on_answers_nothing() {
+    let (kinds, words) = ([PauseKind::Confirm, PauseKind::Continue], "an array of many years\ry\rn\r");
+    for kind in kinds {
+        let mut at = Instant::now();
+        let mut form = AskForm::new(pause(kind), at);
+        for letter in words.chars().cycle().take(200) {
+            at += GUARD / 2;
+            let key = if letter == '\r' { Key::Enter } else { Key::Char(letter) };
+            assert_eq!(form.press(key, at), Pressed::Nothing, "{letter:?}");
+        }
+        // After a while without a key, the next one is meant for it.
+        let key = if kind == PauseKind::Confirm { Key::Char('y') } else { Key::Enter };
+        assert!(matches!(form.press(key, at + GUARD), Pressed::Answer(_)));
+    }
+    let mut at = Instant::now();
+    let mut form = questions(at);
+    for letter in "some 2 words s w".chars() {
+        at += GUARD / 2;
+        assert_eq!(form.press(Key::Char(letter), at), Pressed::Nothing, "{letter:?}");
+    }
+    assert_eq!(form.press(Key::Char('2'), at + GUARD), Pressed::Moved);
+}
+
+/// Keys typed for an earlier ask do not become the start of an answer.
+#[test]
+fn m_a10_what_is_typed_on_is_no_text_for_a_question() {
+    let question = Question { id: "a".into(), header: "a".into(), question: "a".into(), options: vec![] };
+    let request = QuestionRequest { tool_name: "ask_user".into(), questions: vec![question] };
+    let mut at = Instant::now();
+    let mut form = AskForm::new(ask(AskRequest::Question(request)), at);
+    for letter in " not all of it, but this".chars() {
+        at += GUARD / 2;
+        assert_eq!(form.press(Key::Char(letter), at), Pressed::Nothing, "{letter:?}");
+    }
+    at += GUARD / 2;
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
+    assert_eq!(form.press(Key::Char('x'), at + GUARD), Pressed::Typed);
+    assert_eq!(form.press(Key::Char('y'), at + GUARD), Pressed::Typed, "whoever has begun may be fast");
+    assert_eq!(form.words().text(), "xy");
+}
+
+/// One with options, one without.
+fn questions(now: Instant) -> AskForm {
+    let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };
+    let question = |id: &str, options| Question { id: id.into(), header: id.into(), question: id.into(), options };
+    let questions = vec![question("colour", vec![option("red"), option("blue")]), question("why", vec![])];
+    let request = QuestionRequest { tool_name: "ask_user".into(), questions };
+    AskForm::new(ask(AskRequest::Question(request)), now)
+}
+
+fn reply(colour: Option<&str>, why: Option<&str>) -> Pressed {
+    let reply = |id: &str, answer: Option<&str>| QuestionReply { id: id.into(), answer: answer.map(Into::into) };
+    Pressed::Answer(Answer::Reply { answers: vec![reply("colour", colour), reply("why", why)] })
+}
+
+#[test]
+fn m_a10_options_are_chosen_by_their_number_at_once_after_the_guard() {
+    let start = Instant::now();
+    let mut form = questions(start);
+    assert_eq!(form.press(Key::Char('2'), start), Pressed::Nothing, "too early");
+    let at = start + GUARD;
+    for key in [Key::Char('0'), Key::Char('3'), Key::Char('x'), Key::Enter, Key::Ctrl('d'), Key::Backspace] {
+        assert_eq!(form.press(key, at), Pressed::Nothing, "{key:?}");
+    }
+    let at = at + GUARD;
+    assert_eq!(form.press(Key::Char('2'), at), Pressed::Moved);
+    form.appear(at);
+    assert_eq!(form.press(Key::Char('x'), at), Pressed::Nothing, "the second has just appeared");
+    let at = at + GUARD;
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "nothing is no answer");
+    for key in [Key::Char(' '), Key::Char('2'), Key::Char('x'), Key::Backspace, Key::Char('!')] {
+        assert_eq!(form.press(key, at), Pressed::Typed);
+    }
+    assert_eq!(form.press(Key::Enter, at), reply(Some("blue"), Some("2!")));
+}
+
+#[test]
+fn m_a10_own_words_are_a_choice_and_escape_goes_back_to_the_options() {
+    let at = Instant::now();
+    let mut form = questions(at - GUARD);
+    assert_eq!(form.press(Key::Char('w'), at), Pressed::Turned);
+    assert_eq!(form.press(Key::Char('1'), at), Pressed::Typed, "a digit is a letter here");
+    assert_eq!(form.press(Key::Esc, at), Pressed::Turned);
+    assert_eq!(form.entry(), Entry::Choice);
+    let at = at + GUARD;
+    form.press(Key::Char('W'), at);
+    for key in [Key::Backspace, Key::Char('s'), Key::Char('o')] {
+        assert_eq!(form.press(key, at), Pressed::Typed, "what was typed is there still");
+    }
+    assert_eq!(form.press(Key::Enter, at), Pressed::Moved);
+    // Without options there is nothing to go back to: Esc clears the words, and then interrupts.
+    form.press(Key::Char('x'), at + GUARD);
+    assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Typed);
+    assert_eq!(form.words().text(), "");
+    assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Interrupt);
+    form.press(Key::Char('y'), at + GUARD);
+    assert_eq!(form.press(Key::Ctrl('c'), at + GUARD), Pressed::Interrupt, "at once");
+    assert_eq!(form.press(Key::Enter, at + GUARD), reply(Some("so"), Some("y")));
+}
+
+#[test]
+fn m_a10_skip_skips_the_question_that_is_shown() {
+    let at = Instant::now();
+    let (chosen, skipped) = (&[Key::Char('1')][..], &[Key::Char('s')][..]);
+    let (words, none) = (&[Key::Char('x'), Key::Enter][..], &[Key::Char('x'), Key::Ctrl('d')][..]);
+    for (colour, why, answer) in [
+        (chosen, none, reply(Some("red"), None)),
+        (skipped, words, reply(None, Some("x"))),
+        (&[Key::Char('w'), Key::Char('x'), Key::Ctrl('d')], words, reply(None, Some("x"))),
+        // Nothing is answered: the whole ask is declined.
+        (skipped, none, Pressed::Answer(Answer::Cancel)),
+    ] {
+        let mut form = questions(at - GUARD);
+        assert_eq!(colour.iter().map(|key| form.press(*key, at)).last(), Some(Pressed::Moved));
+        assert_eq!(why.iter().map(|key| form.press(*key, at)).last(), Some(answer));
+    }
+}
+
+#[test]
+fn m_a10_tab_goes_back_and_forth_and_keeps_what_was_answered() {
+    let at = Instant::now();
+    let mut form = questions(at - GUARD);
+    assert_eq!(form.press(Key::BackTab, at), Pressed::Nothing, "it is the first");
+    let at = at + GUARD;
+    assert_eq!(form.press(Key::Char('2'), at), Pressed::Moved);
+    form.press(Key::Char('x'), at);
+    assert_eq!(form.press(Key::Tab, at), Pressed::Nothing, "it is the last");
+    assert_eq!(form.press(Key::BackTab, at), Pressed::Moved);
+    assert_eq!(form.reply(), Some(&Reply::Answer("blue".into())));
+    for (key, number) in [(Key::Right, 2), (Key::BackTab, 1), (Key::Tab, 2)] {
+        assert_eq!((form.press(key, at), form.question().unwrap().1), (Pressed::Moved, number));
+    }
+    assert_eq!(form.words().text(), "x", "the words are kept, too");
+    assert_eq!(form.press(Key::Left, at), Pressed::Typed, "in words, the arrows move the cursor");
+    form.press(Key::BackTab, at);
+    assert_eq!(form.press(Key::Char('1'), at), Pressed::Moved, "another answer instead");
+    assert_eq!(form.press(Key::Enter, at), reply(Some("red"), Some("x")));
+}
+
+#[test]
+fn a_refused_answer_asks_for_the_last_reply_again() {
+    let at = Instant::now();
+    let mut form = questions(at - GUARD);
+    form.press(Key::Char('1'), at);
+    form.press(Key::Char('x'), at);
+    assert_eq!(form.press(Key::Enter, at), reply(Some("red"), Some("x")));
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
+    form.reopen(at - GUARD);
+    assert_eq!(form.press(Key::Enter, at), reply(Some("red"), Some("x")));
+}
+
+#[test]
+fn pasted_text_is_words_and_never_a_choice() {
+    let at = Instant::now();
+    let mut form = questions(at - GUARD);
+    assert_eq!(form.paste("1", at), Pressed::Nothing);
+    assert_eq!(form.press(Key::Char('1'), at + GUARD / 2), Pressed::Nothing, "what follows a paste is no answer");
+    let at = at + GUARD * 2;
+    form.press(Key::Char('w'), at);
+    assert_eq!(form.paste("two\nlines\u{1b}", at), Pressed::Typed);
+    assert_eq!(form.words().text(), "two lines ");
+}
+
+#[test]
+fn m_a10_keys_after_an_ask_are_swallowed_until_none_has_come_for_300_ms() {
+    let mut after = AfterAsk::default();
+    let mut at = Instant::now();
+    assert!(!after.swallows(Key::Enter, at), "no ask has closed");
+    after.begin(at);
+    for key in [Key::Enter, Key::Char('y'), Key::Other, Key::Tab, Key::Ctrl('w'), Key::Backspace] {
+        at += GUARD - Duration::from_millis(1);
+        assert!(after.swallows(key, at), "{key:?}");
+        assert_eq!(after.end(), Some(at + GUARD));
+    }
+    at += Duration::from_millis(1);
+    assert!(!after.swallows(Key::Esc, at) && !after.swallows(Key::Ctrl('c'), at), "these act at any time");
+    at += GUARD;
+    assert!(!after.swallows(Key::Enter, at));
+    assert_eq!(after.end(), None);
+}
+
+fn any_key() -> impl Strategy<Value = Key> {
+    prop_oneof![
+        prop::sample::select("yYnNaArRwWsS12 \u{301}x".chars().collect::<Vec<_>>()).prop_map(Key::Char),
+        prop::sample::select(vec![Key::Enter, Key::Tab, Key::BackTab, Key::Left, Key::Right, Key::Home, Key::End]),
+        prop::sample::select(vec![Key::Backspace, Key::Delete, Key::Other, Key::Ctrl('d'), Key::Ctrl('w')]),
+    ]
+}
+
+proptest! {
+    /// Whoever types on, in whatever rhythm, answers no ask that appears and closes meanwhile.
+    #[test]
+    fn m_a10_no_key_of_somebody_who_types_on_answers(keys in prop::collection::vec((any_key(), 0..300_u64), 0..60)) {
+        for kind in [PauseKind::Confirm, PauseKind::Continue] {
+            let mut at = Instant::now();
+            let mut form = AskForm::new(Ask { always: Some("ls".into()), ..pause(kind) }, at);
+            for (key, gap) in &keys {
+                at += Duration::from_millis(*gap);
+                prop_assert_eq!(form.press(*key, at), Pressed::Nothing);
+            }
+            let mut after = AfterAsk::default();
+            after.begin(at);
+            for (key, gap) in &keys {
+                at += Duration::from_millis(*gap);
+                prop_assert!(after.swallows(*key, at));
+            }
+        }
+    }
+
+    /// Whatever is pressed, an answer is one that the ask takes, and it is given once.
+    #[test]
+    fn an_answer_is_whole_and_given_once(keys in prop::collection::vec((any_key(), 0..600_u64), 0..60)) {
+        let mut at = Instant::now();
+        let mut form = questions(at);
+        let mut answers = 0;
+        for (key, gap) in keys {
+            at += Duration::from_millis(gap);
+            if let Pressed::Answer(answer) = form.press(key, at) {
+                prop_assert_eq!(form.ask().request.accepts(&answer), Ok(()));
+                answers += 1;
+            }
+            prop_assert!(form.words().text().is_char_boundary(form.words().cursor()));
+        }
+        prop_assert!(answers <= 1);
+    }
+}
