@@ -20,8 +20,8 @@ const DETACHED: i32 = 130;
 ///
 /// On a terminal: the screen, with the session open. Ctrl+X D leaves it, and the session goes on; Ctrl+C interrupts
 /// what it does. With --plain, --json, --after or --limit, or without a terminal, the model's words go to standard
-/// output, everything about them to standard error. Where it asks, you answer by keys. Ctrl+C leaves there: the
-/// session goes on.
+/// output, everything about them to standard error. Where it asks, you answer by keys; Esc interrupts it.
+/// Ctrl+C leaves there: the session goes on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

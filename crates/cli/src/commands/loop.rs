@@ -27,7 +27,8 @@ use crate::ui::{Style, Ui};
 /// Each iteration begins with a fresh context: the goal, the list of tasks, and the newest notes. The agent keeps the
 /// list itself; `--tasks` gives it the first ones. It can be held between two iterations, and holds itself at a limit or
 /// when three iterations in a row have failed: `holdpoint release` grants as much again. What you tell it meanwhile
-/// (`holdpoint prompt`) it hears at the next iteration. Ctrl+C interrupts, and the run ends.
+/// (`holdpoint prompt`) it hears at the next iteration. Esc or Ctrl+C interrupts, and the run ends; a second Ctrl+C
+/// leaves at once, and the run goes on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
@@ -36,7 +37,7 @@ Exit codes:
   2    the command line or the configuration is wrong
   3    it ended, but a Confirm was denied because nobody was there to answer
   129  left by HUP (the terminal is gone): the run goes on
-  130  interrupted (Ctrl+C), or closed by somebody else
+  130  interrupted (Ctrl+C, Esc), or closed by somebody else
   141  nobody reads the output any more; the agent was interrupted
   143  interrupted by TERM")]
 #[command(group = ArgGroup::new("what").required(true).args(["goal", "spec"]))]

@@ -22,7 +22,7 @@ use crate::words::words_for;
 
 /// Gives an agent something to do, shows what it does, and ends when it is done
 ///
-/// The model's words go to standard output, everything about them to standard error. Ctrl+C
+/// The model's words go to standard output, everything about them to standard error. Esc or Ctrl+C
 /// interrupts: what the agent has started is ended, and a receipt says what that was; a second
 /// Ctrl+C leaves at once, and the session stays. The session is the daemon's: others can attach to it
 /// while it lasts. This program closes it when its turn has ended; when it is killed or its terminal is

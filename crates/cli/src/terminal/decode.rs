@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// After this long without more, an escape is a key.
-const ESCAPE: Duration = Duration::from_millis(25);
+/// After this long without more, an escape is a key: terminals write a sequence in one piece.
+const ESCAPE: Duration = Duration::from_millis(5);
 /// After this long without more, a sequence or a paste whose end has not come is over.
 const SEQUENCE: Duration = Duration::from_millis(100);
 /// Input this soon after a paste is part of it: pasted text may contain the sequence that ends a paste.

@@ -52,12 +52,13 @@ const TABLE: [(Action, &str, &[&str], &str); 14] = [
 ];
 
 /// What the keys mean that are always the same, for the help.
-pub(crate) const FIXED: [(&str, &str); 13] = [
+pub(crate) const FIXED: [(&str, &str); 14] = [
     ("Enter", "send the prompt; go on"),
-    ("Alt+Enter, Ctrl+J", "a new line"),
+    ("Shift+Enter, Ctrl+J", "a new line; also Alt+Enter"),
     ("Y / N", "approve / deny"),
-    ("R / A", "deny and say why / approve always in this session"),
+    ("R / A A", "deny and say why / approve always in this session"),
     ("1-9, W, S", "a question: choose, your own words, skip"),
+    ("Tab, Shift+Tab", "several questions: the next, the previous"),
     ("Tab", "an ask: full screen, or back; the list: answer there"),
     ("Ctrl+D", "nothing typed: all sessions; the list: close, delete"),
     ("Esc", "interrupt; else clear the input; else back"),
