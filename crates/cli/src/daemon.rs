@@ -31,6 +31,7 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use actix_web::web::Data;
+use futures_util::future::join_all;
 use holdpoint_common::Who;
 use holdpoint_common::api::DaemonStatus;
 use holdpoint_session::Engine;
@@ -101,7 +102,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let runtime = runtime()?;
 
     let about = About {
-        sockets: folders.sockets()?,
+        sockets: claim.sockets().clone(),
         data: folders.data().to_owned(),
         config: config.of_daemon(),
         log: log.path.clone(),
@@ -111,7 +112,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     let host = Data::new(Host::new(&engine, browsers, store.clone(), config.limits, about));
     runtime.block_on(async {
         let server = server::start(listeners, &host).map_err(|error| failed("no server", &error))?;
-        let serving = server.handle();
+        let mut serving = vec![server.handle()];
         let served = tokio::spawn(server);
         if let Some(command) = config.notify.command {
             tokio::spawn(notify::of_asks(engine.sessions(Who::named("notify")), command, host.since));
@@ -122,7 +123,13 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         ready(&status);
         let cause = tokio::select! {
             asked = asked => asked.unwrap_or("its signals are no longer watched"),
-            () = ending::lost(&host, claim.sockets()) => {
+            () = ending::lost(&host, claim.sockets(), |again| match server::start(again, &host) {
+                Ok(server) => {
+                    serving.push(server.handle());
+                    tokio::spawn(server);
+                }
+                Err(error) => tracing::error!(%error, "a socket that was made again is not served"),
+            }) => {
                 ending::limit(claim.sockets().clone());
                 "nobody can find it"
             }
@@ -141,7 +148,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         let ended = timeout(SESSIONS_END, &mut ending).await;
         host.stopping.end().await;
         // What was written is read by whoever reads; the others are given up.
-        serving.stop(true).await;
+        join_all(serving.iter().map(|server| server.stop(true))).await;
         let ended = match ended {
             Ok(ended) => ended,
             Err(_) => ending.await,

@@ -80,8 +80,6 @@ pub(crate) struct Follower<'a> {
     /// The ask that is shown.
     form: Option<AskForm>,
     after: AfterAsk,
-    /// Keys are read all the time, and not for asks alone.
-    listens: bool,
     /// They are read now.
     keys: Option<Keys>,
     pressed: mpsc::Receiver<(Input, Instant)>,
@@ -115,7 +113,6 @@ impl<'a> Follower<'a> {
             now,
             form: None,
             after: AfterAsk::default(),
-            listens: false,
             keys: None,
             pressed,
             press,
@@ -130,7 +127,6 @@ impl<'a> Follower<'a> {
             tracing::debug!(?closed, "closed without a turn");
             return Err(CliError::of_first_prompt(error));
         }
-        self.listen()?;
         let followed = self.follow().await;
         self.end_keys().await;
         if let Err(error) = followed {
@@ -211,7 +207,6 @@ impl<'a> Follower<'a> {
     /// Follows the session until it is closed or the user leaves.
     pub(crate) async fn watch(mut self) -> Result<Ended, CliError> {
         self.show_past().await?;
-        self.listen()?;
         self.ask()?;
         let followed = self.follow().await;
         self.end_keys().await;
@@ -262,6 +257,7 @@ impl<'a> Follower<'a> {
         let mut breaks = 0;
         while self.course.ended.is_none() {
             let ticks = self.ui.shows_progress() && self.view.ticks(&self.session.snapshot());
+            self.listen();
             let keys_end = self.keys_end();
             tokio::select! {
                 biased;

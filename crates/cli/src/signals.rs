@@ -7,9 +7,9 @@ use std::time::Duration;
 use holdpoint_common::TurnId;
 use holdpoint_common::limits::LEAVE_AFTER;
 use holdpoint_session::SessionHandle;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTOU};
 use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
+use signal_hook::low_level::{emulate_default_handler, raise};
 use tokio::sync::watch;
 
 use crate::runtime::runtime;
@@ -118,7 +118,8 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
         for signal in signals.forever() {
             if let (Some(terminal), SIGQUIT | SIGTSTP) = (&of_keys, signal) {
                 terminal.suspended(|| {
-                    let done = emulate_default_handler(signal);
+                    // Stops as TSTP would, had it no handler: not where no shell would let it go on.
+                    let done = if signal == SIGTSTP { raise(SIGTTOU) } else { emulate_default_handler(signal) };
                     tracing::debug!(?done, signal, "the program goes on");
                 });
                 continue;

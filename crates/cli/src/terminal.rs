@@ -73,21 +73,28 @@ impl Terminal {
         self.put_back(&mut before);
     }
 
-    /// Restores the terminal for as long as the process is stopped by this.
+    /// Restores the terminal for as long as the process is stopped by this. Nothing takes it meanwhile.
     pub(crate) fn suspended(&self, stop: impl FnOnce()) {
         let mut before = self.before();
         let was_taken = before.modes.is_some();
         self.put_back(&mut before);
-        drop(before);
         stop();
         if was_taken && self.is_in_foreground() {
             // A terminal that has gone meanwhile has no keys.
-            let _ = self.take_keys();
+            let _ = self.take(&mut before);
         }
     }
 
+    /// Whether keys are read one by one now.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.before().modes.is_some()
+    }
+
+    /// A process in the background leaves the modes to the one that has the terminal: to change them would stop it.
     fn put_back(&self, before: &mut Before) {
-        if let Some(modes) = before.modes.take() {
+        if let Some(modes) = before.modes.take()
+            && self.is_in_foreground()
+        {
             // The terminal may be gone; then there is nothing to put back.
             let _ = tcsetattr(&*self.tty, OptionalActions::Now, &modes);
         }
@@ -100,7 +107,10 @@ impl Terminal {
 
     /// Keys are read one by one and not echoed. Those that send signals still do; the output looks as ever.
     pub(crate) fn take_keys(&self) -> io::Result<()> {
-        let mut before = self.before();
+        self.take(&mut self.before())
+    }
+
+    fn take(&self, before: &mut Before) -> io::Result<()> {
         if before.over {
             return Ok(());
         }
@@ -119,8 +129,10 @@ impl Terminal {
 impl Drop for Keys {
     fn drop(&mut self) {
         self.reader = None;
-        // Input for what was shown here is not for the shell.
-        let _ = tcflush(&*self.terminal.tty, QueueSelector::IFlush);
+        // Input for what was shown here is not for the shell; in the background, it is the shell's.
+        if self.terminal.is_in_foreground() {
+            let _ = tcflush(&*self.terminal.tty, QueueSelector::IFlush);
+        }
         self.terminal.put_back(&mut self.terminal.before());
     }
 }
@@ -131,9 +143,7 @@ pub(crate) fn form_key(key: &KeyEvent) -> form::Key {
     match key.code {
         KeyCode::Esc => form::Key::Esc,
         KeyCode::Char(character) if shift_at_most => form::Key::Char(character),
-        KeyCode::Char(character) if key.modifiers.contains(KeyModifiers::CONTROL) => {
-            form::Key::Ctrl(character.to_ascii_lowercase())
-        }
+        KeyCode::Char(character) if key.modifiers == KeyModifiers::CONTROL => form::Key::Ctrl(character),
         KeyCode::BackTab if shift_at_most => form::Key::BackTab,
         _ if !key.modifiers.is_empty() => form::Key::Other,
         KeyCode::Enter => form::Key::Enter,

@@ -340,7 +340,7 @@ pub struct DaemonStatus {
     pub api: u32,
     /// Its process id.
     pub pid: u32,
-    /// The socket it listens on.
+    /// The socket it listens on; empty if all of its sockets were removed.
     pub socket: String,
     /// The folder it keeps sessions in.
     pub data: String,

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use holdpoint_common::{Answer, Ask, AskRequest, PauseKind, Question, QuestionReply};
 
-pub use self::guard::{AfterAsk, GUARD, Guard};
+pub use self::guard::{ALWAYS_GUARD, AfterAsk, GUARD, Guard};
 pub use self::words::Words;
 
 /// A key, as far as forms distinguish keys.
@@ -185,7 +185,7 @@ impl AskForm {
 
     /// The ask is shown only now: keys that answer count a while later.
     pub fn appear(&mut self, now: Instant) {
-        self.guard = Guard::new(now);
+        self.guard.restart(now);
     }
 
     /// The form is no longer shown, and its ask is still open. The answer so far is kept.
@@ -196,8 +196,8 @@ impl AskForm {
 
     /// The answer was refused: another can be given. The last reply is asked for again, the others are kept.
     pub fn reopen(&mut self, now: Instant) {
-        self.answered = false;
-        self.guard = Guard::new(now);
+        (self.answered, self.interrupted) = (false, false);
+        self.guard.restart(now);
         self.fields[self.place].writes = false;
         self.fields[self.place].reply = None;
     }
@@ -206,32 +206,40 @@ impl AskForm {
     pub fn press(&mut self, key: Key, at: Instant) -> Pressed {
         let entry = self.entry();
         let counts = self.guard.is_over(at);
-        let armed = std::mem::take(&mut self.armed) && matches!(key, Key::Char('a' | 'A'));
-        let pressed = match (key, entry) {
-            (key, _) if key.interrupts() => return self.escape(key, entry, at),
+        // The first letters of words that the user has chosen to type are not lost.
+        let writes = matches!(entry, Entry::Words { chosen } if counts || chosen && !self.interrupted);
+        let is_always = matches!(key, Key::Char('a' | 'A'));
+        let was_armed = self.armed;
+        self.armed &= is_always;
+        let pressed = match entry {
+            _ if key.interrupts() => self.escape(key, entry),
             _ if self.answered => Pressed::Nothing,
-            (_, Entry::Choice) if counts => self.choose(key, armed),
-            // The first letters of words that the user has chosen to type are not lost.
-            (_, Entry::Words { chosen }) if counts || chosen => self.write(key),
-            (_, Entry::Choice | Entry::Words { .. }) => {
-                self.armed = armed;
-                Pressed::Nothing
+            // To look at another question answers none.
+            _ if matches!(key, Key::Tab) => self.go_to(self.place + 1),
+            _ if matches!(key, Key::BackTab) => self.go_to(self.place.wrapping_sub(1)),
+            Entry::Choice if key == Key::Right => self.go_to(self.place + 1),
+            Entry::Choice if key == Key::Left => self.go_to(self.place.wrapping_sub(1)),
+            Entry::Words { .. } if writes => self.write(key),
+            Entry::Choice if counts && !self.armed => self.choose(key),
+            Entry::Choice if self.armed && self.guard.has_lasted(ALWAYS_GUARD, at) => {
+                Pressed::Answer(Answer::Approve { always: true })
             }
+            Entry::Choice | Entry::Words { .. } => Pressed::Nothing,
         };
-        let is_meant_for_something_else = match entry {
-            Entry::Choice => pressed == Pressed::Nothing,
-            Entry::Words { chosen } => !counts && !chosen,
-        };
-        if is_meant_for_something_else || self.armed {
-            self.guard = Guard::new(at);
+        let pressed = if pressed == Pressed::Nothing && was_armed && !self.armed { Pressed::Turned } else { pressed };
+        let is_answer = matches!(pressed, Pressed::Answer(_));
+        let is_of_words = writes && matches!(pressed, Pressed::Typed | Pressed::Nothing);
+        if !is_answer && !is_of_words {
+            self.guard.restart(at);
         }
-        self.answered |= matches!(pressed, Pressed::Answer(_));
+        self.answered |= is_answer;
         pressed
     }
 
     /// The effect of pasted text: it is part of the words, and never answers.
     pub fn paste(&mut self, text: &str, at: Instant) -> Pressed {
-        let takes = matches!(self.entry(), Entry::Words { chosen } if chosen || self.guard.is_over(at));
+        let counts = self.guard.is_over(at);
+        let takes = matches!(self.entry(), Entry::Words { chosen } if counts || chosen && !self.interrupted);
         if self.answered || !takes {
             return self.press(Key::Other, at);
         }
@@ -240,13 +248,11 @@ impl AskForm {
         Pressed::Typed
     }
 
-    fn escape(&mut self, key: Key, entry: Entry, at: Instant) -> Pressed {
+    fn escape(&mut self, key: Key, entry: Entry) -> Pressed {
         let field = &mut self.fields[self.place];
         match entry {
             Entry::Words { chosen: true } if key == Key::Esc && !self.answered => {
                 field.writes = false;
-                // The keys that follow were typed for the words.
-                self.guard = Guard::new(at);
                 Pressed::Turned
             }
             Entry::Words { chosen: false } if key == Key::Esc && !self.answered && !field.words.text().is_empty() => {
@@ -260,7 +266,7 @@ impl AskForm {
         }
     }
 
-    fn choose(&mut self, key: Key, armed: bool) -> Pressed {
+    fn choose(&mut self, key: Key) -> Pressed {
         let letter = match key {
             Key::Char(letter) => letter.to_ascii_lowercase(),
             _ => ' ',
@@ -269,7 +275,6 @@ impl AskForm {
             AskRequest::Pause(pause) => match (pause.kind, letter) {
                 (PauseKind::Continue, _) if key == Key::Enter => Pressed::Answer(Answer::Resume),
                 (PauseKind::Confirm, 'y') => Pressed::Answer(Answer::Approve { always: false }),
-                (PauseKind::Confirm, 'a') if armed => Pressed::Answer(Answer::Approve { always: true }),
                 (PauseKind::Confirm, 'a') if self.ask.always.is_some() => {
                     self.armed = true;
                     Pressed::Turned
@@ -278,12 +283,10 @@ impl AskForm {
                 (PauseKind::Confirm, 'r') => self.turn_to_words(),
                 (PauseKind::Continue | PauseKind::Confirm, _) => Pressed::Nothing,
             },
-            AskRequest::Question(_) => match (key, letter) {
-                (Key::Tab | Key::Right, _) => self.go_to(self.place + 1),
-                (Key::BackTab | Key::Left, _) => self.go_to(self.place.wrapping_sub(1)),
-                (_, 'w') => self.turn_to_words(),
-                (_, 's') => self.decide(Reply::Skip),
-                (_, '1'..='9') => {
+            AskRequest::Question(_) => match letter {
+                'w' => self.turn_to_words(),
+                's' => self.decide(Reply::Skip),
+                '1'..='9' => {
                     let place = letter.to_digit(10).unwrap_or_default() as usize - 1;
                     let option = self.question().and_then(|(question, ..)| question.options.get(place));
                     let label = option.map(|option| option.label.clone());
@@ -303,8 +306,6 @@ impl AskForm {
         let is_question = matches!(self.ask.request, AskRequest::Question(_));
         let words = self.fields[self.place].words.text().trim().to_owned();
         match key {
-            Key::Tab if is_question => self.go_to(self.place + 1),
-            Key::BackTab if is_question => self.go_to(self.place.wrapping_sub(1)),
             Key::Ctrl('d') if is_question => self.decide(Reply::Skip),
             Key::Enter if words.is_empty() => Pressed::Nothing,
             Key::Enter if is_question => self.decide(Reply::Answer(words)),
@@ -319,6 +320,7 @@ impl AskForm {
         if place >= self.fields.len() {
             return Pressed::Nothing;
         }
+        self.fields[self.place].writes = false;
         self.place = place;
         Pressed::Moved
     }

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_session::folders::{Folders, LockError, SessionsLock};
-use rustix::fs::Mode;
-use rustix::process::umask;
 use thiserror::Error;
 
 use crate::error::CliError;
@@ -21,9 +20,19 @@ pub(super) struct Claim {
     sockets: Sockets,
 }
 
-/// Our sockets in the file system.
+/// How often sockets are made again that others have removed: each time takes a thread.
+const MOST_RENEWALS: u32 = 16;
+
+/// Our sockets in the file system. Clones are the same.
 #[derive(Debug, Clone)]
-pub(super) struct Sockets(Vec<SocketFile>);
+pub(super) struct Sockets(Arc<Mutex<Files>>);
+
+#[derive(Debug)]
+struct Files {
+    files: Vec<SocketFile>,
+    /// How often one may be made again.
+    renewals: u32,
+}
 
 /// One of them.
 #[derive(Debug, Clone)]
@@ -56,11 +65,12 @@ impl Claim {
             LockError::Failed(error) => ClaimError::Failed(error.into()),
         })?;
         // What listens already is removed again if the next can't.
-        let mut claim = Self { _lock: lock, sockets: Sockets(Vec::new()) };
+        let files = Files { files: Vec::new(), renewals: MOST_RENEWALS };
+        let claim = Self { _lock: lock, sockets: Sockets(Arc::new(Mutex::new(files))) };
         let mut listeners = Vec::new();
         for path in paths {
             let (socket, listener) = listen(path)?;
-            claim.sockets.0.push(socket);
+            claim.sockets.lock().files.push(socket);
             listeners.push(listener);
         }
         Ok((claim, listeners))
@@ -79,9 +89,11 @@ impl Drop for Claim {
 }
 
 impl Sockets {
-    /// Removes each of them, if what is there is still ours.
+    /// Removes each of them, if the file is still ours. None is made again.
     pub(super) fn remove(&self) {
-        for socket in self.0.iter().filter(|socket| socket.is_there()) {
+        let mut sockets = self.lock();
+        sockets.renewals = 0;
+        for socket in sockets.files.iter().filter(|socket| socket.is_there()) {
             if let Err(error) = fs::remove_file(&socket.path) {
                 tracing::warn!(socket = %socket.path.display(), %error, "the socket could not be removed");
             }
@@ -90,11 +102,41 @@ impl Sockets {
 
     /// Whether one of them can still be found.
     pub(super) fn any_left(&self) -> bool {
-        self.0.iter().any(SocketFile::is_there)
+        self.first().is_some()
+    }
+
+    /// The path of the first that can be found.
+    pub(super) fn first(&self) -> Option<PathBuf> {
+        self.lock().files.iter().find(|socket| socket.is_there()).map(|socket| socket.path.clone())
+    }
+
+    /// Makes those again that others have removed, and listens there. Those whose folder is gone stay so.
+    pub(super) fn renew(&self) -> Vec<UnixListener> {
+        let Files { files, renewals } = &mut *self.lock();
+        let mut listeners = Vec::new();
+        for socket in files.iter_mut().filter(|socket| socket.is_removed()) {
+            let Some(left) = renewals.checked_sub(1) else { break };
+            if let Ok((file, listener)) = listen(socket.path.clone()) {
+                tracing::warn!(socket = %file.path.display(), "the socket was removed, and is made again");
+                (*socket, *renewals) = (file, left);
+                listeners.push(listener);
+            }
+        }
+        listeners
+    }
+
+    /// Nothing is left half done under this lock.
+    fn lock(&self) -> MutexGuard<'_, Files> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SocketFile {
+    /// There is nothing at its path.
+    fn is_removed(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
     /// What is at its path is it.
     fn is_there(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file)
@@ -108,13 +150,23 @@ fn failed(path: &Path, error: io::Error) -> CliError {
 /// Listens at this path.
 fn listen(path: PathBuf) -> Result<(SocketFile, UnixListener), CliError> {
     remove_stale(&path)?;
-    // The mode of a socket is given by the umask alone. Nothing else runs in this process yet.
-    let before = umask(Mode::from_raw_mode(0o177));
-    let bound = UnixListener::bind(&path);
-    umask(before);
-    let listener = bound.map_err(|error| failed(&path, error))?;
+    let bound = bind_private(&path).map_err(|error| failed(&path, error))?;
     let found = fs::symlink_metadata(&path).map_err(|error| failed(&path, error))?;
-    Ok((SocketFile { file: (found.dev(), found.ino()), path }, listener))
+    Ok((SocketFile { file: (found.dev(), found.ino()), path }, bound))
+}
+
+/// Binds a socket that only its user may connect to. Its mode is of the umask when it is made, and the umask is of the whole
+/// process: so the socket has its place only when it has its mode.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let new = path.with_file_name("holdpoint.new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&new)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&new, path)?;
+    Ok(listener)
 }
 
 /// Whether somebody listens at one of the sockets.

@@ -1,6 +1,7 @@
 //! What ends the daemon, and by when it is gone.
 
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::Timestamp;
@@ -16,7 +17,9 @@ use super::host::Host;
 pub(super) const LIMIT: Duration = Duration::from_secs(9);
 
 /// How often it looks whether it can still be found.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(500);
+/// How long one that cannot be found stays without work.
+const UNFOUND: Duration = Duration::from_secs(5);
 
 /// How long the log's thread may take to write the last words.
 const LAST_WORDS: Duration = Duration::from_millis(50);
@@ -79,13 +82,21 @@ pub(super) async fn idle_for(host: &Host, patience: Duration) {
     }
 }
 
-/// Ends when nobody can find the daemon any more, its sockets being gone with their folders, and it has nothing to do.
-pub(super) async fn lost(host: &Host, sockets: &Sockets) {
-    while sockets.any_left() {
+/// Makes sockets again that others remove, and has them served. Ends when the daemon cannot be found any more, its sockets
+/// being gone with their folders, and it has nothing to do.
+pub(super) async fn lost(host: &Host, sockets: &Sockets, mut serve: impl FnMut(Vec<UnixListener>)) {
+    loop {
+        let renewed = sockets.renew();
+        if !renewed.is_empty() {
+            serve(renewed);
+        }
+        if !sockets.any_left() {
+            break;
+        }
         tokio::time::sleep(LOOK).await;
     }
-    tracing::warn!("the sockets are gone: nobody can find this daemon any more");
-    idle_for(host, LOOK).await;
+    tracing::warn!("the sockets are gone: no client can find this daemon any more");
+    idle_for(host, UNFOUND).await;
 }
 
 /// Leaves at once.

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 use tracing_appender::non_blocking::ErrorCounter;
 
 use super::api::MOST_IMPORTS;
+use super::claim::Sockets;
 use super::connection::Connections;
 
 /// How long streams may take to tell what is left to tell, and then to say that the daemon stops.
@@ -37,8 +38,8 @@ pub(super) struct Host {
 
 /// What a daemon says of itself, and what does not change.
 pub(super) struct About {
-    /// Where it listens; the first is the usual one.
-    pub(super) sockets: Vec<PathBuf>,
+    /// Where it listens.
+    pub(super) sockets: Sockets,
     pub(super) data: PathBuf,
     /// What it goes by of the configuration, by key.
     pub(super) config: BTreeMap<String, Value>,

@@ -18,12 +18,19 @@ use crate::ui::Style;
 const TYPES_ON: Duration = Duration::from_secs(2);
 
 impl Follower<'_> {
-    /// Reads keys from now on if all of the terminal is this program's: its input is no other program's, and what is typed
-    /// is not to be echoed. Elsewhere keys are read while there is an ask.
-    pub(super) fn listen(&mut self) -> Result<(), CliError> {
-        let is_ours = self.ui.out_is_terminal() && io::stdin().is_terminal();
-        self.listens = is_ours && self.terminal.as_ref().is_some_and(|terminal| terminal.is_in_foreground());
-        if self.listens { self.take_keys() } else { Ok(()) }
+    /// Reads keys all the time if all of the terminal is this program's: its input is no other program's, and what is typed
+    /// is not to be echoed. A shell may take it away, and give it back. Elsewhere keys are read while there is an ask.
+    pub(super) fn listen(&mut self) {
+        let Some(terminal) = &self.terminal else { return };
+        if self.is_at_terminal() && !terminal.is_taken() && terminal.is_in_foreground() {
+            // Without keys, signals interrupt.
+            let taken = self.take_keys();
+            tracing::debug!(?taken, "keys are read");
+        }
+    }
+
+    fn is_at_terminal(&self) -> bool {
+        self.ui.out_is_terminal() && io::stdin().is_terminal()
     }
 
     fn take_keys(&mut self) -> Result<(), CliError> {
@@ -44,7 +51,7 @@ impl Follower<'_> {
 
     /// When keys that were read for an ask are no longer: it has closed, and the user has stopped typing for it.
     pub(super) fn keys_end(&self) -> Option<Instant> {
-        self.after.end().filter(|_| self.keys.is_some() && self.form.is_none() && !self.listens)
+        self.after.end().filter(|_| self.keys.is_some() && self.form.is_none() && !self.is_at_terminal())
     }
 
     /// Keys are no longer read.
@@ -99,6 +106,10 @@ impl Follower<'_> {
     /// Does what the user wants with a key.
     pub(super) async fn press(&mut self, input: Input, at: Instant) -> Result<(), CliError> {
         let key = key_of(&input);
+        if self.leaving.code().is_some() {
+            // The turn is interrupted: no answer goes with that.
+            return Ok(());
+        }
         let Some(form) = &mut self.form else {
             let swallowed = self.after.swallows(key, at);
             return if key == Key::Esc && !swallowed { self.interrupt().await } else { Ok(()) };

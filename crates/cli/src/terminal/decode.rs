@@ -10,16 +10,23 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// After this long without more, an escape is a key: terminals write a sequence in one piece.
 const ESCAPE: Duration = Duration::from_millis(5);
-/// After this long without more, a sequence or a paste whose end has not come is over.
+/// After this long without more, a key with Alt whose character begins a sequence is that key.
 const SEQUENCE: Duration = Duration::from_millis(100);
+/// After this long without more, a paste or a string whose end has not come is over. What follows is typed: the time is longer
+/// than a connection needs to send a lost packet again.
+const UNENDED: Duration = Duration::from_secs(2);
 /// Input this soon after a paste is part of it: pasted text may contain the sequence that ends a paste.
 const TOGETHER: Duration = Duration::from_millis(5);
 /// Bytes of a control sequence that are looked at; longer ones are skipped.
 const MOST_PARAMETERS: usize = 64;
 /// Bytes of a paste that are kept; a longer one is passed on in parts.
 const MOST_PASTED: usize = 64 << 20;
-/// The sequence behind a paste.
+/// The sequences around a paste.
+const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
+/// Ctrl+C.
+const CANCEL: u8 = 0x03;
+const NO: KeyModifiers = KeyModifiers::NONE;
 
 /// One thing that the user, or the terminal, has done.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,11 +56,16 @@ enum State {
         bytes: Vec<u8>,
         length: usize,
     },
-    Escape,
-    /// `ESC O`.
-    Single,
-    /// `ESC [`, and what has come of the sequence.
-    Control(Vec<u8>),
+    /// An escape, or two: some terminals put one before the sequence of a key that is pressed with Alt.
+    Escape {
+        twice: bool,
+    },
+    /// `ESC O` and parameters, or `ESC [`.
+    Sequence {
+        kind: u8,
+        parameters: Vec<u8>,
+        alt: bool,
+    },
     /// The three bytes behind `ESC [ M`, as far as they are still to come.
     Mouse(usize),
     /// A string, up to its terminator: `ESC ]`, `P`, `X`, `^` or `_`.
@@ -83,10 +95,12 @@ impl Decoder {
 
     /// When the silence since the last byte means that no more follows, if one does.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let silence = match self.state {
+        let silence = match &self.state {
             State::Ground => return None,
-            State::Escape => ESCAPE,
+            State::Escape { .. } => ESCAPE,
             State::Paste { ended: true, .. } => TOGETHER,
+            State::Paste { .. } => UNENDED,
+            State::Text { length, .. } if *length > 0 => UNENDED,
             _ => SEQUENCE,
         };
         Some(self.last + silence)
@@ -96,11 +110,10 @@ impl Decoder {
     pub(crate) fn settle(&mut self, inputs: &mut Vec<Input>) {
         match std::mem::take(&mut self.state) {
             State::Ground => {}
-            State::Escape => inputs.push(plain(KeyCode::Esc)),
-            State::Single => inputs.push(alt('O')),
-            State::Control(parameters) if parameters.is_empty() => inputs.push(alt('[')),
-            State::Text { kind, length: 0, escape: false } => inputs.push(alt(char::from(kind))),
-            State::Character { .. } | State::Control(_) | State::Mouse(_) | State::Text { .. } => {
+            State::Escape { twice } => (0..=usize::from(twice)).for_each(|_| inputs.push(plain(KeyCode::Esc))),
+            State::Sequence { kind, parameters, alt: false } if parameters.is_empty() => inputs.push(alt(kind)),
+            State::Text { kind, length: 0, escape: false } => inputs.push(alt(kind)),
+            State::Character { .. } | State::Sequence { .. } | State::Mouse(_) | State::Text { .. } => {
                 inputs.push(Input::Other);
             }
             State::Paste { text, .. } => inputs.push(pasted(text)),
@@ -119,32 +132,29 @@ impl Decoder {
                         .push(character.filter(|c| !c.is_control()).map_or(Input::Other, |c| plain(KeyCode::Char(c))));
                 }
             }
-            State::Character { .. } => {
-                inputs.push(Input::Other);
+            // Ctrl+C acts in the middle of anything but a paste.
+            State::Sequence { .. } | State::Text { .. } if byte == CANCEL => self.cut(byte, inputs),
+            State::Character { .. } => self.cut(byte, inputs),
+            State::Escape { .. } if byte == CANCEL => {
+                self.settle(inputs);
                 self.begin(byte, inputs);
             }
-            State::Escape => self.escaped(byte, inputs),
-            State::Single => {
-                self.state = State::Ground;
-                inputs.push(single(byte));
+            State::Escape { twice } => {
+                let twice = *twice;
+                self.escaped(byte, twice, inputs);
             }
-            State::Control(parameters) => match byte {
-                0x1b => {
-                    inputs.push(Input::Other);
-                    self.state = State::Escape;
-                }
+            State::Sequence { .. } if byte == 0x1b => self.cut(byte, inputs),
+            State::Sequence { kind, parameters, alt } => match byte {
                 // The function keys of the Linux console.
-                b'[' if parameters.is_empty() => parameters.push(byte),
+                b'[' if *kind == b'[' && parameters.is_empty() => parameters.push(byte),
                 0x40..=0x7e => {
-                    let parameters = std::mem::take(parameters);
-                    self.state = match (&parameters[..], byte) {
-                        (b"200", b'~') => State::Paste { text: Vec::new(), ended: false },
-                        (b"", b'M') => State::Mouse(3),
-                        _ => {
-                            inputs.push(control(&parameters, byte));
-                            State::Ground
-                        }
-                    };
+                    let (kind, parameters, alt) = (*kind, std::mem::take(parameters), *alt);
+                    self.state = State::Ground;
+                    match (kind, &parameters[..], byte) {
+                        (b'[', b"200", b'~') => self.state = State::Paste { text: Vec::new(), ended: false },
+                        (b'[', b"", b'M') => self.state = State::Mouse(3),
+                        _ => inputs.push(sequence(kind, &parameters, byte, alt)),
+                    }
                 }
                 _ if parameters.len() < MOST_PARAMETERS => parameters.push(byte),
                 _ => {}
@@ -173,12 +183,22 @@ impl Decoder {
                 if text.ends_with(PASTE_END) {
                     text.truncate(text.len() - PASTE_END.len());
                     *ended = true;
+                } else if *ended && text.ends_with(PASTE_BEGIN) {
+                    // Another one, directly behind it.
+                    text.truncate(text.len() - PASTE_BEGIN.len());
+                    *ended = false;
                 }
                 if text.len() >= MOST_PASTED {
                     inputs.push(pasted(std::mem::take(text)));
                 }
             }
         }
+    }
+
+    /// This byte ends what has begun, and begins something else.
+    fn cut(&mut self, byte: u8, inputs: &mut Vec<Input>) {
+        inputs.push(Input::Other);
+        self.begin(byte, inputs);
     }
 
     /// The first byte of something.
@@ -190,7 +210,7 @@ impl Decoder {
             _ => 1,
         };
         self.state = match byte {
-            0x1b => State::Escape,
+            0x1b => State::Escape { twice: false },
             _ if length > 1 => State::Character { bytes: vec![byte], length },
             _ => {
                 inputs.push(single_byte(byte).map_or(Input::Other, Input::Key));
@@ -199,26 +219,19 @@ impl Decoder {
         };
     }
 
-    /// The byte behind an escape.
-    fn escaped(&mut self, byte: u8, inputs: &mut Vec<Input>) {
+    /// The byte behind an escape, or behind two.
+    fn escaped(&mut self, byte: u8, twice: bool, inputs: &mut Vec<Input>) {
+        if twice && !matches!(byte, b'[' | b'O') {
+            inputs.push(plain(KeyCode::Esc));
+        }
         self.state = match byte {
-            b'[' => State::Control(Vec::new()),
-            b'O' => State::Single,
+            b'[' | b'O' => State::Sequence { kind: byte, parameters: Vec::new(), alt: twice },
             b']' | b'P' | b'X' | b'^' | b'_' => State::Text { kind: byte, length: 0, escape: false },
-            0x1b => {
-                inputs.push(plain(KeyCode::Esc));
-                State::Escape
-            }
-            0x80.. => {
-                // Alt with a character of more than one byte: no such key is bound to anything.
-                inputs.push(Input::Other);
-                return self.begin(byte, inputs);
-            }
+            0x1b => State::Escape { twice: true },
+            // No key with Alt and a character of more than one byte is bound to anything.
+            0x80.. => return self.cut(byte, inputs),
             _ => {
-                let key = single_byte(byte);
-                inputs.push(key.map_or(Input::Other, |key| {
-                    Input::Key(KeyEvent::new(key.code, key.modifiers | KeyModifiers::ALT))
-                }));
+                inputs.push(single_byte(byte).map_or(Input::Other, |key| with(key, KeyModifiers::ALT)));
                 State::Ground
             }
         };
@@ -229,8 +242,12 @@ fn plain(code: KeyCode) -> Input {
     Input::Key(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-fn alt(character: char) -> Input {
-    Input::Key(KeyEvent::new(KeyCode::Char(character), KeyModifiers::ALT))
+fn with(key: KeyEvent, modifiers: KeyModifiers) -> Input {
+    Input::Key(KeyEvent::new(key.code, key.modifiers | modifiers))
+}
+
+fn alt(character: u8) -> Input {
+    Input::Key(KeyEvent::new(KeyCode::Char(char::from(character)), KeyModifiers::ALT))
 }
 
 fn pasted(text: Vec<u8>) -> Input {
@@ -253,19 +270,33 @@ fn single_byte(byte: u8) -> Option<KeyEvent> {
     })
 }
 
-/// The key of `ESC O` and this byte.
-fn single(byte: u8) -> Input {
-    let code = match byte {
-        b'M' => KeyCode::Enter,
-        b'P'..=b'S' => KeyCode::F(byte - b'P' + 1),
-        // The keypad in application mode.
-        b'j'..=b'y' => KeyCode::Char(char::from(byte - b'j' + b'*')),
-        _ => match cursor(byte) {
-            Some(code) => code,
-            None => return Input::Other,
-        },
+/// What a sequence means: `ESC [` or `ESC O`, these parameters, this last byte; with another escape before it, a key with Alt.
+fn sequence(kind: u8, parameters: &[u8], last: u8, alt: bool) -> Input {
+    let key = match (kind, parameters, last) {
+        (b'[', b"", b'I') => return Input::Focus(true),
+        (b'[', b"", b'O') => return Input::Focus(false),
+        (b'[', b"[", b'A'..=b'E') => Some(KeyEvent::new(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE)),
+        (b'[', ..) => key(parameters, last),
+        _ => single(parameters, last),
     };
-    plain(code)
+    let alt = if alt { KeyModifiers::ALT } else { KeyModifiers::NONE };
+    key.map_or(Input::Other, |key| with(key, alt))
+}
+
+/// The key of `ESC O`, parameters of which the last number is the modifiers, and this byte.
+fn single(parameters: &[u8], last: u8) -> Option<KeyEvent> {
+    let number = std::str::from_utf8(parameters).ok()?.rsplit(';').next()?;
+    let modifiers = if number.is_empty() { KeyModifiers::NONE } else { modifiers_of(number.parse().ok()?) };
+    let code = match last {
+        b'M' => KeyCode::Enter,
+        b'P'..=b'S' => KeyCode::F(last - b'P' + 1),
+        // urxvt's arrows with Ctrl.
+        b'a'..=b'd' => return Some(KeyEvent::new(cursor(last.to_ascii_uppercase())?, KeyModifiers::CONTROL)),
+        // The keypad in application mode.
+        b'j'..=b'y' => KeyCode::Char(char::from(last - b'j' + b'*')),
+        _ => cursor(last)?,
+    };
+    Some(KeyEvent::new(code, modifiers))
 }
 
 /// The cursor keys, in both of their forms.
@@ -281,50 +312,56 @@ fn cursor(last: u8) -> Option<KeyCode> {
     })
 }
 
-/// A control sequence: `ESC [`, these parameters, this last byte.
-fn control(parameters: &[u8], last: u8) -> Input {
-    match (parameters, last) {
-        (b"", b'I') => return Input::Focus(true),
-        (b"", b'O') => return Input::Focus(false),
-        (b"[", b'A'..=b'E') => return plain(KeyCode::F(last - b'A' + 1)),
-        _ => {}
-    }
-    key(parameters, last).map_or(Input::Other, Input::Key)
-}
-
 /// The key of a control sequence, if it is one: numbers between `;`, of which the first may say which key, and the second
-/// with which modifiers. Behind a `:` there may be more of each.
+/// with which modifiers. Behind a `:` there may be more of each: of the first, the same key with Shift, and the same key on
+/// a Latin keyboard.
 fn key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     let text = std::str::from_utf8(parameters).ok()?;
     let mut numbers = Vec::new();
     for part in text.split(';') {
-        let mut parts = part.split(':');
-        let first = parts.next().unwrap_or_default();
-        numbers.push(if first.is_empty() { 1 } else { first.parse::<u32>().ok()? });
-        // An event of its own says that a key was released.
-        if numbers.len() == 2 && parts.next() == Some("3") {
-            return None;
-        }
+        let part =
+            part.split(':').map(|number| if number.is_empty() { Ok(None) } else { number.parse::<u32>().map(Some) });
+        numbers.push(part.collect::<Result<Vec<_>, _>>().ok()?);
     }
-    let (first, second) = (numbers[0], numbers.get(1).copied().unwrap_or(1));
+    let number = |at: usize, sub: usize| numbers.get(at).and_then(|part| part.get(sub)).copied().flatten();
+    // An event of its own says that a key was released.
+    if number(1, 1) == Some(3) {
+        return None;
+    }
+    let (first, modifiers) = (number(0, 0).unwrap_or(1), modifiers_of(number(1, 0).unwrap_or(1)));
     let shape = numbers.len();
-    let (code, modifiers) = match last {
-        b'A'..=b'D' | b'F' | b'H' if first == 1 && shape <= 2 => (cursor(last)?, second),
-        b'P' | b'Q' | b'S' if first == 1 && shape <= 2 => (KeyCode::F(last - b'P' + 1), second),
+    let code = match last {
+        b'A'..=b'D' | b'F' | b'H' if first == 1 && shape <= 2 => cursor(last)?,
+        b'P' | b'Q' | b'S' if first == 1 && shape <= 2 => KeyCode::F(last - b'P' + 1),
         b'Z' if shape <= 2 => return Some(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT)),
-        b'~' if first == 27 && shape == 3 => (code_point(numbers[2])?, second),
-        b'~' if shape <= 2 => (numbered(first)?, second),
-        b'u' if !text.is_empty() => (code_point(first)?, second),
+        // urxvt's arrows with Shift.
+        b'a'..=b'd' if text.is_empty() => {
+            return Some(KeyEvent::new(cursor(last.to_ascii_uppercase())?, KeyModifiers::SHIFT));
+        }
+        b'~' if first == 27 && shape == 3 => code_point(number(2, 0)?)?,
+        b'~' if shape <= 2 => numbered(first)?,
+        b'u' if !text.is_empty() => {
+            // Ctrl and Alt are with the key, whatever alphabet is on it.
+            let is_chord = modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+            let latin = number(0, 2).filter(|_| is_chord && first > 0x7f);
+            code_point(latin.unwrap_or(first))?
+        }
         _ => return None,
     };
-    let modifiers = modifiers_of(modifiers);
-    Some(match code {
-        KeyCode::Tab if modifiers.contains(KeyModifiers::SHIFT) => KeyEvent::new(KeyCode::BackTab, modifiers),
+    let code = match code {
+        // These have been keys of their own as long as there have been terminals.
+        KeyCode::Char('[') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Esc, NO)),
+        KeyCode::Char('h') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Backspace, NO)),
+        KeyCode::Char('i') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Tab, NO)),
+        KeyCode::Char('m') if modifiers == KeyModifiers::CONTROL => return Some(KeyEvent::new(KeyCode::Enter, NO)),
+        KeyCode::Tab if modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
         KeyCode::Char(letter) if modifiers.contains(KeyModifiers::SHIFT) => {
-            KeyEvent::new(KeyCode::Char(letter.to_ascii_uppercase()), modifiers)
+            let shifted = number(0, 1).and_then(char::from_u32).filter(|_| last == b'u');
+            KeyCode::Char(shifted.unwrap_or(letter.to_ascii_uppercase()))
         }
-        code => KeyEvent::new(code, modifiers),
-    })
+        code => code,
+    };
+    Some(KeyEvent::new(code, modifiers))
 }
 
 /// Modifiers are a sum of bits, and one more. Those of the locks change nothing.

@@ -52,7 +52,7 @@ impl AskView {
         self.form.question().is_some_and(|(.., of)| of > 1)
     }
 
-    /// What a key does to it: it scrolls, or is for the form.
+    /// Does what a key means: it scrolls, or is for the form.
     pub(crate) fn press(&mut self, key: &KeyEvent, now: Instant) -> Pressed {
         let typing = matches!(self.form.entry(), Entry::Words { .. });
         let chosen = matches!(self.form.entry(), Entry::Words { chosen: true, .. });

@@ -63,11 +63,12 @@ impl Loop {
     /// The terminal can't be written to.
     pub(super) async fn run(mut self) -> Result<State, CliError> {
         self.terminal.enter()?;
-        let mut screen = Screen::new(CrosstermBackend::new(Frames::new(self.terminal.clone())))?;
+        let frames = Frames::new(self.terminal.clone());
+        let mut screen = Screen::new(CrosstermBackend::new(frames.clone()))?;
         let mut input = Some(self.listen()?);
         let mut title = String::new();
         let mut drawn = Instant::now();
-        self.draw(&mut screen, &mut title)?;
+        self.draw(&mut screen, &frames, &mut title)?;
         let (mut stale, mut at_once) = (false, false);
         loop {
             let due = drawn + FRAME;
@@ -149,7 +150,7 @@ impl Loop {
             }
             // What has come at the same time is drawn at the same time.
             if at_once && stale && self.heard.is_empty() {
-                self.draw(&mut screen, &mut title)?;
+                self.draw(&mut screen, &frames, &mut title)?;
                 drawn = Instant::now();
                 (stale, at_once) = (false, false);
             }
@@ -197,13 +198,14 @@ impl Loop {
         let _ = update(&mut self.state, message, Moment::now());
     }
 
-    fn draw(&mut self, screen: &mut Screen, title: &mut String) -> io::Result<()> {
+    fn draw(&mut self, screen: &mut Screen, frames: &Frames, title: &mut String) -> io::Result<()> {
         screen.draw(|frame| {
             view::draw(frame, &mut self.state);
             if self.plain {
                 without_colours(frame.buffer_mut());
             }
         })?;
+        frames.show()?;
         // It is on the screen only now.
         self.state.drawn(Instant::now());
         let now = self.state.title();

@@ -27,7 +27,7 @@ const POP_TITLE: &str = "\x1b[23;2t";
 
 /// Has terminals tell Enter from Shift+Enter: by kitty's protocol, by xterm's `modifyOtherKeys`. Terminals ignore the one that
 /// they do not know.
-const REPORT_MODIFIERS: &str = "\x1b[>1u\x1b[>4;1m";
+const REPORT_MODIFIERS: &str = "\x1b[>5u\x1b[>4;1m";
 const NO_MODIFIERS: &str = "\x1b[>4m\x1b[<u";
 
 /// What stands between these is shown at once.
@@ -236,35 +236,45 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Frames are written through this, each in one piece.
-#[derive(Debug)]
+/// The bytes of a frame, collected until it is whole: the cursor is placed after the rest, and would be seen to jump. Clones are
+/// the same.
+#[derive(Debug, Clone)]
 pub(crate) struct Frames {
     terminal: Terminal,
-    frame: Vec<u8>,
+    frame: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Frames {
     pub(crate) fn new(terminal: Terminal) -> Self {
-        Self { terminal, frame: Vec::with_capacity(16 * 1024) }
+        Self { terminal, frame: Arc::new(Mutex::new(Vec::with_capacity(16 * 1024))) }
+    }
+
+    /// Writes the frame, in one piece.
+    ///
+    /// # Errors
+    /// The terminal is gone.
+    pub(crate) fn show(&self) -> io::Result<()> {
+        let mut frame = lock(&self.frame);
+        if frame.is_empty() {
+            return Ok(());
+        }
+        // Shown as one, by terminals that can.
+        frame.splice(0..0, BEGIN_FRAME.iter().copied());
+        frame.extend_from_slice(END_FRAME);
+        let written = self.terminal.write(&frame);
+        frame.clear();
+        written
     }
 }
 
 impl Write for Frames {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.frame.extend_from_slice(bytes);
+        lock(&self.frame).extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.frame.is_empty() {
-            return Ok(());
-        }
-        // Shown as one, by terminals that can.
-        self.frame.splice(0..0, BEGIN_FRAME.iter().copied());
-        self.frame.extend_from_slice(END_FRAME);
-        let written = self.terminal.write(&self.frame);
-        self.frame.clear();
-        written
+        Ok(())
     }
 }
 

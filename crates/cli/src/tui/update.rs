@@ -9,7 +9,7 @@ mod slash;
 use self::act::{act, leave, open, open_new};
 pub(crate) use self::slash::{COMMANDS, candidates};
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use holdpoint_common::SessionSummary;
 use holdpoint_common::api::SessionNews;
 use holdpoint_session::form::Guard;
@@ -31,7 +31,6 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
         state.notice = None;
     }
     match message {
-        Message::Key(key) if key.kind == KeyEventKind::Release => vec![],
         Message::Key(key) => press(state, &key),
         Message::Paste(text) => paste(state, &text),
         Message::Focus(focused) => {
@@ -60,8 +59,11 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
                     for (_, text) in state.drafts.extract_if(.., |(of, _)| *of == id) {
                         session.type_again(&text);
                     }
+                    if let Some(view) = state.hub.asking.take() {
+                        session.after.begin(now.instant);
+                        state.begun.keep(Some(view));
+                    }
                     state.session = Some(session);
-                    state.begun.keep(state.hub.asking.take());
                     state.opening = None;
                 }
                 _ => {}
@@ -172,6 +174,9 @@ fn not_opened(state: &mut State, attachment: u64, why: String) -> Vec<Command> {
         }
         // What is shown is fed by nothing any more.
         None => {
+            if state.session.as_ref().is_some_and(|session| session.asking.is_some()) {
+                state.hub.after.begin(state.now.instant);
+            }
             state.tell(Tone::Fault, why);
             leave(state, false)
         }
@@ -295,7 +300,7 @@ fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
 }
 
 fn is_ctrl_c(key: &KeyEvent) -> bool {
-    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
+    key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL
 }
 
 #[cfg(test)]

@@ -261,7 +261,7 @@ impl Tty {
             on.is_none() || off > on
         };
         let (shown, hidden) = last("\x1b[?25h", "\x1b[?25l");
-        let (kitty, no_kitty) = last("\x1b[>1u", "\x1b[<u");
+        let (kitty, no_kitty) = last("\x1b[>5u", "\x1b[<u");
         let (xterm, no_xterm) = last("\x1b[>4;1m", "\x1b[>4m");
         let keys = (kitty.is_none() || no_kitty > kitty) && (xterm.is_none() || no_xterm > xterm);
         modes.iter().all(off) && keys && (hidden.is_none() || shown > hidden)

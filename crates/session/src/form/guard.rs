@@ -8,6 +8,10 @@ use super::Key;
 /// time to read it, and a sign that the user has stopped typing something else.
 pub const GUARD: Duration = Duration::from_millis(300);
 
+/// A second `A` counts only this long after the first and after any other key: a key that is held down repeats sooner, for
+/// the first time after 250 to 660 ms.
+pub const ALWAYS_GUARD: Duration = Duration::from_millis(700);
+
 /// A [`GUARD`] from one moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guard(Instant);
@@ -19,10 +23,19 @@ impl Guard {
         Self(now)
     }
 
+    /// Begins it anew. A key may have been read before the ask was shown, and is seen afterwards: it moves nothing back.
+    pub fn restart(&mut self, at: Instant) {
+        self.0 = self.0.max(at);
+    }
+
     /// Whether it is over at this time.
     #[must_use]
     pub fn is_over(self, at: Instant) -> bool {
-        at.saturating_duration_since(self.0) >= GUARD
+        self.has_lasted(GUARD, at)
+    }
+
+    pub(super) fn has_lasted(self, time: Duration, at: Instant) -> bool {
+        at.saturating_duration_since(self.0) >= time
     }
 
     /// When it is over.
@@ -32,8 +45,7 @@ impl Guard {
     }
 }
 
-/// Keys after an ask has closed, by whomever: those that were meant for it are swallowed until none was pressed for a
-/// [`GUARD`].
+/// Keys after an ask has closed: those that were meant for it are swallowed until none was pressed for a [`GUARD`].
 #[derive(Debug, Default)]
 pub struct AfterAsk(Option<Guard>);
 
@@ -45,7 +57,8 @@ impl AfterAsk {
 
     /// Whether this key is swallowed. Esc and Ctrl+C never are.
     pub fn swallows(&mut self, key: Key, at: Instant) -> bool {
-        self.0 = self.0.filter(|guard| !guard.is_over(at)).map(|_| Guard::new(at));
+        self.0 = self.0.filter(|guard| !guard.is_over(at));
+        self.0.iter_mut().for_each(|guard| guard.restart(at));
         self.0.is_some() && !key.interrupts()
     }
 

@@ -92,16 +92,19 @@ fn m_a10_always_takes_a_second_press_and_only_where_it_is_offered() {
     let mut form = AskForm::new(offered, at - GUARD);
     assert_eq!(form.press(Key::Char('a'), at), Pressed::Turned);
     assert!(form.is_armed());
-    // A key that repeats, or was pressed twice by mistake, is no second press.
-    let at = at + GUARD / 2;
-    assert_eq!(form.press(Key::Char('A'), at), Pressed::Nothing);
+    // A key that is held down repeats, and is no second press.
+    let mut at = at + Duration::from_millis(660);
+    for _ in 0..100 {
+        assert_eq!(form.press(Key::Char('A'), at), Pressed::Nothing);
+        at += Duration::from_millis(30);
+    }
     assert!(form.is_armed());
     // Any other key takes the first press back.
-    assert_eq!(form.press(Key::Char('j'), at + GUARD), Pressed::Nothing);
+    assert_eq!(form.press(Key::Char('j'), at + GUARD), Pressed::Turned);
     assert!(!form.is_armed());
     let at = at + GUARD * 2;
     assert_eq!(form.press(Key::Char('a'), at), Pressed::Turned);
-    assert_eq!(form.press(Key::Char('a'), at + GUARD), Pressed::Answer(Answer::Approve { always: true }));
+    assert_eq!(form.press(Key::Char('a'), at + ALWAYS_GUARD), Pressed::Answer(Answer::Approve { always: true }));
 }
 
 #[test]
@@ -136,6 +139,7 @@ fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard_an
     assert_eq!(form.press(Key::Char('y'), at + GUARD), Pressed::Answer(Answer::Approve { always: false }));
     assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Interrupt);
     // If it is refused, there is the reason still.
+    let at = at + GUARD * 2;
     form.reopen(at - GUARD);
     form.press(Key::Char('r'), at);
     assert_eq!(form.press(Key::Enter, at), Pressed::Answer(Answer::Deny { reason: Some("x".into()) }));
@@ -238,8 +242,10 @@ fn m_a10_own_words_are_a_choice_and_escape_goes_back_to_the_options() {
     assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Typed);
     assert_eq!(form.words().text(), "");
     assert_eq!(form.press(Key::Esc, at + GUARD), Pressed::Interrupt);
-    form.press(Key::Char('y'), at + GUARD);
-    assert_eq!(form.press(Key::Ctrl('c'), at + GUARD), Pressed::Interrupt, "at once");
+    let at = at + GUARD * 2;
+    form.press(Key::Char('y'), at);
+    assert_eq!(form.press(Key::Ctrl('c'), at), Pressed::Interrupt, "at once");
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing, "no answer comes with it");
     assert_eq!(form.press(Key::Enter, at + GUARD), reply(Some("so"), Some("y")));
 }
 
@@ -257,7 +263,7 @@ fn m_a10_skip_skips_the_question_that_is_shown() {
     ] {
         let mut form = questions(at - GUARD);
         assert_eq!(colour.iter().map(|key| form.press(*key, at)).last(), Some(Pressed::Moved));
-        assert_eq!(why.iter().map(|key| form.press(*key, at)).last(), Some(answer));
+        assert_eq!(why.iter().map(|key| form.press(*key, at + GUARD)).last(), Some(answer));
     }
 }
 
@@ -268,6 +274,7 @@ fn m_a10_tab_goes_back_and_forth_and_keeps_what_was_answered() {
     assert_eq!(form.press(Key::BackTab, at), Pressed::Nothing, "it is the first");
     let at = at + GUARD;
     assert_eq!(form.press(Key::Char('2'), at), Pressed::Moved);
+    let at = at + GUARD;
     form.press(Key::Char('x'), at);
     assert_eq!(form.press(Key::Tab, at), Pressed::Nothing, "it is the last");
     assert_eq!(form.press(Key::BackTab, at), Pressed::Moved);
@@ -276,10 +283,12 @@ fn m_a10_tab_goes_back_and_forth_and_keeps_what_was_answered() {
         assert_eq!((form.press(key, at), form.question().unwrap().1), (Pressed::Moved, number));
     }
     assert_eq!(form.words().text(), "x", "the words are kept, too");
+    let at = at + GUARD;
     assert_eq!(form.press(Key::Left, at), Pressed::Typed, "in words, the arrows move the cursor");
     form.press(Key::BackTab, at);
+    let at = at + GUARD;
     assert_eq!(form.press(Key::Char('1'), at), Pressed::Moved, "another answer instead");
-    assert_eq!(form.press(Key::Enter, at), reply(Some("red"), Some("x")));
+    assert_eq!(form.press(Key::Enter, at + GUARD), reply(Some("red"), Some("x")));
 }
 
 #[test]
@@ -287,11 +296,12 @@ fn a_refused_answer_asks_for_the_last_reply_again() {
     let at = Instant::now();
     let mut form = questions(at - GUARD);
     form.press(Key::Char('1'), at);
+    let at = at + GUARD;
     form.press(Key::Char('x'), at);
     assert_eq!(form.press(Key::Enter, at), reply(Some("red"), Some("x")));
     assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
-    form.reopen(at - GUARD);
-    assert_eq!(form.press(Key::Enter, at), reply(Some("red"), Some("x")));
+    form.reopen(at + GUARD);
+    assert_eq!(form.press(Key::Enter, at + GUARD * 2), reply(Some("red"), Some("x")));
 }
 
 #[test]
@@ -333,7 +343,7 @@ fn any_key() -> impl Strategy<Value = Key> {
 }
 
 proptest! {
-    /// Whoever types on, in whatever rhythm, answers no ask that appears and closes meanwhile.
+    /// A user who types on, at any pace, answers no ask that appears and closes meanwhile.
     #[test]
     fn m_a10_no_key_of_somebody_who_types_on_answers(keys in prop::collection::vec((any_key(), 0..300_u64), 0..60)) {
         for kind in [PauseKind::Confirm, PauseKind::Continue] {
@@ -368,4 +378,65 @@ proptest! {
         }
         prop_assert!(answers <= 1);
     }
+}
+
+/// A frame that is drawn late: keys were read before it, and are seen after it.
+#[test]
+fn m_a10_keys_that_are_older_than_the_ask_do_not_answer_it() {
+    let appeared = Instant::now();
+    for kind in [PauseKind::Confirm, PauseKind::Continue] {
+        let key = if kind == PauseKind::Confirm { Key::Char('y') } else { Key::Enter };
+        let mut form = AskForm::new(pause(kind), appeared - GUARD * 9);
+        form.appear(appeared);
+        for before in [1_000, 600, 200, 0] {
+            assert_eq!(form.press(key, appeared - Duration::from_millis(before)), Pressed::Nothing);
+        }
+        assert_eq!(form.press(key, appeared + GUARD - Duration::from_millis(1)), Pressed::Nothing);
+        let mut after = AfterAsk::default();
+        after.begin(appeared);
+        assert!(after.swallows(key, appeared - GUARD) && after.swallows(key, appeared + GUARD / 2));
+    }
+}
+
+/// An interrupt and an answer in one go are an interrupt.
+#[test]
+fn m_a10_no_answer_follows_an_interrupt_at_once() {
+    for interrupt in [Key::Esc, Key::Ctrl('c')] {
+        for kind in [PauseKind::Confirm, PauseKind::Continue] {
+            let at = Instant::now();
+            let mut form = AskForm::new(pause(kind), at - GUARD);
+            assert_eq!(form.press(interrupt, at), Pressed::Interrupt);
+            for key in [Key::Char('y'), Key::Enter, Key::Char('n')] {
+                assert_eq!(form.press(key, at), Pressed::Nothing);
+            }
+        }
+    }
+    let at = Instant::now();
+    let mut form = AskForm::new(pause(PauseKind::Confirm), at - GUARD);
+    for key in [Key::Char('r'), Key::Char('x')] {
+        form.press(key, at);
+    }
+    assert_eq!(form.press(Key::Ctrl('c'), at), Pressed::Interrupt);
+    assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
+}
+
+/// The next question is another one: it has to be read first.
+#[test]
+fn m_a10_a_doubled_key_answers_one_question() {
+    let at = Instant::now();
+    let mut form = questions(at - GUARD);
+    assert_eq!(form.press(Key::Char('1'), at), Pressed::Moved);
+    assert_eq!(form.press(Key::Char('1'), at), Pressed::Nothing);
+    assert_eq!(form.words().text(), "");
+    // Words that were left for another question are not sent by a second Enter there.
+    let mut form = questions(at - GUARD);
+    form.press(Key::Tab, at);
+    form.press(Key::Char('x'), at + GUARD);
+    form.press(Key::BackTab, at + GUARD);
+    for key in [Key::Char('w'), Key::Char('y')] {
+        form.press(key, at + GUARD * 2);
+    }
+    assert_eq!(form.press(Key::Enter, at + GUARD * 2), Pressed::Moved);
+    assert_eq!(form.press(Key::Enter, at + GUARD * 2), Pressed::Nothing);
+    assert_eq!(form.press(Key::Enter, at + GUARD * 3), reply(Some("y"), Some("x")));
 }

@@ -63,6 +63,13 @@ const KEYS: &[(&str, &str)] = &[
     ("\x1b[15~", "f5"),
     ("\x1b[24~", "f12"),
     ("\x1bOM", "enter"),
+    ("\x1bO2P", "shift+f1"),
+    ("\x1bO1;2P", "shift+f1"),
+    ("\x1bOa", "ctrl+up"),
+    ("\x1b[a", "shift+up"),
+    // Alt, by another escape.
+    ("\x1b\x1b[A", "alt+up"),
+    ("\x1b\x1bOA", "alt+up"),
     ("\x1bOj", "*"),
     // Shift+Enter, as kitty and as xterm report it.
     ("\x1b[13;2u", "shift+enter"),
@@ -74,6 +81,11 @@ const KEYS: &[(&str, &str)] = &[
     ("\x1b[9;2u", "shift+back tab"),
     ("\x1b[57414u", "enter"),
     ("\x1b[57403u", "4"),
+    ("\x1b[91;5u", "esc"),
+    ("\x1b[109;5u", "enter"),
+    // Ctrl+C on a Cyrillic keyboard, and its letter with Shift.
+    ("\x1b[1089::99;5u", "ctrl+c"),
+    ("\x1b[1089:1057;2u", "shift+с"),
 ];
 
 /// Input that is none.
@@ -119,7 +131,15 @@ fn keys_are_known_in_every_form() {
         assert_eq!(shown(&decoded(bytes.as_bytes())), *key, "{bytes:?}");
     }
     assert_eq!(shown(&decoded(b"\x1b[I\x1b[O")), "focus true, focus false");
-    assert_eq!(shown(&decoded(b"\x1b\x1b[A")), "esc, up");
+    assert_eq!(shown(&decoded(b"\x1b\x1b")), "esc, esc");
+    assert_eq!(shown(&decoded(b"\x1b\x1bx")), "esc, alt+x");
+    // Ctrl+C acts in the middle of whatever has begun, and a sequence that is cut begins anew.
+    for begun in ["\x1b[1;", "\x1bO", "\x1b]52;c;", "\x1bP"] {
+        assert_eq!(shown(&decoded(format!("{begun}\x03y").as_bytes())), "other, ctrl+c, y", "{begun:?}");
+    }
+    assert_eq!(shown(&decoded(b"\x1b\x03")), "esc, ctrl+c");
+    assert_eq!(shown(&decoded(b"\x1b[1;\x1b[A")), "other, up");
+    assert_eq!(shown(&decoded(b"\x1bO\x1b[A")), "other, up");
     assert_eq!(shown(&decoded(b"\xe6\xbcy")), "other, y");
 }
 
@@ -149,11 +169,13 @@ fn t_y6_a_paste_is_one_in_whichever_pieces_it_is_read() {
         decoder.settle(&mut inputs);
         assert_eq!(inputs, [Input::Paste(text.to_owned())]);
     }
-    // Its end has not come: silence ends it.
+    // Two of them, one directly behind the other.
+    assert_eq!(decoded(b"\x1b[200~a\x1b[201~\x1b[200~b\x1b[201~"), [Input::Paste("ab".to_owned())]);
+    // Its end has not come, as over a connection that stalls: silence ends it late.
     let (at, mut inputs) = (Instant::now(), Vec::new());
     let mut decoder = Decoder::new(at);
     decoder.feed(b"\x1b[200~y\r", at, &mut inputs);
-    assert_eq!(decoder.due(), Some(at + SEQUENCE));
+    assert_eq!(decoder.due(), Some(at + UNENDED));
     decoder.settle(&mut inputs);
     assert_eq!(inputs, [Input::Paste("y\r".to_owned())]);
 }

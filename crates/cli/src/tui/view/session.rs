@@ -50,7 +50,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         Some(session) if session.closed => vec![("Enter".to_owned(), "open it again"), esc("sessions"), help_hint],
         Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
         Some(session) if !session.prompt.is_empty() => {
-            vec![("Enter".to_owned(), "send"), ("Alt+Enter".to_owned(), "new line"), hold_hint, help_hint, esc("clear")]
+            vec![("Enter".to_owned(), "send"), ("Ctrl+J".to_owned(), "new line"), hold_hint, help_hint, esc("clear")]
         }
         _ => vec![hold_hint, esc("sessions"), help_hint, ("/".to_owned(), "commands")],
     };

@@ -342,6 +342,7 @@ fn m_b10_a_job_that_is_stopped_and_goes_on_has_its_keys_again() {
     terminal.press("fg\r");
     terminal.wait_taken();
     terminal.press_until("\x1b", "Agent interrupted");
+    terminal.wait_until("the shell's prompt", |text| text.trim_end().ends_with('$'));
     // In the background it reads no keys, and is not stopped for that.
     terminal.press("clear; $P run 'shell: echo up; sleep 1000' --policy all 2>&1 &\r");
     terminal.wait_for("│ up");
@@ -349,6 +350,32 @@ fn m_b10_a_job_that_is_stopped_and_goes_on_has_its_keys_again() {
     terminal.wait_for("typed\n");
     terminal.press("fg\r");
     terminal.press_until("\x03", "Agent interrupted");
+    terminal.wait_until("the shell's prompt", |text| text.trim_end().ends_with('$'));
+    terminal.press_until("exit\r", "exit");
+    terminal.wait();
+    world.census.wait_none();
+}
+
+/// It is stopped by no change of the terminal, and leaves the shell's input alone.
+#[test]
+fn m_b10_a_job_that_goes_on_in_the_background_ends_there() {
+    let world = World::new();
+    let mut terminal = Tty::shell(&world);
+    terminal.wait_for("$");
+    terminal.press("$P run --policy all 'shell: echo up; until test -e go; do sleep 0.01; done\nsay Over.'\r");
+    terminal.wait_for("│ up");
+    terminal.press("\x1a");
+    terminal.wait_for("Stopped");
+    terminal.press("bg\r");
+    terminal.press("touch go\r");
+    terminal.wait_for("Over.");
+    let by = Instant::now() + patience();
+    while !terminal.text().contains("Done ") {
+        // The shell says so at its next prompt.
+        assert!(Instant::now() < by, "{}", terminal.text());
+        terminal.press("\r");
+        terminal.shows("Done ", Duration::from_millis(100));
+    }
     terminal.press_until("exit\r", "exit");
     terminal.wait();
     world.census.wait_none();

@@ -1,6 +1,7 @@
 //! What ends a daemon, and what does not.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -148,6 +149,36 @@ fn t_n6_it_is_gone_within_ten_seconds_whatever_its_sessions_do() {
     house.start();
     api.post(&format!("sessions/{asking}/open"), &api.supplies()).ok();
     assert_eq!(api.asks(&asking, 1), ask);
+}
+
+/// A cleaner of temporary files may remove it while the daemon works.
+#[test]
+fn t_n7_a_socket_that_is_removed_is_made_again_and_sessions_go_on() {
+    let house = House::new();
+    let pid = house.start();
+    let api = Api::new(&house);
+    let session = api.open("all");
+    let mut events = api.attach(&session, "");
+    api.prompt(&session, "shell: echo up; until test -e go; do sleep 0.01; done\nsay It went on.");
+    events.until_event(|event| matches!(event.delta(), Some(Delta::Output { .. })));
+    for _ in 0..2 {
+        std::fs::remove_file(house.socket()).unwrap();
+        let by = Instant::now() + patience();
+        while UnixStream::connect(house.socket()).is_err() {
+            assert!(Instant::now() < by, "the socket is not made again");
+            std::thread::yield_now();
+        }
+        let mode = std::fs::metadata(house.socket()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(house.run(&["status"]).code(0).out.contains(house.socket().to_str().unwrap()));
+        assert!(house.run(&["list"]).code(0).out.contains("running"));
+    }
+    assert_eq!(house.pid(), pid);
+    // A stream over the socket that is gone goes on, too.
+    std::fs::write(house.0.work("go"), "").unwrap();
+    events.until_event(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
+    assert!(house.last_words().contains("is made again"));
+    assert!(!house.socket().exists());
 }
 
 #[test]

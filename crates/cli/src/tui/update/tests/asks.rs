@@ -249,7 +249,7 @@ fn m_a10_always_is_pressed_twice() {
     assert_eq!(scene.later(300).press("a"), []);
     assert!(scene.screen(80, 24).contains("Press A again to approve always in this session: shell: ls"));
     assert_eq!(scene.press("a"), []);
-    assert_eq!(answers(&scene.later(300).press("a")), [&Answer::Approve { always: true }]);
+    assert_eq!(answers(&scene.later(700).press("a")), [&Answer::Approve { always: true }]);
 }
 
 /// The keys that are typed around an ask: all but those that act at any time.
