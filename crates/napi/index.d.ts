@@ -131,8 +131,10 @@ export declare class AfterAsk {
  * `holdpoint` and `holdpoint/ink` use the same one.
  *
  * Keys that answer count only 300 ms after the ask appeared, and after the last key that does not
- * answer. Pass every input of the terminal to `press` or `paste`, also those that mean nothing to
- * your program. Send the answer yourself.
+ * answer; a second `A` counts only 700 ms after the first, so that a held key does not approve
+ * always. `tab`, `backtab` and the arrows act at any time, and so do `esc` and `ctrl+c`. Pass every
+ * input of the terminal to `press` or `paste`, also those that mean nothing to your program. Send
+ * the answer yourself.
  *
  * All times are milliseconds of one clock that never goes back, such as `performance.now()`.
  * Methods throw `invalidArgument`.
@@ -151,7 +153,11 @@ export declare class AskForm {
    * never answers.
    */
   paste(text: string, at: number): Pressed
-  /** The ask is shown only now, or shown again: the 300 ms begin. */
+  /**
+   * The ask, or another question of it, is on the screen from now on: the 300 ms begin. Call this
+   * also when a `moved` has been drawn. `turned` does not need it: `press` has restarted the time.
+   * The time of an earlier key changes nothing.
+   */
   appear(at: number): void
   /**
    * The answer was refused and the ask is still open: another answer can be given. Earlier
@@ -179,6 +185,8 @@ export declare class AskForm {
   get reply(): { answer: string | null } | null
   /** Whether `A` was pressed, so that a second press approves always. */
   get isArmed(): boolean
+  /** Whether there are words or replies that the user has not sent. */
+  get isBegun(): boolean
   /** Whether this user has answered, or interrupted the turn. */
   get isDone(): boolean
 }

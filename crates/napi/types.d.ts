@@ -875,7 +875,7 @@ export interface DaemonStatus {
    */
   pid?: number
   /**
-   * The socket it listens on.
+   * The socket it listens on; empty if all of its sockets were removed.
    */
   socket?: string
   /**

@@ -16,8 +16,10 @@ use crate::failure::Failure;
 /// `holdpoint` and `holdpoint/ink` use the same one.
 ///
 /// Keys that answer count only 300 ms after the ask appeared, and after the last key that does not
-/// answer. Pass every input of the terminal to `press` or `paste`, also those that mean nothing to
-/// your program. Send the answer yourself.
+/// answer; a second `A` counts only 700 ms after the first, so that a held key does not approve
+/// always. `tab`, `backtab` and the arrows act at any time, and so do `esc` and `ctrl+c`. Pass every
+/// input of the terminal to `press` or `paste`, also those that mean nothing to your program. Send
+/// the answer yourself.
 ///
 /// All times are milliseconds of one clock that never goes back, such as `performance.now()`.
 /// Methods throw `invalidArgument`.
@@ -56,7 +58,9 @@ impl AskForm {
         parse(env, &pressed)
     }
 
-    /// The ask is shown only now, or shown again: the 300 ms begin.
+    /// The ask, or another question of it, is on the screen from now on: the 300 ms begin. Call this
+    /// also when a `moved` has been drawn. `turned` does not need it: `press` has restarted the time.
+    /// The time of an earlier key changes nothing.
     #[napi(catch_unwind)]
     pub fn appear(&mut self, env: &Env, at: f64) -> napi::Result<()> {
         now(env, || {
@@ -127,6 +131,12 @@ impl AskForm {
     #[napi(getter, catch_unwind)]
     pub fn is_armed(&self) -> bool {
         self.form.is_armed()
+    }
+
+    /// Whether there are words or replies that the user has not sent.
+    #[napi(getter, catch_unwind)]
+    pub fn is_begun(&self) -> bool {
+        self.form.is_begun()
     }
 
     /// Whether this user has answered, or interrupted the turn.

@@ -23,7 +23,7 @@ test('m_a10_a_form_takes_keys_and_gives_an_answer', () => {
   assert.deepEqual([form.questionNumber, form.questionCount, form.entry, form.reply], [0, 0, 'choice', null])
   assert.deepEqual(form.press('A', 1000), { type: 'turned' })
   assert.equal(form.isArmed, true)
-  assert.deepEqual(form.press('nothing of ours', 1300), { type: 'nothing' })
+  assert.deepEqual(form.press('nothing of ours', 1300), { type: 'turned' })
   assert.equal(form.isArmed, false)
   assert.deepEqual(form.press('r', 1600), { type: 'turned' })
   assert.equal(form.entry, 'ownWords')
@@ -36,28 +36,41 @@ test('m_a10_a_form_takes_keys_and_gives_an_answer', () => {
   assert.deepEqual(new AskForm(CONFIRM, 0).press('ctrl+c', 0), { type: 'interrupt' })
 })
 
+test('m_a10_a_second_a_counts_after_700_ms', () => {
+  const form = new AskForm(CONFIRM, 0)
+  assert.deepEqual(form.press('a', 300), { type: 'turned' })
+  assert.deepEqual(form.press('a', 999), { type: 'nothing' })
+  assert.deepEqual(form.press('a', 1699), { type: 'answer', answer: { type: 'approve', always: true } })
+})
+
 test('m_a10_a_form_of_questions_keeps_replies_and_words', () => {
   const form = new AskForm(QUESTIONS, 0)
   form.appear(1000)
-  assert.deepEqual([form.press('2', 1299).type, form.press('2', 1599).type], ['nothing', 'moved'])
+  assert.deepEqual([form.press('2', 1299).type, form.isBegun], ['nothing', false])
+  assert.deepEqual([form.press('2', 1599).type, form.isBegun], ['moved', true])
   assert.deepEqual([form.questionNumber, form.questionCount, form.entry, form.reply], [2, 2, 'words', null])
+  // The next question counts keys from its appearance, and an earlier time moves nothing back.
+  form.appear(2000)
+  form.appear(1600)
+  assert.deepEqual([form.press('enter', 2299).type, form.press('x', 2598).type, form.text], ['nothing', 'nothing', ''])
   // The cursor counts as JavaScript does, and moves by characters as people see them.
-  for (const key of ['é', '€']) form.press(key, 1600)
-  form.paste('👨‍👩‍👧', 1600)
+  for (const key of ['é', '€']) form.press(key, 3000)
+  form.paste('👨‍👩‍👧', 3000)
   assert.deepEqual([form.text, form.cursor], ['é€👨‍👩‍👧', 10])
   for (const [key, cursor] of [['left', 2], ['home', 0], ['right', 1], ['end', 10], ['left', 2], ['backspace', 1]]) {
-    assert.deepEqual(form.press(key, 1600), { type: 'typed' })
+    assert.deepEqual(form.press(key, 3000), { type: 'typed' })
     assert.equal(form.cursor, cursor, key)
   }
-  form.press('delete', 1600)
-  assert.deepEqual([form.press('backtab', 1600), form.reply, form.text], [{ type: 'moved' }, { answer: 'grey' }, ''])
-  assert.deepEqual(form.press('s', 1600), { type: 'moved' })
-  assert.equal(form.press('left', 1600).type, 'typed')
-  form.press('backtab', 1600)
+  form.press('delete', 3000)
+  assert.deepEqual([form.press('backtab', 3000), form.reply, form.text], [{ type: 'moved' }, { answer: 'grey' }, ''])
+  assert.deepEqual([form.press('s', 3299).type, form.press('s', 3599).type], ['nothing', 'moved'])
+  assert.equal(form.press('left', 3899).type, 'typed')
+  form.press('backtab', 3899)
   assert.deepEqual(form.reply, { answer: null })
-  assert.deepEqual([form.press('tab', 1600).type, form.text], ['moved', 'é'])
+  assert.deepEqual([form.press('tab', 3899).type, form.text], ['moved', 'é'])
   const answers = [{ id: 'colour', answer: null }, { id: 'name', answer: 'é' }]
-  assert.deepEqual(form.press('enter', 1600), { type: 'answer', answer: { type: 'reply', answers } })
+  assert.deepEqual(form.press('enter', 4199), { type: 'answer', answer: { type: 'reply', answers } })
+  assert.equal(form.isBegun, false, 'it is sent')
 })
 
 test('m_a10_keys_after_an_ask_are_swallowed_until_a_pause', () => {

@@ -65,11 +65,30 @@ everywhere('asks on a screen', (place, { remote }) => {
   test('m_a10_any_input_of_the_terminal_puts_off_the_keys_that_answer', async () => {
     const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
     await screen.shows(/\[Y\]/)
-    for (const input of [...keys.unknown, keys.tab, keys.backtab, keys.delete, keys.ctrl('d'), keys.paste(''), '👩‍👩‍👧']) {
+    for (const input of [...keys.unknown, ...keys.replies, keys.shiftEnter, keys.tab, keys.backtab, keys.delete, keys.ctrl('d'), keys.paste(''), '👩‍👩‍👧']) {
       screen.guard()
       await screen.press(input)
       screen.guard(1)
       await screen.press('y')
+    }
+    screen.guard()
+    await screen.press('n')
+    assert.equal((await seen.event('askAnswered')).body.answer.type, 'deny')
+    await seen.event('turnFinished')
+  })
+
+  test('m_a10_a_key_behind_a_reply_of_the_terminal_does_not_answer', async () => {
+    const { screen, seen } = await shownPart(place, PauseIndicator, { script: CONFIRM })
+    await screen.shows(/\[Y\]/)
+    for (const reply of keys.replies) {
+      screen.guard()
+      await screen.press(`${reply}y`)
+      // However slowly the reply comes, the key behind it is too early.
+      screen.guard()
+      for (const part of [reply.slice(0, 2), reply[2], reply[3], reply[4], `${reply.slice(5)}y`]) {
+        screen.pass(99)
+        await screen.press(part)
+      }
     }
     screen.guard()
     await screen.press('n')
@@ -83,7 +102,7 @@ everywhere('asks on a screen', (place, { remote }) => {
     assert.ok((await screen.shows(/\[Y\]/)).includes(`[A] Approve always in this session: ${always}`))
     screen.guard()
     await screen.press('a')
-    assert.ok((await screen.shows(/Press A/)).includes(`Press A again to approve always: ${always}`))
+    assert.ok((await screen.shows(/Press A/)).includes(`Press A again to approve always in this session: ${always}`))
     // Any other key takes the first press back.
     screen.guard()
     await screen.press('j')
@@ -91,12 +110,12 @@ everywhere('asks on a screen', (place, { remote }) => {
     screen.guard()
     await screen.press('A')
     await screen.shows(/Press A again/)
-    // A key that repeats is no second press.
+    // A key that is held down repeats, and is not a second press.
     await screen.press('A')
-    screen.guard(1)
+    screen.alwaysGuard(1)
     await screen.press('a')
     await screen.shows(/Press A again/)
-    screen.guard()
+    screen.alwaysGuard()
     await screen.press('a')
     assert.deepEqual((await seen.event('askAnswered')).body.answer, { type: 'approve', always: true })
     await seen.event('turnFinished')
@@ -130,6 +149,7 @@ everywhere('asks on a screen', (place, { remote }) => {
   })
 
   const BY_US = new RegExp(`^Answered by node \\(pid ${process.pid}\\)$`, 'm')
+  const UNSENT = new RegExp(`^Answered by node \\(pid ${process.pid}\\); your words were not sent$`, 'm')
 
   test('m_a10_words_for_an_ask_that_somebody_else_answers_are_dropped_and_a_line_says_who', async () => {
     const { sessions, id, screen, seen } = await shownPart(place, InputTransition, { script: WORDS })
@@ -139,16 +159,16 @@ everywhere('asks on a screen', (place, { remote }) => {
     await screen.shows(/> man/)
     await sessions.sessionAnswerQuestion(id, [{ id: 'name', answer: 'Ann' }])
     await seen.event('turnFinished')
-    assert.match(await screen.shows(/^>\s*\n/), BY_US)
+    assert.match(await screen.shows(/^>\s*\n/), UNSENT)
     // The rest of the words.
     for (const key of ['y', ' ', keys.paste('more'), keys.enter, keys.enter]) {
       screen.guard(1)
       await screen.press(key)
     }
-    assert.match(await screen.shows(/^>\s*\n/), BY_US)
+    assert.match(await screen.shows(/^>\s*\n/), UNSENT)
     screen.guard()
     await screen.press('o')
-    assert.doesNotMatch(await screen.shows(/^> o/), BY_US)
+    assert.doesNotMatch(await screen.shows(/^> o/), /Answered/)
     await screen.press('k', keys.enter)
     assert.equal((await seen.event('promptAccepted', 1)).body.text, 'ok')
     await seen.event('turnFinished', 1)
@@ -160,12 +180,12 @@ everywhere('asks on a screen', (place, { remote }) => {
     screen.guard()
     await screen.press('m', 'a', 'n')
     await sessions.sessionAnswerQuestion(id, [{ id: 'name', answer: 'Ann' }])
-    assert.match(await screen.shows(/\[Y\][^]*Answered by/), BY_US)
+    assert.match(await screen.shows(/\[Y\][^]*Answered by/), UNSENT)
     for (const key of ['y', ' ', keys.enter]) {
       screen.guard(1)
       await screen.press(key)
     }
-    assert.match(await screen.shows(/\[Y\]/), BY_US)
+    assert.match(await screen.shows(/\[Y\]/), UNSENT)
     screen.guard()
     await screen.press('n')
     assert.equal((await seen.event('askAnswered', 1)).body.answer.type, 'deny')
@@ -175,14 +195,22 @@ everywhere('asks on a screen', (place, { remote }) => {
 
   test('m_a10_a_line_says_why_an_ask_is_closed_unless_this_user_interrupted', async () => {
     const { sessions, id, screen, seen } = await shownPart(place, InputTransition)
-    for (const [turn, isOurs] of [[0, false], [1, true]]) {
+    for (const [turn, [isOurs, words, line]] of [
+      [false, [], /^Ask closed: the turn was interrupted$/m],
+      [false, ['x'], /^Ask closed: the turn was interrupted; your words were not sent$/m],
+      [true, [], null],
+    ].entries()) {
       await sessions.sessionPrompt(id, WORDS)
       await screen.shows(/What\?/)
+      screen.guard()
+      await screen.press(...words)
       await (isOurs ? screen.press(keys.esc) : sessions.sessionInterrupt(id))
       await seen.event('turnFinished', turn)
       // By then, this part has been given the events, too.
       await sessions.sessionSettled(id)
-      assert.equal((await screen.shows(/^>/)).includes('Ask closed: the turn was interrupted'), !isOurs)
+      const text = await screen.shows(/^>/)
+      if (line) assert.match(text, line)
+      else assert.doesNotMatch(text, /Ask closed/)
     }
   })
 
@@ -192,6 +220,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     await sessions.sessionPauseConfirm(id, false)
     await seen.event('turnFinished')
     await screen.shows((text) => !text.includes('[Y]') && !text.includes('Esc to interrupt'))
+    // No words were typed.
+    await screen.shows(BY_US)
     for (const key of ['y', 'e', keys.esc, 's', keys.enter]) {
       screen.guard(1)
       await screen.press(key)
@@ -321,32 +351,70 @@ everywhere('asks on a screen', (place, { remote }) => {
 
   test('m_e4_questions_come_one_after_the_other', async () => {
     const { screen, seen } = await shownPart(place, QuestionPrompt, { script: TWO })
-    await screen.shows(/First\? \(1 of 2\)[^]*\[S\] Skip \[Tab\] Other questions \(Esc to interrupt\)/)
+    await screen.shows(/First\? \(1 of 2\)[^]*\[S\] Skip \(Tab: next, Esc to interrupt\)$/m)
     screen.guard()
     await screen.press('2')
-    await screen.shows(/Second\? \(2 of 2\)/)
+    await screen.shows(/Second\? \(2 of 2\)[^]*\(Ctrl\+D: Skip, Shift\+Tab: back, Esc to interrupt\)$/m)
+    // It has appeared only now.
+    screen.guard(1)
+    await screen.press('z')
+    screen.guard()
     await screen.press('x', keys.enter)
     const { answers } = (await seen.event('askAnswered')).body.answer
     assert.deepEqual(answers, [{ id: 'one', answer: 'b' }, { id: 'two', answer: 'x' }])
     await seen.event('turnFinished')
   })
 
+  const THREE = `call ask_user {"questions": [${['one', 'two', 'three'].map(
+    (id) => `{"id": "${id}", "header": "Q", "question": "${id}?", "options": [{"label": "a"}, {"label": "b"}]}`,
+  )}]}`
+
+  test('m_a10_a_doubled_key_does_not_answer_the_next_question', async () => {
+    const { screen, seen } = await shownPart(place, QuestionPrompt, { script: THREE })
+    await screen.shows(/one\? \(1 of 3\)/)
+    screen.guard()
+    await screen.press('11')
+    await screen.shows(/two\? \(2 of 3\)[^]*\(Tab: next, Shift\+Tab: back, Esc to interrupt\)$/m)
+    screen.guard(1)
+    await screen.press('1')
+    screen.guard()
+    // The next question is drawn late: the time begins with that, and an earlier key does not answer.
+    const early = screen.press('1')
+    screen.guard()
+    const unseen = screen.press('1')
+    screen.guard()
+    await Promise.all([early, unseen])
+    await screen.shows(/three\? \(3 of 3\)/)
+    screen.guard(1)
+    await screen.press('1')
+    screen.guard()
+    await screen.press('2')
+    const { answers } = (await seen.event('askAnswered')).body.answer
+    assert.deepEqual(answers.map(({ answer }) => answer), ['a', 'a', 'b'])
+    await seen.event('turnFinished')
+  })
+
   test('m_a10_tab_goes_back_and_forth_and_replies_are_kept', async () => {
     const { screen, seen } = await shownPart(place, QuestionPrompt, { script: TWO })
     await screen.shows(/First\?/)
-    screen.guard()
+    // To look at another question answers none: that needs no time.
     await screen.press(keys.tab)
     await screen.shows(/Second\?/)
+    screen.guard()
     await screen.press('x', keys.backtab)
     await screen.shows(/First\?/)
     await screen.press(keys.right)
     await screen.shows(/Second\?[^]*> x/)
-    await screen.press(keys.backtab, keys.right, keys.backtab, '2')
+    await screen.press(`${keys.backtab}${keys.right}`, keys.backtab)
+    screen.guard()
+    await screen.press('2')
     await screen.shows(/Second\?[^]*> x/)
     await screen.press(keys.backtab)
     assert.doesNotMatch(await screen.shows(/2\. b ✓/), /1\. a ✓/)
+    screen.guard()
     await screen.press('1')
     await screen.shows(/Second\?/)
+    screen.guard()
     await screen.press(keys.enter)
     const { answers } = (await seen.event('askAnswered')).body.answer
     assert.deepEqual(answers, [{ id: 'one', answer: 'a' }, { id: 'two', answer: 'x' }])
@@ -364,8 +432,10 @@ everywhere('asks on a screen', (place, { remote }) => {
       await screen.press(...first)
       await screen.shows(/Second\?/)
       await screen.press(keys.backtab)
-      await screen.shows(answers[0] === null ? /^✓ Skipped$/m : /2\. b ✓/)
-      await screen.press(keys.tab, ...second)
+      await screen.shows(answers[0] === null ? /First\? \(1 of 2, skipped\)$/m : /2\. b ✓/)
+      await screen.press(keys.tab)
+      screen.guard()
+      await screen.press(...second)
       const { answer } = (await seen.event('askAnswered')).body
       assert.deepEqual(answer.answers, [{ id: 'one', answer: answers[0] }, { id: 'two', answer: answers[1] }])
       await seen.event('turnFinished')
@@ -401,7 +471,7 @@ everywhere('asks on a screen', (place, { remote }) => {
   test('m_a10_keys_without_a_pause_around_the_end_of_an_ask_change_nothing', async () => {
     const KEYS = [
       ...'yYnNaArRsSwW129 ', '👩‍👩‍👧', ...[...'duwkaefbj'].map(keys.ctrl), keys.enter, keys.enter, keys.tab, keys.backtab, keys.left,
-      keys.right, keys.up, keys.home, keys.end, keys.backspace, keys.delete, keys.paste('y\n'), ...keys.unknown,
+      keys.right, keys.up, keys.home, keys.end, keys.backspace, keys.delete, keys.paste('y\n'), ...keys.unknown, ...keys.replies,
     ]
     const scripts = { confirm: [CONFIRM, ['n']], choice: [CHOICE, ['1']], words: [WORDS, ['x', keys.enter]] }
     for (const [kind, [script, answer]] of Object.entries(scripts)) {
@@ -494,4 +564,28 @@ test('m_a10_an_answer_that_is_not_taken_is_told_and_asked_for_again', async () =
   await until(() => refusals === 2)
   await seen.event('turnFinished')
   assert.equal(refusals, 2, 'an answer is sent once')
+})
+
+test('m_a10_after_an_interrupt_that_failed_a_line_says_who_closed_the_ask', async () => {
+  const sessions = {
+    ...holdpoint,
+    sessionInterrupt: async () => {
+      throw Object.assign(new Error('no daemon'), { code: 'disconnected' })
+    },
+  }
+  for (const [line, close] of [
+    [/^Answered by node \(pid \d+\)$/m, (id) => holdpoint.sessionPauseConfirm(id, false)],
+    [/^Ask closed: the turn was interrupted$/m, (id) => holdpoint.sessionInterrupt(id)],
+  ]) {
+    const id = await opened(holdpoint)
+    const screen = show(h(InputTransition, { sessionId: id }), { sessions })
+    await screen.shows(/>/)
+    await holdpoint.sessionPrompt(id, CONFIRM)
+    await screen.shows(/\[Y\]/)
+    await screen.press(keys.esc)
+    await screen.shows(/no daemon/)
+    await close(id)
+    assert.match(await screen.shows(/^>[^]*(Answered|closed)/), line)
+    screen.unmount()
+  }
 })

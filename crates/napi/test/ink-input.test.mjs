@@ -130,12 +130,41 @@ everywhere('the input', (place) => {
     const ctrl = (letters) => [...letters].map(keys.ctrl)
     assert.equal(await sent('a', 'b', 'c', ...ctrl('bbd'), '1', ...ctrl('f'), '2'), 'a1c2')
     assert.equal(await sent('a', 'b', ...ctrl('j'), 'c', 'd', ...ctrl('a'), '1', ...ctrl('e'), '2'), 'ab\n1cd2')
+    assert.equal(await sent('a', keys.shiftEnter, 'b'), 'a\nb')
     assert.equal(await sent('a', 'b', ...ctrl('j'), 'c', 'd', keys.left, ...ctrl('k'), ...ctrl('u'), 'e'), 'ab\ne')
     assert.equal(await sent(keys.paste('one two  '), ...ctrl('w'), '2', keys.home, keys.delete), 'ne 2')
     // Where an empty line is the first, nothing is before it.
     assert.equal(await sent('x', ...ctrl('ja'), keys.left, keys.backspace, keys.left, ...ctrl('ua'), keys.home, 'y'), 'y\n')
     // Keys that do nothing here.
     assert.equal(await sent('a', '\t', '\u001b[5~', '\u001b[6~', keys.up, '\u001b[B', keys.backtab, ...keys.unknown, ...ctrl('gy'), 'b'), 'ab')
+  })
+
+  test('m_f3_replies_of_the_terminal_are_not_typed', async () => {
+    const { screen, seen } = await shownPart(place, InputTransition)
+    await screen.shows(/>/)
+    await screen.press('a', ...keys.replies)
+    for (const reply of keys.replies) {
+      await screen.press(...[reply.slice(0, 2), ...reply.slice(2)])
+      for (let at = 2; at < reply.length; at++) await screen.press(reply.slice(0, at), reply.slice(at))
+      await screen.press(`${reply}b${reply}`)
+    }
+    // Where there is no end, or another sequence begins, keys are typed again.
+    await screen.press('\u001bX', 'lost')
+    screen.pass(100)
+    await screen.press('c', '\u001bPlost', keys.left, keys.end, 'd', '\u001b]lost', `${keys.paste('e')}${keys.replies[0]}`)
+    await screen.shows(/de/)
+    await screen.press('f', keys.enter)
+    assert.equal((await seen.event('promptAccepted')).body.text, 'abbbbbbbbcdef')
+    await seen.event('turnFinished')
+    await screen.shows(/^>/)
+    // Ink reads an escape at the end of a chunk, or before another, as the key.
+    for (const reply of keys.replies) await screen.press('\u001b', reply.slice(1), `\u001b${reply}`)
+    await screen.press('g', keys.enter)
+    assert.equal((await seen.event('promptAccepted', 1)).body.text, 'g')
+    await seen.event('turnFinished', 1)
+    await screen.shows(/^>/)
+    await screen.press('\u001b]', 'lost', keys.ctrl('c'))
+    await screen.shows(/Ctrl\+C again to leave/)
   })
 
   test('m_f3_what_stands_there_and_what_enter_does_can_be_said', async () => {

@@ -11,6 +11,8 @@ import { open, patience, record } from './support.mjs'
 
 /** Milliseconds in which a key does not answer what has just appeared. */
 const GUARD = 300
+/** Milliseconds in which a second A does not approve always. */
+const ALWAYS_GUARD = 700
 /** Milliseconds after which what follows a paste is surely typed. */
 const TOGETHER = 20
 
@@ -26,6 +28,13 @@ export const keys = {
   backtab: '\u001b[Z',
   backspace: '\u007f',
   delete: '\u001b[3~',
+  /** Shift+Enter, as xterm sends it with `modifyOtherKeys`. */
+  shiftEnter: '\u001b[27;2;13~',
+  /** Replies of the terminal that are control strings: OSC 4, 10, 11 and 52, DCS, APC, PM and SOS. */
+  replies: [
+    '\u001b]4;1;rgb:cd00/0000/0000\u001b\\', '\u001b]10;rgb:ffff/ffff/ffff\u0007', '\u001b]11;rgb:0/0/0\u001b\\',
+    '\u001b]52;c;eQ==\u0007', '\u001bP>|xterm(390)\u001b\\', '\u001b_Gi=1;OK\u0007y\u001b\\', '\u001b^yes\u001b\\', '\u001bXyes\u001b\\',
+  ],
   /** Inputs that mean nothing: Alt with a key, reports of the focus and the mouse, a key without a name. */
   unknown: ['\u001by', '\u001b!', '\u001b[I', '\u001b[<0;10;10M', '\u001b[15~', '\u001bOk'],
   ctrl: (letter) => String.fromCharCode(letter.charCodeAt(0) - 96),
@@ -126,6 +135,8 @@ export function show(component, { sessions, columns = 100 } = {}) {
     pass: (milliseconds) => (now += milliseconds),
     /** Lets the time pass after which keys answer what is shown, or so many milliseconds less. */
     guard: (less = 0) => (now += GUARD - less),
+    /** Lets the time pass after which a second A approves always, or so many milliseconds less. */
+    alwaysGuard: (less = 0) => (now += ALWAYS_GUARD - less),
   }
 }
 

@@ -30,6 +30,7 @@ export function useAfterAsk(sessionId: string, askId: string | undefined, inner:
     const { current } = inner
     return () => {
       current.forms.clear()
+      current.answered.clear()
       current.interrupted = null
       setNotice(null)
     }
@@ -49,16 +50,19 @@ export function useAfterAsk(sessionId: string, askId: string | undefined, inner:
 }
 
 /** A line on how an ask was closed that was shown here, unless this user closed it. */
-function closedByOther({ turn, body }: Event, { forms, interrupted }: Inner): string | null {
+function closedByOther({ turn, body }: Event, inner: Inner): string | null {
+  const { forms, answered, interrupted } = inner
   if (body.type !== 'askAnswered' && body.type !== 'askClosed') return null
   const form = forms.get(body.ask)
+  const isAnswered = answered.delete(body.ask)
   forms.delete(body.ask)
   if (!form) return null
+  const words = form.isBegun ? '; your words were not sent' : ''
   if (body.type === 'askClosed') {
-    return turn != null && turn === interrupted ? null : `Ask closed: ${CAUSES[body.cause]}`
+    return turn != null && turn === interrupted ? null : `Ask closed: ${CAUSES[body.cause]}${words}`
   }
   const { by } = body
-  if (by.type === 'setting') return `Answered by asks = ${by.asks}`
-  if (form.isDone && by.pid === process.pid) return null
-  return `Answered by ${shownLine(by.name)}${by.pid == null ? '' : ` (pid ${by.pid})`}`
+  if (by.type === 'setting') return `Answered by asks = ${by.asks}${words}`
+  if (isAnswered && by.pid === process.pid) return null
+  return `Answered by ${shownLine(by.name)}${by.pid == null ? '' : ` (pid ${by.pid})`}${words}`
 }

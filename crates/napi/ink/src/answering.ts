@@ -3,7 +3,7 @@
 import type { Answer, Ask, HoldpointError, Pressed } from '../../index.mjs'
 import { AskForm } from '../../index.mjs'
 import { useSessions, useSessionSnapshot } from '../../react/index.mjs'
-import { useContext, useLayoutEffect, useReducer, useState, type RefObject } from 'react'
+import { useContext, useLayoutEffect, useReducer, useRef, useState, type RefObject } from 'react'
 
 import { InnerOf, useKeys, type Inner, type Press } from './keys.js'
 import { shownLine } from './shown.js'
@@ -23,11 +23,16 @@ export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): An
   const [form] = useState(() => new AskForm(ask, performance.now()))
   const [trouble, setTrouble] = useState<string | null>(null)
   const [, redraw] = useReducer((count: number) => count + 1, 0)
+  /** The number of the question that was rendered last. */
+  const rendered = useRef(form.questionNumber)
   const { id: askId } = ask
+  const { questionNumber } = form
+  // The next question of the ask needs the time to be read, too.
   useLayoutEffect(() => {
+    rendered.current = questionNumber
     form.appear(performance.now())
     around?.current.forms.set(askId, form)
-  }, [form, around, askId, isActive])
+  }, [form, around, askId, isActive, questionNumber])
 
   const answer = (given: Answer): Promise<unknown> => {
     switch (given.type) {
@@ -56,9 +61,16 @@ export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): An
     })
   }
   useKeys((press) => {
+    // A key never answers a question that is not rendered yet, however long that takes.
+    if (rendered.current !== form.questionNumber) form.appear(performance.now())
     const pressed = pressOn(form, press)
-    if (pressed.type === 'answer') send(answer(pressed.answer), () => form.reopen(performance.now()))
-    else if (pressed.type === 'interrupt') send(interrupt())
+    if (pressed.type === 'answer') {
+      around?.current.answered.add(askId)
+      send(answer(pressed.answer), () => {
+        around?.current.answered.delete(askId)
+        form.reopen(performance.now())
+      })
+    } else if (pressed.type === 'interrupt') send(interrupt())
     redraw()
     return pressed.type !== 'nothing'
   }, isActive)
@@ -75,9 +87,15 @@ function pressOn(form: AskForm, { name, text }: Press): Pressed {
 export function useInterrupt(sessionId: string, around: RefObject<Inner> | null): () => Promise<unknown> {
   const sessions = useSessions()
   const turn = useSessionSnapshot(sessionId)?.turn ?? null
-  return () => {
+  return async () => {
     if (around) around.current.interrupted = turn
-    return sessions.sessionInterrupt(sessionId, turn === null ? { wait: false } : { turn, wait: false })
+    try {
+      await sessions.sessionInterrupt(sessionId, { ...(turn !== null && { turn }), wait: false })
+    } catch (error) {
+      // Another client may still close the ask, and a line is to say so.
+      if (around?.current.interrupted === turn) around.current.interrupted = null
+      throw error
+    }
   }
 }
 

@@ -51,7 +51,7 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   const [awaitsKey, setAwaitsKey] = useLatest(false)
   const leaves = useArmed(AGAIN)
   const [trouble, setTrouble] = useState<string | null>(null)
-  const inner = useRef<Inner>({ press: null, forms: new Map(), interrupted: null })
+  const inner = useRef<Inner>({ press: null, forms: new Map(), answered: new Set(), interrupted: null })
   const afterAsk = useAfterAsk(sessionId, pauseInfo?.id ?? question?.id, inner)
   const interrupt = useInterrupt(sessionId, inner)
 

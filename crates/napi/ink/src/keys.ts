@@ -6,6 +6,8 @@ import type { AskForm } from '../../index.mjs'
 import { useInput, useStdin, useStdout, type Key } from 'ink'
 import { createContext, useContext, useEffect, useLayoutEffect, useRef, type RefObject } from 'react'
 
+import { ControlStrings } from './control-strings.js'
+
 /** A key, or another input of the terminal. */
 export interface Press {
   /** `enter`, `esc`, `left`, `ctrl+x` …, the character itself, `paste`, or `unknown`. */
@@ -39,17 +41,24 @@ const NAMED: readonly (readonly [keyof Key, string])[] = [
 
 const CONTROLS: Record<string, string> = { '\r': 'enter', '\n': 'ctrl+j', '\t': 'tab', '\b': 'backspace', '\u007f': 'backspace' }
 
+/** Enter with Shift, Ctrl or Alt, as xterm sends it with `modifyOtherKeys`: unknown to Ink. */
+const MODIFIED_ENTER = /^\u001b\[27;\d+;13~$/
+
 /** The keys of an input, and the sequence of the terminal that Ink has read it from. */
 function* pressed(input: string, key: Key, sequence: string): Generator<Press> {
   const named = NAMED.find(([flag]) => key[flag])
-  if (named) yield { name: nameOf(named[1], key, sequence) }
+  if (MODIFIED_ENTER.test(sequence)) yield { name: 'ctrl+j' }
+  else if (named) yield { name: nameOf(named[1], key, sequence) }
   else if (key.ctrl) yield { name: `ctrl+${input}` }
   // A sequence that Ink does not know comes without its escape, as if it were text.
   else if (input === '' || key.meta || key.super || key.hyper || sequence === `\u001b${input}`) yield UNKNOWN
-  else {
-    for (const { segment } of new Intl.Segmenter().segment(input)) {
-      for (const part of /\p{Cc}/u.test(segment) ? segment : [segment]) yield typed(part)
-    }
+  else yield* typedAll(input)
+}
+
+/** The keys of a text, one at a time. */
+function* typedAll(text: string): Generator<Press> {
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    for (const part of /\p{Cc}/u.test(segment) ? segment : [segment]) yield typed(part)
   }
 }
 
@@ -80,7 +89,9 @@ export interface Inner {
   press: Presses | null
   /** The forms of asks that were shown, by the ask's id, until an event says that the ask is closed. */
   readonly forms: Map<string, AskForm>
-  /** The turn that this user has interrupted last. */
+  /** The ids of asks that this user has answered, unless the answer was refused. */
+  readonly answered: Set<string>
+  /** The turn that this user has interrupted last, unless the interrupt failed. */
   interrupted: number | null
 }
 
@@ -96,6 +107,7 @@ export function useKeys(take: Presses, isActive = true): void {
   const ending = useRef<ReturnType<typeof setTimeout> | null>(null)
   /** The sequence of the terminal that Ink has read last. */
   const sequence = useRef('')
+  const strings = useRef(new ControlStrings())
   const { stdout } = useStdout()
   const { internal_eventEmitter: inputs } = useStdin()
   // Keys that come in one go find whatever the one before has changed.
@@ -137,9 +149,16 @@ export function useKeys(take: Presses, isActive = true): void {
   }
   useInput(
     (input, key) => {
+      const isPasting = pasted.current !== null && !ending.current
+      const rest = isPasting ? null : strings.current.take(sequence.current, performance.now())
       if (pasted.current !== null && ending.current) {
-        if (input !== PASTE.begin && input !== PASTE.end && !key.ctrl) pasted.current += input
+        if (rest !== null) pasted.current += rest
+        else if (input !== PASTE.begin && input !== PASTE.end && !key.ctrl) pasted.current += input
         ends()
+        return
+      }
+      if (rest !== null) {
+        for (const press of [UNKNOWN, ...typedAll(rest)]) latest.current(press)
         return
       }
       // The end of what was pasted may have been lost, and this gets out of it.

@@ -21,7 +21,8 @@ export interface PauseIndicatorProps {
  * The pause that a session shows, if one is open. Enter goes on with a Continue. For a Confirm, Y
  * and N approve and deny, A pressed twice approves always where that is offered, and R denies with
  * a reason. Esc and Ctrl+C interrupt; from a reason, Esc goes back. Keys that answer count from 300
- * ms after the pause appeared, and after the last key that does not answer.
+ * ms after the pause appeared, and after the last key that does not answer; the second A counts
+ * from 700 ms after the first.
  */
 export function PauseIndicator({ sessionId, isActive = true }: PauseIndicatorProps): ReactElement | null {
   const asks = useSessionSnapshot(sessionId)?.asks ?? []
@@ -64,10 +65,10 @@ function Pause({ sessionId, ask, pause, waiting, isActive }: PauseProps): ReactE
 }
 
 function Choice({ form, always }: { form: AskForm; always: Ask['always'] }): ReactElement {
-  const asks = form.isArmed ? 'Press A again to approve always' : '[A] Approve always in this session'
+  const key = form.isArmed ? 'Press A again to approve' : '[A] Approve'
   return (
     <>
-      {always != null && <Text bold={form.isArmed}>{`${asks}: ${shownLine(always)}`}</Text>}
+      {always != null && <Text bold={form.isArmed}>{`${key} always in this session: ${shownLine(always)}`}</Text>}
       <Text>[R] Deny and say why</Text>
       <Text bold>[Y] Approve [N] Deny (Esc to interrupt)</Text>
     </>

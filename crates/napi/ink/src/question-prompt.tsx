@@ -21,8 +21,8 @@ export interface QuestionPromptProps {
  * The question that a session shows, if one is open. A number chooses an option, W is for words of
  * one's own, S (in words Ctrl+D) skips the question, Tab and Shift+Tab go to the next and the
  * previous one, whose replies are kept. Esc first goes back from words to the options, or clears
- * the words, then interrupts. Keys count from 300 ms after the question appeared, and after the
- * last key that does not answer.
+ * the words, then interrupts. Keys that answer count from 300 ms after the question appeared, and
+ * after the last key that does not answer.
  */
 export function QuestionPrompt({ sessionId, isActive = true }: QuestionPromptProps): ReactElement | null {
   const ask = useSessionSnapshot(sessionId)?.asks[0]
@@ -42,14 +42,15 @@ function Questions({ sessionId, ask, questions, isActive }: QuestionsProps): Rea
   const question = questions[number - 1]
   if (!question) return <></>
   const { options = [] } = question
-  const isOne = questions.length === 1
+  const others = othersOf(number, questions.length)
+  const isSkipped = reply?.answer === null
   const isOption = options.some(({ label }) => label === reply?.answer)
   const esc = entry === 'ownWords' ? 'go back' : text === '' ? 'interrupt' : 'clear'
   return (
     <Box flexDirection="column">
       <Text color="yellow">
         {`⏸ ${shownLine(question.header)}: ${shown(question.question)}`}
-        {!isOne && ` (${number} of ${questions.length})`}
+        {questions.length > 1 && ` (${number} of ${questions.length}${isSkipped ? ', skipped' : ''})`}
       </Text>
       {options.map(({ label, description }, at) => (
         <Text key={at}>
@@ -59,23 +60,28 @@ function Questions({ sessionId, ask, questions, isActive }: QuestionsProps): Rea
           {label === reply?.answer && <Text color="green"> ✓</Text>}
         </Text>
       ))}
-      {reply && !isOption && entry !== 'ownWords' && reply.answer !== text.trim() && (
-        <Text color="green">{`✓ ${reply.answer === null ? 'Skipped' : shownLine(reply.answer)}`}</Text>
+      {reply?.answer != null && !isOption && entry !== 'ownWords' && reply.answer !== text.trim() && (
+        <Text color="green">{`✓ ${shownLine(reply.answer)}`}</Text>
       )}
       {trouble !== null && <Text color="red">{trouble}</Text>}
       {entry === 'choice' ? (
         <Text bold>
           {`[1-${Math.min(options.length, 9)}] Choose [W] Your own words [S] Skip `}
-          {!isOne && '[Tab] Other questions '}(Esc to interrupt)
+          {`(${others}Esc to interrupt)`}
         </Text>
       ) : (
         <>
           <DraftText draft={form} />
-          <Text dimColor>
-            {`Your words, then Enter (Ctrl+D: Skip, ${isOne ? '' : 'Tab: Other questions, '}Esc to ${esc})`}
-          </Text>
+          <Text dimColor>{`Your words, then Enter (Ctrl+D: Skip, ${others}Esc to ${esc})`}</Text>
         </>
       )}
     </Box>
   )
+}
+
+/** The hint at the keys that show the other questions of the same ask. */
+function othersOf(number: number, count: number): string {
+  if (count === 1) return ''
+  if (number === count) return 'Shift+Tab: back, '
+  return number === 1 ? 'Tab: next, ' : 'Tab: next, Shift+Tab: back, '
 }

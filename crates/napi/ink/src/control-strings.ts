@@ -1,0 +1,56 @@
+// Control strings: replies of the terminal that Ink does not know, and would pass on as typed text.
+
+const ESC = '\u001b'
+
+/** The characters behind ESC that begin a control string: of OSC, DCS, APC, PM and SOS. */
+const INTRODUCERS = ']P_^X'
+
+/** Milliseconds of silence after which a string without an end is over. */
+const SILENCE = 100
+
+/** Milliseconds in which a lone ESC and the next input are one sequence. Nobody types so fast. */
+const TOGETHER = 5
+
+/** Finds control strings among the inputs that Ink emits, which are parts of such a string. */
+export class ControlStrings {
+  /** The introducer of the string that has begun and not ended. */
+  #introducer: string | null = null
+  /** The last input, and its time. */
+  #last = { input: '', at: -SILENCE }
+
+  /**
+   * Takes the next input, as the terminal sent it. Returns the text behind the end of a string, or
+   * `null` if nothing of the input is part of a string.
+   */
+  take(input: string, at: number): string | null {
+    const last = this.#last
+    this.#last = { input, at }
+    const silence = at - last.at
+    const introducer = silence < SILENCE ? this.#introducer : null
+    this.#introducer = null
+    if (introducer !== null) {
+      if (input === `${ESC}\\`) return ''
+      // Ink takes an ESC at the end of a chunk for the key: here, it may be the first half of ST.
+      if (last.input === ESC && input.startsWith('\\')) return input.slice(1)
+      if (input === ESC || (last.input !== ESC && !input.startsWith(ESC))) return this.#continue(introducer, input)
+      // Any other sequence aborts the string, as it does in terminals.
+    }
+    if (input.length === 2 && input.startsWith(ESC) && isIntroducer(input[1])) return this.#continue(input[1], '')
+    const isSplit = last.input.endsWith(ESC) && silence < TOGETHER
+    return isSplit && isIntroducer(input[0]) ? this.#continue(input[0], input.slice(1)) : null
+  }
+
+  /** Looks for the end of a string in its text. Ctrl+C is an end and a key. */
+  #continue(introducer: string, text: string): string {
+    const end = text.search(introducer === ']' ? /[\u0003\u0007]/ : /\u0003/)
+    if (end === -1) {
+      this.#introducer = introducer
+      return ''
+    }
+    return text.slice(text[end] === '\u0003' ? end : end + 1)
+  }
+}
+
+function isIntroducer(character: string | undefined): character is string {
+  return character !== undefined && INTRODUCERS.includes(character)
+}
