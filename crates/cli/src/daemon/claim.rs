@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -155,17 +155,21 @@ fn listen(path: PathBuf) -> Result<(SocketFile, UnixListener), CliError> {
     Ok((SocketFile { file: (found.dev(), found.ino()), path }, bound))
 }
 
-/// Binds a socket that only its user may connect to. Its mode is of the umask when it is made, and the umask is of the whole
-/// process: so the socket has its place only when it has its mode.
+/// Binds a socket that only its user may connect to, at every moment. Its first mode is of the umask, which is of the whole
+/// process: so it is made in a private folder, and moved to its place when it has its mode.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
-    let new = path.with_file_name("holdpoint.new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    // A path no longer than that of its place, whose length is bounded.
+    let folder = path.with_file_name("hold.new");
+    let new = folder.join("sock");
+    // One that was killed here has left them.
+    for left in [fs::remove_file(&new), fs::remove_dir(&folder)] {
+        left.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
     }
+    fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let listener = UnixListener::bind(&new)?;
     fs::set_permissions(&new, fs::Permissions::from_mode(0o600))?;
     fs::rename(&new, path)?;
+    fs::remove_dir(&folder)?;
     Ok(listener)
 }
 
