@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{Event, TurnId};
+use holdpoint_common::Event;
 use holdpoint_session::folders::Folders;
 use holdpoint_session::form::{AfterAsk, AskForm};
 use holdpoint_session::state::Refused;
@@ -66,15 +66,13 @@ pub(crate) struct Follower<'a> {
     daemon: Option<&'a Folders>,
     attachment: Attachment,
     course: Course,
-    /// The user's, who answers asks by keys and interrupts by Esc.
+    /// Its keys answer asks, and Esc interrupts.
     terminal: Option<Terminal>,
     leaving: Leaving,
     view: View,
     ui: &'a mut Ui,
     /// Where it would go on: behind the last event that was handled.
     from: AttachFrom,
-    /// The turn that event was of: what is asked is asked in it.
-    now: Option<TurnId>,
     /// Asks are shown.
     answers: bool,
     /// The ask that is shown.
@@ -97,7 +95,6 @@ impl<'a> Follower<'a> {
     ) -> Result<Self, CliError> {
         let Followed { session, from, daemon, answers } = followed;
         let attachment = session.attach(from).await?;
-        let now = attachment.snapshot().turn;
         let (press, pressed) = mpsc::channel(KEYS);
         Ok(Self {
             session,
@@ -110,7 +107,6 @@ impl<'a> Follower<'a> {
             view,
             ui,
             from,
-            now,
             form: None,
             after: AfterAsk::default(),
             keys: None,
@@ -339,7 +335,6 @@ impl<'a> Follower<'a> {
     fn show(&mut self, batch: &mut Vec<Arc<Event>>) -> io::Result<()> {
         for event in batch.drain(..) {
             self.from = AttachFrom::after(self.from.after.max(event.seq));
-            self.now = event.turn.or(self.now);
             let known = self.course.turn();
             self.course.note(&event, self.attachment.snapshot().seq);
             if let Some(turn) = self.course.turn().filter(|turn| known != Some(*turn)) {

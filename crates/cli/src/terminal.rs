@@ -129,7 +129,7 @@ impl Terminal {
 impl Drop for Keys {
     fn drop(&mut self) {
         self.reader = None;
-        // Input for what was shown here is not for the shell; in the background, it is the shell's.
+        // Keys pressed for this program are not left to the shell; in the background, all input is the shell's.
         if self.terminal.is_in_foreground() {
             let _ = tcflush(&*self.terminal.tty, QueueSelector::IFlush);
         }

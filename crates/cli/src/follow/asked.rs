@@ -60,7 +60,7 @@ pub(crate) fn show_keys(form: &AskForm, ui: &mut Ui) -> io::Result<()> {
     }
 }
 
-/// Shows a question and its options; with a form, which of the questions it is, and what was answered to it before.
+/// Shows a question and its options; with a form, also its number and the earlier reply to it.
 fn show_question(question: &Question, form: Option<&AskForm>, ui: &mut Ui) -> io::Result<()> {
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The keys of a user who follows a session: they answer what it asks, and Esc interrupts.
+//! The keys at a session that is followed: they answer asks, and Esc interrupts.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ use crate::ui::Style;
 const TYPES_ON: Duration = Duration::from_secs(2);
 
 impl Follower<'_> {
-    /// Reads keys all the time if all of the terminal is this program's: its input is no other program's, and what is typed
-    /// is not to be echoed. A shell may take it away, and give it back. Elsewhere keys are read while there is an ask.
+    /// Reads keys all the time if both the input and the output of the terminal are this program's. A shell may take it away,
+    /// and give it back. Elsewhere keys are read while there is an ask.
     pub(super) fn listen(&mut self) {
         let Some(terminal) = &self.terminal else { return };
         if self.is_at_terminal() && !terminal.is_taken() && terminal.is_in_foreground() {
@@ -155,9 +155,10 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Ends the turn that is shown, and no later one.
+    /// Ends the turn that is followed, or the run, as INT does; without one, the turn that is shown.
     async fn interrupt(&mut self) -> Result<(), CliError> {
-        let (session, turn) = (self.session.clone(), self.now);
+        let turn = if self.course.is_left_at_will() { self.session.snapshot().turn } else { self.course.turn() };
+        let session = self.session.clone();
         match self.unless_left(false, async move { session.interrupt(turn).await }).await {
             // It ends the follower, unless the user may leave that at any time. A turn that has not begun yet is
             // interrupted when it begins.

@@ -1,6 +1,6 @@
 //! The bytes that a terminal sends, decoded to keys, pastes and changes of focus.
 //!
-//! Whatever a terminal sends begins with a known byte and has a known end (ECMA-48, xterm's control sequences, kitty's
+//! All input of a terminal begins with a known byte and has a known end (ECMA-48, xterm's control sequences, kitty's
 //! keyboard protocol), so a sequence that means nothing here is skipped whole: nothing in it is taken for a key. A lone
 //! escape is a key, recognised by the silence after it.
 
@@ -12,7 +12,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 const ESCAPE: Duration = Duration::from_millis(5);
 /// After this long without more, a key with Alt whose character begins a sequence is that key.
 const SEQUENCE: Duration = Duration::from_millis(100);
-/// After this long without more, a paste or a string whose end has not come is over. What follows is typed: the time is longer
+/// After this long without more, a paste or a string whose end has not come is over. The input after it is typed: the time is longer
 /// than a connection needs to send a lost packet again.
 const UNENDED: Duration = Duration::from_secs(2);
 /// Input this soon after a paste is part of it: pasted text may contain the sequence that ends a paste.
@@ -66,7 +66,7 @@ enum State {
         parameters: Vec<u8>,
         alt: bool,
     },
-    /// The three bytes behind `ESC [ M`, as far as they are still to come.
+    /// This many of the three bytes behind `ESC [ M` have not been read.
     Mouse(usize),
     /// A string, up to its terminator: `ESC ]`, `P`, `X`, `^` or `_`.
     Text {
@@ -168,7 +168,7 @@ impl Decoder {
                 let ends = match byte {
                     b'\\' => *escape,
                     0x07 => *kind == b']',
-                    // Cancel and substitute end whatever has begun.
+                    // Cancel and substitute end any sequence.
                     0x18 | 0x1a => true,
                     _ => false,
                 };
@@ -195,7 +195,7 @@ impl Decoder {
         }
     }
 
-    /// This byte ends what has begun, and begins something else.
+    /// This byte ends the sequence before it, which is incomplete, and is itself the first of another input.
     fn cut(&mut self, byte: u8, inputs: &mut Vec<Input>) {
         inputs.push(Input::Other);
         self.begin(byte, inputs);
@@ -270,7 +270,7 @@ fn single_byte(byte: u8) -> Option<KeyEvent> {
     })
 }
 
-/// What a sequence means: `ESC [` or `ESC O`, these parameters, this last byte; with another escape before it, a key with Alt.
+/// The input that a sequence is: `ESC [` or `ESC O`, these parameters, this last byte; with another escape before it, a key with Alt.
 fn sequence(kind: u8, parameters: &[u8], last: u8, alt: bool) -> Input {
     let key = match (kind, parameters, last) {
         (b'[', b"", b'I') => return Input::Focus(true),
@@ -341,7 +341,7 @@ fn key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
         b'~' if first == 27 && shape == 3 => code_point(number(2, 0)?)?,
         b'~' if shape <= 2 => numbered(first)?,
         b'u' if !text.is_empty() => {
-            // Ctrl and Alt are with the key, whatever alphabet is on it.
+            // With Ctrl or Alt, the key counts, in every keyboard layout.
             let is_chord = modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
             let latin = number(0, 2).filter(|_| is_chord && first > 0x7f);
             code_point(latin.unwrap_or(first))?

@@ -62,7 +62,7 @@ enum Ended {
     Gone,
 }
 
-/// What there is to do.
+/// Why waiting ended.
 enum Ready {
     Input,
     /// The silence has lasted until then.

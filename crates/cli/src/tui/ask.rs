@@ -81,7 +81,7 @@ impl AskView {
         pressed
     }
 
-    /// Input that is not for it: whoever answers is not typing something else.
+    /// Input that is not for it: keys answer only after a pause.
     pub(crate) fn put_off(&mut self, now: Instant) {
         self.form.press(Key::Other, now);
     }

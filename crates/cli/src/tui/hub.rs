@@ -104,7 +104,7 @@ impl Hub {
         waiting
     }
 
-    /// If the ask that was being answered is closed by now, shows what the same session asks next. Returns how it was
+    /// If the ask that was being answered is closed by now, shows the next one of the same session. Returns how it was
     /// closed, if not by this user.
     pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) -> Option<String> {
         let view = self.asking.as_ref()?;

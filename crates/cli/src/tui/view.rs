@@ -36,7 +36,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     };
     let overlay = state.overlay.clone();
     if let Some(cursor) = cursor.filter(|_| overlay.is_none()) {
-        // The terminal's own: input methods show there what is being composed.
+        // The terminal's own cursor: input methods show their text there.
         frame.set_cursor_position(cursor);
     }
     match overlay {

@@ -18,7 +18,7 @@ fn pause(kind: PauseKind) -> Ask {
     ask(AskRequest::Pause(PauseRequest { kind, tool_name, message, details: None }))
 }
 
-/// What a key does long after the ask appeared.
+/// The effect of a key long after the ask appeared.
 fn late(ask: Ask, key: Key) -> Pressed {
     let now = Instant::now();
     AskForm::new(ask, now).press(key, now + GUARD)
@@ -362,7 +362,7 @@ proptest! {
         }
     }
 
-    /// Whatever is pressed, an answer is one that the ask takes, and it is given once.
+    /// With any keys, an answer is valid for the ask, and it is given once.
     #[test]
     fn an_answer_is_whole_and_given_once(keys in prop::collection::vec((any_key(), 0..600_u64), 0..60)) {
         let mut at = Instant::now();

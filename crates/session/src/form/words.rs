@@ -31,7 +31,7 @@ impl Words {
         self.cursor += text.len();
     }
 
-    /// Does what a key does in a line editor. Whether the text or the cursor has changed.
+    /// Applies a key as a line editor does. Whether the text or the cursor has changed.
     pub fn press(&mut self, key: Key) -> bool {
         let (text, cursor) = (self.text.len(), self.cursor);
         match key {

@@ -133,7 +133,7 @@ fn keys_are_known_in_every_form() {
     assert_eq!(shown(&decoded(b"\x1b[I\x1b[O")), "focus true, focus false");
     assert_eq!(shown(&decoded(b"\x1b\x1b")), "esc, esc");
     assert_eq!(shown(&decoded(b"\x1b\x1bx")), "esc, alt+x");
-    // Ctrl+C acts in the middle of whatever has begun, and a sequence that is cut begins anew.
+    // Ctrl+C acts in the middle of a sequence; so does an escape, which begins another one.
     for begun in ["\x1b[1;", "\x1bO", "\x1b]52;c;", "\x1bP"] {
         assert_eq!(shown(&decoded(format!("{begun}\x03y").as_bytes())), "other, ctrl+c, y", "{begun:?}");
     }
@@ -171,7 +171,7 @@ fn t_y6_a_paste_is_one_in_whichever_pieces_it_is_read() {
     }
     // Two of them, one directly behind the other.
     assert_eq!(decoded(b"\x1b[200~a\x1b[201~\x1b[200~b\x1b[201~"), [Input::Paste("ab".to_owned())]);
-    // Its end has not come, as over a connection that stalls: silence ends it late.
+    // Over a connection that stalls its end is late: only a long silence ends it.
     let (at, mut inputs) = (Instant::now(), Vec::new());
     let mut decoder = Decoder::new(at);
     decoder.feed(b"\x1b[200~y\r", at, &mut inputs);
@@ -207,7 +207,7 @@ fn an_escape_is_a_key_after_a_silence() {
 }
 
 proptest! {
-    /// Whatever the bytes, and in whichever pieces they are read, it is the same input, and the memory is bounded.
+    /// All bytes, read in pieces of any size, are decoded to the same input.
     #[test]
     fn t_y6_pieces_make_no_difference(
         parts in prop::collection::vec(

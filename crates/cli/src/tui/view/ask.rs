@@ -32,7 +32,7 @@ const GOES_ON: &str = "┆ ";
 pub(super) struct Panel {
     /// The request: scrolls.
     body: Vec<Line<'static>>,
-    /// Rows of it, the first, that say what it is.
+    /// How many of its first rows are the heading.
     heading: usize,
     /// How to answer: always there.
     keys: Vec<Line<'static>>,

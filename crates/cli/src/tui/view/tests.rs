@@ -544,7 +544,7 @@ fn t_y5_no_size_is_too_small_or_too_large() {
     }
 }
 
-/// Where an input method shows what is being composed.
+/// Input methods show their text at the cursor.
 #[test]
 fn the_cursor_of_the_terminal_is_where_text_is_typed() {
     let mut scene = Scene::session();

@@ -251,12 +251,15 @@ fn m_d5_as_json_asks_are_lines_too_also_on_a_terminal() {
 fn m_d5_on_a_terminal_a_hold_is_told_and_stays_in_sight() {
     let world = World::new();
     let goal = plays("call tasks {\"action\": \"add\", \"titles\": [\"more\"]}");
-    let mut terminal = Terminal::run(&world, &["loop", "--goal", &goal, "--max-iterations", "1"]);
-    terminal.wait_for("\n⏸ PAUSED: 1 iteration\n");
-    terminal.wait_for("tokens  ⏸ PAUSED");
-    terminal.press("\u{3}");
-    terminal.wait_for("run interrupted: 1 iteration, ");
-    terminal.end(130);
+    for key in ["\u{3}", "\u{1b}"] {
+        let mut terminal = Terminal::run(&world, &["loop", "--goal", &goal, "--max-iterations", "1"]);
+        terminal.wait_for("\n⏸ PAUSED: 1 iteration\n");
+        terminal.wait_for("tokens  ⏸ PAUSED");
+        // Between two iterations no turn is open.
+        terminal.press(key);
+        terminal.wait_for("run interrupted: 1 iteration, ");
+        terminal.end(130);
+    }
 }
 
 #[test]
@@ -269,6 +272,18 @@ fn m_a10_on_a_terminal_its_asks_are_answered_by_keys() {
     terminal.press_until("y", "run done: 1 iteration, ");
     terminal.end(0);
     assert!(world.work("made").exists());
+}
+
+#[test]
+fn m_a10_esc_ends_the_run() {
+    let world = World::new();
+    let goal = plays("shell: echo up; sleep 1000");
+    let mut terminal = Terminal::run(&world, &["loop", "--policy", "all", "--goal", &goal]);
+    terminal.wait_for("Iteration #1");
+    terminal.press("\x1b");
+    terminal.wait_for("run interrupted: ");
+    terminal.end(130);
+    world.census.wait_none();
 }
 
 /// The run is over when its output breaks: the turn that is open by then is another client's.

@@ -11,7 +11,7 @@ use holdpoint_session::store::Sqlite;
 use holdpoint_tests::model_server::{ModelServer, Reply};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::client::Api;
+use super::client::{Api, Stream};
 use super::house::{House, ask, until};
 use crate::world::{patience, rounds, wait};
 
@@ -151,16 +151,22 @@ fn t_n6_it_is_gone_within_ten_seconds_whatever_its_sessions_do() {
     assert_eq!(api.asks(&asking, 1), ask);
 }
 
+/// A session that works until there is a file `go`, and its events.
+fn working(house: &House) -> (String, Stream) {
+    let api = Api::new(house);
+    let session = api.open("all");
+    let mut events = api.attach(&session, "");
+    api.prompt(&session, "shell: echo up; until test -e go; do sleep 0.01; done\nsay It went on.");
+    events.until_event(|event| matches!(event.delta(), Some(Delta::Output { .. })));
+    (session, events)
+}
+
 /// A cleaner of temporary files may remove it while the daemon works.
 #[test]
 fn t_n7_a_socket_that_is_removed_is_made_again_and_sessions_go_on() {
     let house = House::new();
     let pid = house.start();
-    let api = Api::new(&house);
-    let session = api.open("all");
-    let mut events = api.attach(&session, "");
-    api.prompt(&session, "shell: echo up; until test -e go; do sleep 0.01; done\nsay It went on.");
-    events.until_event(|event| matches!(event.delta(), Some(Delta::Output { .. })));
+    let (_, mut events) = working(&house);
     for _ in 0..2 {
         std::fs::remove_file(house.socket()).unwrap();
         let by = Instant::now() + patience();
@@ -185,11 +191,7 @@ fn t_n7_a_socket_that_is_removed_is_made_again_and_sessions_go_on() {
 fn t_n7_a_hang_up_means_nothing_to_it_and_its_sessions_go_on() {
     let house = House::new();
     let pid = house.start();
-    let api = Api::new(&house);
-    let session = api.open("all");
-    let mut events = api.attach(&session, "");
-    api.prompt(&session, "shell: echo up; until test -e go; do sleep 0.01; done\nsay It went on.");
-    events.until_event(|event| matches!(event.delta(), Some(Delta::Output { .. })));
+    let (session, mut events) = working(&house);
     house.signal(Signal::HUP);
     house.signal(Signal::HUP);
     let by = Instant::now() + patience();
@@ -199,7 +201,7 @@ fn t_n7_a_hang_up_means_nothing_to_it_and_its_sessions_go_on() {
     }
     assert_eq!(house.pid(), pid);
     std::fs::write(house.0.work("go"), "").unwrap();
-    assert_eq!(api.settled(&session).last_turn.unwrap().outcome, Outcome::Done);
+    assert_eq!(Api::new(&house).settled(&session).last_turn.unwrap().outcome, Outcome::Done);
     // What it did is saved, and does not wait for an end in order.
     house.signal(Signal::KILL);
     house.wait_gone();

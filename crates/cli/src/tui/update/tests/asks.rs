@@ -138,7 +138,7 @@ fn m_a10_what_was_meant_for_an_ask_that_somebody_else_closes_goes_nowhere() {
     assert!(matches!(scene.press("ctrl+x p")[..], [Command::ToggleHold { .. }]));
 }
 
-/// Whatever the terminal sends: it is seen, and whoever answers was not typing before.
+/// An answer needs a pause after any input, also after input that is no key.
 #[test]
 fn m_a10_any_other_input_puts_off_the_keys_that_answer() {
     let inputs: [fn(&mut Scene); 6] = [
