@@ -191,7 +191,7 @@ fn t_n7_a_socket_that_is_removed_is_made_again_and_sessions_go_on() {
 fn t_n7_a_hang_up_means_nothing_to_it_and_its_sessions_go_on() {
     let house = House::new();
     let pid = house.start();
-    let (session, mut events) = working(&house);
+    let (session, _events) = working(&house);
     house.signal(Signal::HUP);
     house.signal(Signal::HUP);
     let by = Instant::now() + patience();
