@@ -251,6 +251,10 @@ export type HoldCause =
         }
     )
 /**
+ * The gaps of a session, in order: at most 16.
+ */
+export type Gaps = Gap[]
+/**
  * What a client answers to an ask.
  */
 export type Answer =
@@ -538,6 +542,9 @@ export type Fact =
   | (ToolResult & {
       type: 'toolFinished'
     })
+  | (HistoryCut & {
+      type: 'historyCut'
+    })
   | {
       type: 'filesChanged'
       /**
@@ -670,6 +677,10 @@ export type BlockKind = 'text' | 'thought'
  */
 export type ToolStatus = 'ok' | 'error' | 'denied' | 'interrupted' | 'panicked'
 /**
+ * A limit of the conversation that a model is sent.
+ */
+export type HistoryLimit = 'lines' | 'tokens' | 'window'
+/**
  * How a background job ended.
  */
 export type JobEnd =
@@ -791,9 +802,6 @@ export type Delta =
        */
       reason: string
     }
-  | (HistoryCut & {
-      type: 'historyCut'
-    })
   | {
       type: 'projectCut'
       /**
@@ -1095,6 +1103,10 @@ export interface SessionSummary {
    * Its folder.
    */
   workspace: string
+  /**
+   * Which of its events can't be read.
+   */
+  gaps?: Gaps
 }
 /**
  * How a session's last turn ended.
@@ -1272,6 +1284,19 @@ export interface TaskCounts {
    * Given up.
    */
   dropped?: number
+}
+/**
+ * Events of a session that can't be read, because they are damaged or lost in the store.
+ */
+export interface Gap {
+  /**
+   * The number of the first event.
+   */
+  from: number
+  /**
+   * The number of the last event.
+   */
+  to: number
 }
 /**
  * Open asks, the oldest first.
@@ -1655,6 +1680,10 @@ export interface Snapshot {
    * Why not everything is saved; absent if it is.
    */
   notSaved?: string | null
+  /**
+   * Which of its events can't be read.
+   */
+  gaps?: Gaps
   /**
    * It is logged at debug level.
    */
@@ -2050,6 +2079,39 @@ export interface FileMark {
   hash?: string | null
 }
 /**
+ * What was left out of a request to a model, and how much was left in.
+ */
+export interface HistoryCut {
+  /**
+   * Messages that were left out.
+   */
+  messages: number
+  /**
+   * Results of tools that were cut.
+   */
+  results: number
+  /**
+   * Tokens of what was left in, by our own count.
+   */
+  tokens: number
+  /**
+   * Tokens that a request may have.
+   */
+  limit: number
+  /**
+   * Lines of what was left in.
+   */
+  lines: number
+  /**
+   * Lines that a request may have.
+   */
+  lineLimit: number
+  /**
+   * The limit that was reached.
+   */
+  reached: HistoryLimit
+}
+/**
  * An omission and its reason.
  */
 export interface Omission {
@@ -2082,6 +2144,10 @@ export interface Receipt {
    * The queued prompts that were handed back.
    */
   prompts: PromptId[]
+  /**
+   * The runtime, or the session's actor, had ended before the turn was: its processes were not counted.
+   */
+  uncounted?: boolean
 }
 /**
  * A tool call that the cut of its turn found running.
@@ -2116,35 +2182,6 @@ export interface EndedProcesses {
    * Could not be ended: their process ids.
    */
   left?: number[]
-}
-/**
- * What was left out of a request to a model, and how much was left in.
- */
-export interface HistoryCut {
-  /**
-   * Messages that were left out.
-   */
-  messages: number
-  /**
-   * Results of tools that were cut.
-   */
-  results: number
-  /**
-   * Tokens of what was left in, by our own count.
-   */
-  tokens: number
-  /**
-   * Tokens that a request may have.
-   */
-  limit: number
-  /**
-   * Lines of what was left in.
-   */
-  lines: number
-  /**
-   * Lines that a request may have.
-   */
-  lineLimit: number
 }
 /**
  * Gives a session something to do.

@@ -140,10 +140,26 @@ fn carry_out_command(command: Option<Command>, folders: &Folders, ui: &mut Ui) -
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_common::{COMMANDS, Who};
+
     use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    /// Each command is named by what it is where a person reads who did something.
+    #[test]
+    fn clients_that_are_commands_are_named_as_the_command_line() {
+        for command in Cli::command().get_subcommands() {
+            // These speak to no session.
+            if !matches!(command.get_name(), "policy" | "config" | "man") {
+                assert!(COMMANDS.contains(&command.get_name()), "{}", command.get_name());
+            }
+        }
+        assert_eq!(Who::named("approve").origin(), "from the command line");
+        assert_eq!(Who { name: "tui".into(), pid: Some(7) }.origin(), "from the screen (pid 7)");
+        assert_eq!(Who::named("curl/8.5.0").origin(), "by curl/8.5.0");
     }
 }

@@ -44,37 +44,32 @@ pub(crate) fn title(call: &ToolCall) -> String {
     format!("{}: {}", prose_line(&call.name), shorten(&line(&what)))
 }
 
-/// An answer as a past participle.
-fn said(answer: &Answer) -> String {
+/// An answer, and its origin: an answer of this process, `own`, needs none.
+pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own: u32) -> String {
+    let origin = match by {
+        AnsweredBy::Client(who) if who.pid == Some(own) => String::new(),
+        AnsweredBy::Client(who) => format!(" {}", prose_line(&who.origin())),
+        AnsweredBy::Setting { asks } => format!(" (asks = {asks})"),
+    };
     match answer {
-        Answer::Resume => "goes on".to_owned(),
-        Answer::Approve { always: false } => "approved".to_owned(),
-        Answer::Approve { always: true } => "approved, always in this session".to_owned(),
-        Answer::Deny { reason: None } => "denied".to_owned(),
-        Answer::Deny { reason: Some(reason) } => format!("denied: {}", prose_line(reason)),
+        Answer::Resume => format!("continued{origin}"),
+        Answer::Approve { always: false } => format!("approved{origin}"),
+        Answer::Approve { always: true } => format!("approved{origin}, always in this session"),
+        Answer::Deny { reason: None } => format!("denied{origin}"),
+        Answer::Deny { reason: Some(reason) } => format!("denied{origin}: {}", prose_line(reason)),
         Answer::Reply { answers } => {
             let answers: Vec<_> =
                 answers.iter().map(|reply| prose_line(reply.answer.as_deref().unwrap_or("(skipped)"))).collect();
-            format!("answered: {}", answers.join(", "))
+            format!("answered{origin}: {}", answers.join(", "))
         }
-        Answer::Cancel => "declined".to_owned(),
+        Answer::Cancel => format!("declined{origin}"),
     }
-}
-
-/// The same, and whose answer it was: those of this process need no name.
-pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own: u32) -> String {
-    let by = match by {
-        AnsweredBy::Client(who) if who.pid == Some(own) => String::new(),
-        AnsweredBy::Client(who) => format!(" by {}", prose_line(&who.to_string())),
-        AnsweredBy::Setting { .. } => format!(" ({by})"),
-    };
-    format!("{}{by}", said(answer))
 }
 
 /// That it will stand, and who wants that, or why.
 pub(crate) fn pausing(cause: &HoldCause) -> String {
     let why = match cause {
-        HoldCause::User { by } => by.to_string(),
+        HoldCause::User { by } => by.origin(),
         HoldCause::Restored | HoldCause::Limit { .. } => cause.to_string(),
     };
     format!("PAUSING... ({})", prose_line(&why))
@@ -97,12 +92,12 @@ pub(crate) fn setting(fact: &Fact) -> Option<String> {
         Fact::DebugChanged { enabled: false, by } => ("no longer logged at debug level".to_owned(), by),
         _ => return None,
     };
-    Some(format!("{what}, by {}", prose_line(&by.to_string())))
+    Some(format!("{what}, {}", prose_line(&by.origin())))
 }
 
 /// What was left out of what a model is sent, and how much that is.
 pub(crate) fn cut(cut: &HistoryCut) -> String {
-    let HistoryCut { messages, results, tokens, limit, lines, line_limit } = *cut;
+    let HistoryCut { messages, results, tokens, limit, lines, line_limit, reached } = *cut;
     let parts = [(messages, "message", "left out"), (results, "result", "cut")];
     let part = |(count, thing, how): (u64, &str, &str)| {
         let many = if count == 1 { "" } else { "s" };
@@ -110,7 +105,7 @@ pub(crate) fn cut(cut: &HistoryCut) -> String {
     };
     let what: Vec<_> = parts.into_iter().filter_map(part).collect();
     format!(
-        "{}: the model is sent {tokens} of at most {limit} tokens, {lines} of at most {line_limit} lines",
+        "{} by {reached}: the model is sent {tokens} of at most {limit} tokens, {lines} of at most {line_limit} lines",
         what.join(", ")
     )
 }
@@ -226,16 +221,25 @@ pub(crate) fn shorten(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use holdpoint_common::{AsksMode, CallId, Who};
+    use holdpoint_common::{AsksMode, CallId, HistoryLimit, Who};
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn a_cut_says_what_was_left_out_and_what_was_cut() {
-        let rest = ": the model is sent 90 of at most 100 tokens, 7 of at most 8 lines";
-        let said =
-            |messages, results| cut(&HistoryCut { messages, results, tokens: 90, limit: 100, lines: 7, line_limit: 8 });
+        let rest = " by the window of the model: the model is sent 90 of at most 100 tokens, 7 of at most 8 lines";
+        let said = |messages, results| {
+            cut(&HistoryCut {
+                messages,
+                results,
+                tokens: 90,
+                limit: 100,
+                lines: 7,
+                line_limit: 8,
+                reached: HistoryLimit::Window,
+            })
+        };
         assert_eq!(said(3, 0), format!("3 messages left out{rest}"));
         assert_eq!(said(1, 1), format!("1 message left out, 1 result cut{rest}"));
         assert_eq!(said(0, 2), format!("2 results cut{rest}"));
@@ -247,8 +251,8 @@ mod tests {
         let by = |name: &str, pid| AnsweredBy::Client(Who { name: name.to_owned(), pid });
         let denied = Answer::Deny { reason: Some("no\u{9b}".to_owned()) };
         assert_eq!(answered(&denied, &by("tui", Some(7)), 7), "denied: no\\u{9b}");
-        assert_eq!(answered(&denied, &by("tui", Some(8)), 7), "denied: no\\u{9b} by tui (pid 8)");
-        assert_eq!(answered(&Answer::Resume, &by("x\u{9b}", None), 7), "goes on by x\\u{9b}");
+        assert_eq!(answered(&denied, &by("tui", Some(8)), 7), "denied from the screen (pid 8): no\\u{9b}");
+        assert_eq!(answered(&Answer::Resume, &by("x\u{9b}", None), 7), "continued by x\\u{9b}");
         let setting = AnsweredBy::Setting { asks: AsksMode::Deny };
         assert_eq!(answered(&Answer::Deny { reason: None }, &setting, 7), "denied (asks = deny)");
     }

@@ -77,10 +77,11 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
     let config = folders.config()?;
     let keymap = keymap(&config)?;
     let folder = std::env::current_dir().unwrap_or_default();
-    let me = Me { pid: std::process::id(), folder: folder.to_string_lossy().into_owned() };
     let runtime = runtime()?;
     let left = runtime.block_on(async {
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
+        let model = catalog.default_name();
+        let me = Me { pid: std::process::id(), folder: folder.to_string_lossy().into_owned(), model };
         let sessions = of_daemon(folders, "tui", supplies(&config, &catalog)).await?;
         let session = match session {
             Some(what) => Some(sessions.get(what).await?),

@@ -114,8 +114,8 @@ pub enum AnsweredBy {
 impl fmt::Display for AnsweredBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Client(who) => who.fmt(f),
-            Self::Setting { asks } => write!(f, "asks = {asks}"),
+            Self::Client(who) => f.write_str(&who.origin()),
+            Self::Setting { asks } => write!(f, "by the setting asks = {asks}"),
         }
     }
 }
@@ -160,7 +160,7 @@ impl fmt::Display for AskCloseCause {
 #[non_exhaustive]
 pub enum AnswerError {
     /// Someone was first.
-    #[error("ask {ask} was already answered, by {by}")]
+    #[error("ask {ask} was already answered {by}")]
     AlreadyAnswered {
         /// The ask.
         ask: AskId,

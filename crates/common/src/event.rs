@@ -215,6 +215,9 @@ kinds! {
         },
         /// A tool call ended, or will never run.
         ToolFinished(ToolResult),
+        /// The conversation is too long for the model: the oldest of it is left out of the request that is sent next, and of
+        /// those that follow, until this is told again.
+        HistoryCut(HistoryCut),
         /// Files have changed in this iteration of a run, by the word of git: also such as no tool has told of.
         FilesChanged {
             /// Their paths, relative to the workspace.
@@ -349,9 +352,6 @@ kinds! {
             /// Why the last one failed.
             reason: String,
         },
-        /// The conversation is too long for the model: of the request that is about to be sent, its oldest messages were
-        /// left out. The log has them.
-        HistoryCut(HistoryCut),
         /// What the workspace's `AGENTS.md` says does not reach the model in this turn, or not all of it.
         ProjectCut {
             /// How much is missing, and why: one line.

@@ -79,7 +79,7 @@ pub enum HoldCause {
 impl fmt::Display for HoldCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::User { by } => write!(f, "held by {by}"),
+            Self::User { by } => write!(f, "held {}", by.origin()),
             Self::Restored => f.write_str("restored"),
             Self::Limit { reached } => reached.fmt(f),
         }

@@ -23,6 +23,7 @@ mod ask;
 mod client;
 mod config;
 mod event;
+mod gaps;
 mod hold;
 mod id;
 mod job;
@@ -49,7 +50,8 @@ pub use id::{AskId, CallId, IdError, ItemId, MAX_SESSION_ID, PromptId, SessionId
 pub use time::Timestamp;
 
 // Sessions.
-pub use client::Who;
+pub use client::{COMMANDS, Who};
+pub use gaps::{Gap, Gaps};
 pub use hold::{Hold, HoldCause, HoldShown};
 pub use run::{HoldAt, LastRun, RUN_ITERATIONS, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings};
 pub use session::{
@@ -60,7 +62,7 @@ pub use status::{SessionStatus, UnknownStatus};
 pub use task::{Note, Task, TaskCounts, TaskState};
 pub use tasks::{MAX_NOTE, MAX_TASK_TITLE, MAX_TASKS, NOTES_KEPT, TaskError, TaskRequest, Tasks};
 pub use turn::{CutCause, EndedProcesses, Outcome, Receipt, RestoreCause, StopHow, StoppedTool};
-pub use usage::{ContextFill, HistoryCut, Usage};
+pub use usage::{ContextFill, HistoryCut, HistoryLimit, Usage};
 
 // Asks.
 pub use answer::{Answer, AnswerError, AnsweredBy, AskCloseCause};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::ask::{Ask, AsksMode};
+use crate::gaps::Gaps;
 use crate::hold::Hold;
 use crate::id::{AskId, PromptId, SessionId, TurnId};
 use crate::job::Job;
@@ -158,6 +159,9 @@ pub struct Snapshot {
     /// Why not everything is saved; absent if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_saved: Option<Arc<str>>,
+    /// Which of its events can't be read.
+    #[serde(default, skip_serializing_if = "Gaps::is_empty")]
+    pub gaps: Gaps,
     /// It is logged at debug level.
     #[serde(default)]
     pub is_debug_enabled: bool,
@@ -182,7 +186,7 @@ impl Snapshot {
         // What was taken from the same place is the same; so nothing of size is compared while text streams.
         let Self { settings, title, last_line, seq: _, status, since, worked_ms, working_since, .. } = self;
         let Self { turn, step, asks, hold, queue, jobs, last_turn, last_run, run, tasks, notes, .. } = self;
-        let Self { usage, context, files_modified, clients, saved, not_saved, is_debug_enabled, .. } = self;
+        let Self { usage, context, files_modified, clients, saved, not_saved, gaps, is_debug_enabled, .. } = self;
         *status == other.status
             && *since == other.since
             && *worked_ms == other.worked_ms
@@ -192,6 +196,7 @@ impl Snapshot {
             && *clients == other.clients
             && *saved == other.saved
             && *not_saved == other.not_saved
+            && *gaps == other.gaps
             && *is_debug_enabled == other.is_debug_enabled
             && *usage == other.usage
             && *context == other.context
@@ -278,6 +283,9 @@ pub struct SessionSummary {
     pub model: String,
     /// Its folder.
     pub workspace: String,
+    /// Which of its events can't be read.
+    #[serde(default, skip_serializing_if = "Gaps::is_empty")]
+    pub gaps: Gaps,
 }
 
 impl From<&Snapshot> for SessionSummary {
@@ -299,6 +307,7 @@ impl From<&Snapshot> for SessionSummary {
             tasks: TaskCounts::of(&snapshot.tasks),
             model: snapshot.settings.model.clone(),
             workspace: snapshot.settings.workspace.clone(),
+            gaps: snapshot.gaps.clone(),
         }
     }
 }

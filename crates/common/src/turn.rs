@@ -69,8 +69,8 @@ pub enum CutCause {
 impl fmt::Display for CutCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::User { by } => write!(f, "interrupted by {by}"),
-            Self::Close { by } => write!(f, "session closed by {by}"),
+            Self::User { by } => write!(f, "interrupted {}", by.origin()),
+            Self::Close { by } => write!(f, "session closed {}", by.origin()),
             Self::Shutdown => f.write_str("the runtime was stopped"),
             Self::Restart => f.write_str("the runtime was restarted"),
             Self::Panic => f.write_str("the session failed"),
@@ -102,6 +102,9 @@ pub struct Receipt {
     pub asks: Vec<AskId>,
     /// The queued prompts that were handed back.
     pub prompts: Vec<PromptId>,
+    /// The runtime, or the session's actor, had ended before the turn was: its processes were not counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
 }
 
 /// A tool call that the cut of its turn found running.
@@ -164,6 +167,8 @@ impl fmt::Display for Receipt {
         let mut parts = Vec::new();
         if lost > 0 {
             parts.push(format!("{} lost, with what had been started", counted(lost, "tool", "tools")));
+        } else if self.uncounted {
+            parts.push("no tool was running, processes were not counted".to_owned());
         } else {
             parts.push(format!("{} stopped", counted(self.tools.len(), "tool", "tools")));
             let mut ended = format!("{} ended", counted(self.processes.total() as usize, "process", "processes"));

@@ -1,5 +1,6 @@
 //! What a model was given and gave, in tokens.
 
+use std::fmt;
 use std::ops::AddAssign;
 
 use schemars::JsonSchema;
@@ -55,6 +56,31 @@ pub struct HistoryCut {
     pub lines: u64,
     /// Lines that a request may have.
     pub line_limit: u64,
+    /// The limit that was reached.
+    pub reached: HistoryLimit,
+}
+
+/// A limit of the conversation that a model is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum HistoryLimit {
+    /// `limits.max_history_lines`.
+    Lines,
+    /// `limits.max_history_tokens`.
+    #[default]
+    Tokens,
+    /// The window of the model.
+    Window,
+}
+
+impl fmt::Display for HistoryLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lines => "limits.max_history_lines",
+            Self::Tokens => "limits.max_history_tokens",
+            Self::Window => "the window of the model",
+        })
+    }
 }
 
 impl Usage {

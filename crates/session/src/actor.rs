@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::outfit::Outfit;
 use crate::state::{Effect, Input, Phase, Refused, Reply, State, decide};
-use crate::store::{NUMBERS, SessionLog, StoreError};
+use crate::store::{NUMBERS, Numbers, SessionLog, StoreError};
 use ask::ToolAsks;
 use draft::Draft;
 use gate::Gates;
@@ -60,7 +60,7 @@ pub(crate) struct SessionActor {
     /// What the machine decides on and facts are applied to.
     state: State,
     /// The numbers of the events to come.
-    numbers: Range<u64>,
+    numbers: Numbers,
     /// More numbers have been asked for.
     reserving: bool,
     /// No item gets a name before this one.
@@ -104,7 +104,7 @@ pub(crate) struct SessionActor {
 /// What an actor is made of.
 pub(crate) struct Parts {
     pub(crate) state: State,
-    pub(crate) numbers: Range<u64>,
+    pub(crate) numbers: Numbers,
     pub(crate) log: Arc<dyn SessionLog>,
     pub(crate) shown: watch::Sender<Arc<Snapshot>>,
     pub(crate) outfit: Arc<Outfit>,
@@ -130,7 +130,7 @@ impl SessionActor {
             first_item: restored.as_ref().map_or(ItemId(1), |restored| restored.first_item),
             outbox: Outbox::after(state.last()),
             draft: Draft::default(),
-            ring: Ring::new(&outfit.limits, numbers.start.saturating_sub(1)),
+            ring: Ring::new(&outfit.limits, numbers.used()),
             clients: client::Clients::default(),
             told: state.status(),
             runner: None,
@@ -153,7 +153,7 @@ impl SessionActor {
 
     /// Takes an input in: decides, applies, and sends what follows on its way.
     fn take(&mut self, input: Input, ctx: &mut Context<Self>) -> Result<Reply, Refused> {
-        let moment = self.outfit.moment(self.numbers.start);
+        let moment = self.outfit.moment(self.numbers.next());
         let decision = decide(&self.state, moment, input)?;
         let settled = !decision.facts.is_empty();
         self.enact(decision.facts, decision.effects, Vec::new(), ctx);
@@ -232,9 +232,8 @@ impl SessionActor {
 
     /// The next number. New ones are set aside well before the last is used, and asked for again if that fails.
     fn number(&mut self, ctx: &mut Context<Self>) -> u64 {
-        let next = self.numbers.start;
-        self.numbers.start += 1;
-        if self.numbers.end.saturating_sub(self.numbers.start) <= NUMBERS / 4 && !self.reserving {
+        let next = self.numbers.take();
+        if self.numbers.run_low() && !self.reserving {
             self.reserving = true;
             let mut reserving = self.log.reserve(NUMBERS);
             match (&mut reserving).now_or_never() {
@@ -251,7 +250,7 @@ impl SessionActor {
         match reserved {
             Ok(reserved) => {
                 self.reserving = false;
-                self.numbers.end = reserved.end;
+                self.numbers.extend(&reserved);
             }
             Err(error) => {
                 tracing::error!(%error, "no numbers could be set aside");
@@ -292,7 +291,7 @@ impl Actor for SessionActor {
         if self.state.is_debug_enabled() {
             self.log_debug(true);
         }
-        let seq = self.numbers.start.saturating_sub(1);
+        let seq = self.numbers.used();
         self.show(self.state.snapshot(seq, 0, self.outfit.not_saved.clone()));
         if let Some(Restored { cause, draft, .. }) = self.restored.take() {
             // `Restored` is never refused.
@@ -301,6 +300,7 @@ impl Actor for SessionActor {
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
+        actix_rt::spawn(self.numbers.give_back(&*self.log));
         if matches!(self.state.phase(), Phase::Closed)
             && let Some(closes) = self.closes.take()
         {

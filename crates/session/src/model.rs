@@ -21,6 +21,9 @@ pub use catalog::{Catalog, DefaultModel, ProviderSetup};
 pub use provider::{Access, Provider};
 pub(crate) use unusable::Unusable;
 
+/// The most calls of one answer.
+pub(crate) const MOST_CALLS: usize = 1_000;
+
 /// A model. Dropping the stream ends the request and closes its connection.
 pub trait Model: Send + Sync + 'static {
     /// Its name, as `provider/name`.

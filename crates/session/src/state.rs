@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact, FileMark, Hold, ItemId,
-    Job, LastRun, LastTurn, PolicyMode, PolicyRules, PromptId, Run, SessionId, SessionSettings, SessionStatus,
+    AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact, FileMark, Gaps, Hold,
+    ItemId, Job, LastRun, LastTurn, PolicyMode, PolicyRules, PromptId, Run, SessionId, SessionSettings, SessionStatus,
     SessionSummary, Tasks, Timestamp, TurnId, Usage,
 };
 
@@ -77,6 +77,8 @@ pub struct State {
     next_item: ItemId,
     /// How many may have been given behind those.
     lost: Lost,
+    /// The facts that a log has lost.
+    gaps: Gaps,
     /// The prompts that were started, answers and results. Shared with the runner.
     history: Conversation,
     usage: Usage,
@@ -158,6 +160,7 @@ impl State {
             next_prompt: PromptId(1),
             next_item: ItemId(1),
             lost: Lost::default(),
+            gaps: Gaps::default(),
             history: Conversation::default(),
             usage: Usage::default(),
             context: None,
@@ -379,6 +382,7 @@ impl State {
             | Fact::HoldChanged { .. }
             | Fact::PromptDelivered { .. }
             | Fact::FilesChanged { .. }
+            | Fact::HistoryCut(_)
             | Fact::TaskAdded { .. }
             | Fact::TaskMoved { .. }
             | Fact::NoteTaken { .. }

@@ -1,6 +1,7 @@
 //! Where the facts of sessions are kept.
 
 mod memory;
+mod numbers;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -9,10 +10,11 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use holdpoint_common::{Delta, Event, Fact, SessionId, SessionSummary, Timestamp};
+use holdpoint_common::{Delta, Event, Fact, Gaps, SessionId, SessionSummary, Timestamp};
 use thiserror::Error;
 
 pub use memory::Memory;
+pub(crate) use numbers::{NUMBERS, Numbers};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Salvaged, Sqlite};
 
@@ -43,6 +45,17 @@ pub trait SessionStore: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Io`] if they can't be read.
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>>;
+
+    /// Which events of a session's log can't be read, as far as that was found yet.
+    fn gaps(&self, _session: &SessionId) -> Gaps {
+        Gaps::default()
+    }
+
+    /// Reads all logs through in the background, once, to find their gaps. Ready when that is done. A store that can't lose
+    /// a fact has nothing to do.
+    fn check(&self) -> BoxFuture<'static, ()> {
+        std::future::ready(()).boxed()
+    }
 
     /// Deletes a session's log. One that is open takes nothing from then on (`append`, `keep_draft` and `reserve` fail as
     /// unknown), and what is read of it is nothing.
@@ -120,6 +133,14 @@ pub trait SessionLog: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Unknown`] if the log was deleted; [`StoreError::Io`]: it is asked again.
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>>;
+
+    /// Gives back the numbers of `unused`, the last part of all that were set aside: the next that are set aside begin
+    /// with them. Nothing happens if more were set aside since. The call begins it; a session that ends does not wait for
+    /// the answer.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the numbers stay set aside, and are never used.
+    fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>>;
 }
 
 /// Why a log could not be read or written.
@@ -204,9 +225,6 @@ impl dyn SessionLog {
         Ok(facts)
     }
 }
-
-/// Numbers that are set aside at a time for an owner of a session.
-pub(crate) const NUMBERS: u64 = 65_536;
 
 /// Facts that are read at a time, where a whole log is read.
 const PAGE: usize = 16_384;

@@ -8,7 +8,7 @@ use holdpoint_tools::shown::prose_line;
 use crate::daemon::Daemon;
 use crate::error::{CliError, DAMAGED};
 use crate::runtime::{block_on, runtime};
-use crate::said::session::status;
+use crate::said::session::{damage, status};
 use crate::select::Filter;
 use crate::sessions::control;
 use crate::table::{age, table};
@@ -66,7 +66,11 @@ fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<()
         return Ok(());
     }
     let rows: Vec<_> = listed.iter().map(row).collect();
-    Ok(ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows, ui.columns()))?)
+    ui.print(&table(["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"], &rows, ui.columns()))?;
+    for session in listed.iter().filter(|session| !session.gaps.is_empty()) {
+        ui.line(Style::Warning, &format!("damaged: {}", damage(session)))?;
+    }
+    Ok(ui.flush()?)
 }
 
 fn row(session: &SessionSummary) -> [String; 7] {

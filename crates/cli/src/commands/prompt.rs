@@ -7,7 +7,7 @@ use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::select::SessionArg;
 use crate::sessions::sessions;
-use crate::ui::Ui;
+use crate::ui::{Style, Ui};
 use crate::words::words;
 
 /// Gives a session something to do: now, or when what it does is done
@@ -28,9 +28,9 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let usage = format!("holdpoint prompt {}", args.session.session);
     let prompt = words(args.prompt.as_deref(), &folders.config()?, &usage)?;
-    let prompted = block_on(async {
+    let (prompted, gaps) = block_on(async {
         let session = sessions(folders, "prompt").await?.get(&args.session.session).await?;
-        session.prompt(prompt).await.map_err(|error| {
+        let prompted = session.prompt(prompt).await.map_err(|error| {
             let stands = error.code() == "queueFull" && session.snapshot().hold.shown() == HoldShown::Standing;
             let error = CliError::from(error);
             if stands {
@@ -38,8 +38,13 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             } else {
                 error
             }
-        })
+        })?;
+        Ok::<_, CliError>((prompted, session.snapshot().gaps.clone()))
     })?;
+    if !gaps.is_empty() {
+        ui.line(Style::Warning, &format!("damaged: {gaps}, and are not part of what its model is sent"))?;
+        ui.flush()?;
+    }
     if args.json {
         ui.json(&prompted)?;
         return Ok(0);

@@ -103,6 +103,9 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
     }
     lines.extend(snapshot.files_modified.iter().map(|file| ("changed", file.clone())));
     lines.push(("clients", snapshot.clients.to_string()));
+    if !snapshot.gaps.is_empty() {
+        lines.push(("damaged", snapshot.gaps.to_string()));
+    }
     if !snapshot.saved {
         let reason = snapshot.not_saved.as_deref().unwrap_or("the last of it is only in memory");
         lines.push(("saved", format!("no: {reason}")));

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use holdpoint_common::Timestamp;
 use holdpoint_common::api::{BrowserStatus, DaemonStatus, SessionCounts};
+use holdpoint_session::Sessions;
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
@@ -11,6 +12,8 @@ use serde_json::json;
 use crate::daemon::{Daemon, READS_ANEW};
 use crate::error::CliError;
 use crate::runtime::block_on;
+use crate::said;
+use crate::sessions::who;
 use crate::ui::{Style, Ui};
 
 /// No daemon runs; as service managers have it.
@@ -32,7 +35,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let daemon = block_on(Daemon::find(folders))?;
+    let daemon = block_on(async {
+        let mut found = Daemon::find(folders).await?;
+        if let Some(daemon) = &mut found {
+            daemon.status.damaged.extend(damaged(daemon).await);
+        }
+        Ok::<_, CliError>(found)
+    })?;
     match (&daemon, args.json) {
         (Some(daemon), false) => {
             // What is wrong with one that can't be read, `config show` tells.
@@ -48,6 +57,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         (None, true) => ui.print(&format!("{:#}\n", json!({ "pid": null })))?,
     }
     Ok(if daemon.is_some() { 0 } else { NOT_RUNNING })
+}
+
+/// The sessions of which something can't be read.
+async fn damaged(daemon: &Daemon) -> Vec<String> {
+    let sessions = Sessions::remote(daemon.socket.clone(), &who("status"));
+    // A store that can't be read at all is in the status already.
+    let listed = sessions.list().await.unwrap_or_default();
+    let damaged = listed.iter().filter(|session| !session.gaps.is_empty());
+    damaged.map(said::session::damage).collect()
 }
 
 fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {

@@ -60,6 +60,8 @@ pub(crate) struct Human {
 
 struct Call {
     call: ToolCall,
+    /// Its place among the calls of its answer, from 1.
+    number: usize,
     started: bool,
     /// Bytes of output that have come.
     came: u64,
@@ -127,7 +129,6 @@ impl Human {
                 let what = format!("{}; try {next} of {tries} in {wait:.0} s", prose_line(reason));
                 ui.line(Style::Warning, &what)
             }
-            Delta::HistoryCut(left_out) => ui.line(Style::Warning, &cut(left_out)),
             Delta::ProjectCut { reason } => ui.line(Style::Warning, &prose_line(reason)),
             Delta::Gap { from, to } => ui.line(Style::Warning, &format!("events {from} to {to} can't be read")),
             Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", prose_line(reason))),
@@ -178,6 +179,7 @@ impl Human {
                 }
                 None => Ok(()),
             },
+            Fact::HistoryCut(left_out) => ui.line(Style::Warning, &cut(left_out)),
             Fact::ToolFinished(result) => self.finished(result, ui),
             Fact::JobStarted { job } => {
                 let command = shorten(&line(&job.command));
@@ -227,8 +229,9 @@ impl Human {
         }
         ui.end_line()?;
         self.many = message.calls.len() > 1;
-        for call in &message.calls {
-            self.calls.insert(call.id, Call { call: call.clone(), started: false, came: 0, line: String::new() });
+        for (before, call) in message.calls.iter().enumerate() {
+            let (call, number) = (call.clone(), before + 1);
+            self.calls.insert(call.id, Call { call, number, started: false, came: 0, line: String::new() });
         }
         Ok(())
     }
@@ -390,7 +393,7 @@ impl Call {
 
     /// Which of several calls it is.
     fn number(&self, many: bool) -> String {
-        if many { format!("[{}] ", self.call.id) } else { String::new() }
+        if many { format!("[{}] ", self.number) } else { String::new() }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn line(fact: &Fact, at: Timestamp, tasks: &Tasks) -> Option<(Style, 
         }
         Fact::RunExtended { limits } => (Style::Dim, format!("limits by now: {}", granted(limits))),
         Fact::RunFinished { end, progress, by } => {
-            let by = by.as_ref().map(|by| format!("Agent interrupted by {}; ", prose_line(&by.to_string())));
+            let by = by.as_ref().map(|by| format!("Agent interrupted {}; ", prose_line(&by.origin())));
             (Style::Bold, format!("{}run {end}: {}", by.unwrap_or_default(), taken(progress)))
         }
         Fact::TaskAdded { task, title } => (Style::Dim, format!("○ task {task}: {}", prose_line(title))),

@@ -21,17 +21,25 @@ pub(crate) fn status(session: &SessionSummary) -> String {
         Some(run) => format!("{status}, {}", progress(run, session.tasks)),
         None => status,
     };
-    if session.live { status } else { format!("saved, {status}") }
+    let status = if session.live { status } else { format!("saved, {status}") };
+    if session.gaps.is_empty() { status } else { format!("damaged, {status}") }
+}
+
+/// A session of which something can't be read, and what.
+pub(crate) fn damage(session: &SessionSummary) -> String {
+    format!("{} ({}): {}", prose_line(&session.name), session.id, session.gaps)
 }
 
 /// What it does, and why it does not go on.
 pub(crate) fn doing(session: &SessionSummary) -> String {
     match (&session.waits_for, &session.hold, session.status) {
-        (Some(ask), Hold::Requested { .. }, _) => format!("asks ({}), pausing", prose_line(ask.request.tool_name())),
+        (Some(ask), Hold::Requested { .. }, _) => {
+            format!("asks ({}), hold requested", prose_line(ask.request.tool_name()))
+        }
         (Some(ask), ..) => format!("asks ({})", prose_line(ask.request.tool_name())),
         (None, Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => "held".to_owned(),
         (None, Hold::Standing { cause, .. }, _) => format!("held ({cause})"),
-        (None, Hold::Requested { .. }, _) => "pausing".to_owned(),
+        (None, Hold::Requested { .. }, _) => "hold requested".to_owned(),
         (None, Hold::Off, SessionStatus::Idle) => match ended(session) {
             Some(ended) => format!("idle ({ended})"),
             None => "idle".to_owned(),

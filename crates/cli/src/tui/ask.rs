@@ -90,7 +90,7 @@ impl AskView {
     pub(crate) fn note(&mut self, events: &[Arc<Event>]) {
         let id = &self.form.ask().id;
         let ended = events.iter().filter_map(|event| event.fact()).find_map(|fact| match fact {
-            Fact::AskAnswered { ask, by, .. } if ask == id => Some(format!("answered by {by}")),
+            Fact::AskAnswered { ask, by, .. } if ask == id => Some(format!("answered {by}")),
             Fact::AskClosed { ask, cause } if ask == id => Some(format!("closed: {cause}")),
             _ => None,
         });

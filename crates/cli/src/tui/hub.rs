@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{SessionId, SessionStatus, SessionSummary, Timestamp};
 use holdpoint_session::form::AfterAsk;
+use holdpoint_session::model::DefaultModel;
 use holdpoint_tools::shown::prose_line;
 
 use super::ask::{AskView, Begun};
@@ -19,8 +20,9 @@ pub(crate) struct Hub {
     /// The ask that is answered from here.
     pub(crate) asking: Option<AskView>,
     pub(crate) after: AfterAsk,
-    /// This process's folder.
-    folder: String,
+    /// This process's folder, and the model of a session that is opened in it.
+    pub(crate) folder: String,
+    pub(crate) model: Option<DefaultModel>,
     /// Whether the sessions have come.
     pub(crate) known: bool,
 }
@@ -48,8 +50,13 @@ impl Row {
 }
 
 impl Hub {
-    pub(crate) fn new(folder: String) -> Self {
-        Self { folder, ..Self::default() }
+    pub(crate) fn new(folder: String, model: DefaultModel) -> Self {
+        Self { folder, model: Some(model), ..Self::default() }
+    }
+
+    /// Whether there is no session at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known && self.sessions.is_empty()
     }
 
     pub(crate) fn get(&self, id: &SessionId) -> Option<&SessionSummary> {

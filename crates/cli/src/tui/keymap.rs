@@ -35,7 +35,7 @@ pub(crate) struct Binding {
 }
 
 const TABLE: [(Action, &str, &[&str], &str); 14] = [
-    (Action::Hold, "hold", &["ctrl+x p"], "pause at the next boundary, or play"),
+    (Action::Hold, "hold", &["ctrl+x p"], "hold at the next boundary, or release"),
     (Action::Steps, "steps", &["ctrl+v", "ctrl+x v"], "show or hide tool calls and thoughts"),
     (Action::Open, "open", &["ctrl+o", "ctrl+x o"], "open or fold tool calls: all, or the chosen one"),
     (Action::Earlier, "earlier", &["ctrl+up", "alt+up"], "choose the tool call before; Enter opens it"),

@@ -1,5 +1,6 @@
 //! Carries out what the screen wants done, and tells it what becomes of sessions: by their handles alone.
 
+mod branch;
 mod daemon;
 mod export;
 mod follow;

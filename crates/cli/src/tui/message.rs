@@ -53,6 +53,11 @@ pub(crate) enum Message {
     Lost {
         attachment: u64,
     },
+    /// The branch that its folder is on now.
+    Branch {
+        attachment: u64,
+        branch: Option<String>,
+    },
     /// All of the past that was asked for has come.
     Live {
         attachment: u64,

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Ask, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, Hold,
-    HoldCause, ItemId, Kept, Outcome, PauseKind, PauseRequest, PolicyMode, PolicyRules, PromptId, Screen,
+    Ask, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, Gaps,
+    Hold, HoldCause, ItemId, Kept, Outcome, PauseKind, PauseRequest, PolicyMode, PolicyRules, PromptId, Screen,
     SessionSettings, SessionStatus, SessionSummary, Snapshot, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId,
     Usage, Who,
 };
+use holdpoint_session::model::DefaultModel;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::layout::Position;
@@ -39,7 +40,8 @@ impl Scene {
     /// The hub, with no sessions yet.
     pub(super) fn hub() -> Self {
         let began = Instant::now();
-        let me = Me { pid: OWN, folder: "/code/project".to_owned() };
+        let model = DefaultModel { name: "rehearsal".to_owned(), why: "no model is configured".to_owned() };
+        let me = Me { pid: OWN, folder: "/code/project".to_owned(), model };
         let now = Moment { instant: began, time: Timestamp(BEGIN) };
         let state = State::new(me, Screen::default(), Keymap::default(), now);
         Self { state, snapshot: snapshot("alpha"), began, passed: Duration::ZERO, seq: 0 }
@@ -267,6 +269,7 @@ pub(super) fn snapshot(name: &str) -> Snapshot {
         clients: 1,
         saved: true,
         not_saved: None,
+        gaps: Gaps::default(),
         is_debug_enabled: false,
     }
 }

@@ -44,6 +44,8 @@ impl Told {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) snapshot: Arc<Snapshot>,
+    /// The branch that its folder is on, if it is one of git.
+    pub(crate) branch: Option<String>,
     /// Which attachment it is fed by.
     pub(crate) attachment: u64,
     pub(crate) told: Told,
@@ -84,6 +86,7 @@ impl Session {
         Self {
             id: snapshot.settings.id.clone(),
             snapshot,
+            branch: None,
             attachment,
             told: Told::new(own),
             pending: Some(Told::new(own)),

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use holdpoint_common::{Screen as Settings, SessionId, SessionSummary};
 use holdpoint_session::form::{Guard, Key};
+use holdpoint_session::model::DefaultModel;
 
 use super::ask::{AskView, Begun};
 use super::hub::Hub;
@@ -28,6 +29,8 @@ pub(crate) struct Me {
     pub(crate) pid: u32,
     /// Its folder.
     pub(crate) folder: String,
+    /// The model of the sessions that are opened here, and why it is that one.
+    pub(crate) model: DefaultModel,
 }
 
 /// All that the screen shows.
@@ -117,7 +120,7 @@ pub(crate) struct Notice {
 
 impl State {
     pub(crate) fn new(me: Me, settings: Settings, keymap: Keymap, now: Moment) -> Self {
-        let hub = Hub::new(me.folder.clone());
+        let hub = Hub::new(me.folder.clone(), me.model.clone());
         Self {
             me,
             settings,

@@ -6,8 +6,8 @@ mod entry;
 use std::collections::HashMap;
 
 use holdpoint_common::{
-    AskId, AssistantMessage, BlockKind, Body, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept, Part,
-    PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
+    AskId, AssistantMessage, BlockKind, Body, CallId, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept,
+    Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -26,7 +26,7 @@ pub(crate) struct Transcript {
     /// Prompts that have not begun.
     prompts: HashMap<PromptId, (String, String)>,
     /// What is asked, for when it is answered.
-    asks: HashMap<AskId, String>,
+    asks: HashMap<AskId, (CallId, String)>,
     tasks: Tasks,
     /// Of the turn that is open, as far as its beginning was told.
     clock: Option<Clock>,
@@ -93,9 +93,6 @@ impl Transcript {
                 let wait = wait_ms.div_ceil(1000);
                 self.note(seq, Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)));
             }
-            Delta::HistoryCut(left_out) => {
-                self.note(seq, Tone::Warning, cut(left_out));
-            }
             Delta::ProjectCut { reason } => self.note(seq, Tone::Warning, prose_line(reason).into_owned()),
             Delta::Gap { from, to } => self.note(seq, Tone::Warning, format!("events {from} to {to} can't be read")),
             Delta::NotSaved { reason } => self.note(seq, Tone::Warning, format!("not saved: {}", prose_line(reason))),
@@ -139,6 +136,7 @@ impl Transcript {
             Fact::StepStarted => self.steps += 1,
             Fact::AssistantMessage(message) => self.message(seq, message),
             Fact::StepFinished { omitted: Some(omission), .. } => self.note(seq, Tone::Warning, sent_again(omission)),
+            Fact::HistoryCut(left_out) => self.note(seq, Tone::Warning, cut(left_out)),
             Fact::ToolStarted { call } => self.tool(call.item(), |tool| tool.state = ToolState::Runs),
             Fact::ToolFinished(result) => self.finished(result),
             Fact::JobStarted { job } => {
@@ -147,16 +145,10 @@ impl Transcript {
             }
             Fact::JobEnded { job, end } => self.note(seq, Tone::Dim, format!("⚙ job {job}: {end}")),
             Fact::AskRaised { ask } => {
-                self.asks.insert(ask.id.clone(), about(&ask.request));
+                self.asks.insert(ask.id.clone(), (ask.call, about(&ask.request)));
             }
-            Fact::AskAnswered { ask, answer, by } => {
-                let what = self.asks.remove(ask).unwrap_or_default();
-                self.note(seq, Tone::Dim, format!("{what}→ {}", answered(answer, by, self.own)));
-            }
-            Fact::AskClosed { ask, cause } => {
-                let what = self.asks.remove(ask).unwrap_or_default();
-                self.note(seq, Tone::Dim, format!("{what}→ closed: {cause}"));
-            }
+            Fact::AskAnswered { ask, answer, by } => self.settled(seq, ask, &answered(answer, by, self.own)),
+            Fact::AskClosed { ask, cause } => self.settled(seq, ask, &format!("closed: {cause}")),
             Fact::HoldChanged { hold } => match hold {
                 Hold::Off if self.held => self.note(seq, Tone::Dim, "▶ no longer held".to_owned()),
                 Hold::Off | Hold::Requested { .. } => {}
@@ -176,13 +168,23 @@ impl Transcript {
                 self.note(seq, Tone::Dim, "the daemon was started anew".to_owned());
             }
             Fact::SessionClosed { by } => {
-                self.note(seq, Tone::Strong, format!("closed by {}", prose_line(&by.to_string())));
+                self.note(seq, Tone::Strong, format!("closed {}", prose_line(&by.origin())));
             }
             // Runs and tasks are told above.
             _ => {}
         }
         if let Fact::HoldChanged { hold } = fact {
             self.held = matches!(hold, Hold::Standing { .. });
+        }
+    }
+
+    /// An ask was settled: its call says how, or a note does where the past that is shown begins behind the call.
+    fn settled(&mut self, seq: u64, ask: &AskId, how: &str) {
+        let (call, what) = self.asks.remove(ask).unzip();
+        let line = format!("{}→ {how}", what.unwrap_or_default());
+        match call.filter(|call| self.items.contains_key(&call.item())) {
+            Some(call) => self.tool(call.item(), |tool| tool.asks.push(line)),
+            None => self.note(seq, Tone::Dim, line),
         }
     }
 
@@ -234,7 +236,8 @@ impl Transcript {
                     self.items.remove(&block.item);
                 }
                 Part::Call(call) => {
-                    let tool = Tool { call: call.clone(), output: Kept::default(), state: ToolState::Waits };
+                    let (asks, output, state) = (Vec::new(), Kept::default(), ToolState::Waits);
+                    let tool = Tool { call: call.clone(), asks, output, state };
                     self.push_item(call.id.item(), Kind::Tool(Box::new(tool)));
                 }
             }

@@ -82,6 +82,10 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             current(state, attachment).into_iter().for_each(|session| session.lost = session.lost.or(Some(now.time)));
             vec![]
         }
+        Message::Branch { attachment, branch } => {
+            current(state, attachment).into_iter().for_each(|session| session.branch.clone_from(&branch));
+            vec![]
+        }
         Message::Live { attachment } => {
             current(state, attachment).into_iter().for_each(Session::live);
             vec![]

@@ -14,7 +14,7 @@ pub(super) fn of_delta(delta: &Delta) -> usize {
         Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. } => text.len(),
         Delta::ItemSoFar { so_far, .. } => kept(so_far),
         Delta::Retrying { reason, .. } | Delta::ProjectCut { reason } | Delta::NotSaved { reason } => reason.len(),
-        Delta::Status { .. } | Delta::HistoryCut(_) | Delta::Gap { .. } | Delta::SavedAgain => 0,
+        Delta::Status { .. } | Delta::Gap { .. } | Delta::SavedAgain => 0,
     }
 }
 
@@ -47,6 +47,7 @@ pub(super) fn of_fact(fact: &Fact) -> usize {
         | Fact::TaskMoved { .. }
         | Fact::TurnStarted { .. }
         | Fact::StepStarted
+        | Fact::HistoryCut(_)
         | Fact::ToolStarted { .. }
         | Fact::JobEnded { .. }
         | Fact::AskClosed { .. }

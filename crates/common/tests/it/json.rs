@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskId, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind,
-    Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, HistoryCut, Hold, HoldAt,
-    HoldCause, HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Omission, Omitted, Outcome,
-    PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question, QuestionOption, QuestionReply,
-    QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause, Run, RunEnd, RunLimit, RunLimits,
-    RunProgress, RunSettings, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task,
-    TaskId, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
+    Body, CallId, ContextFill, CutCause, Delta, EndedProcesses, Event, Fact, FileMark, Gap, HistoryCut, HistoryLimit,
+    Hold, HoldAt, HoldCause, HoldShown, ItemId, ItemKind, Job, JobEnd, Kept, LastRun, LastTurn, Note, Omission,
+    Omitted, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptId, Question,
+    QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RestoreCause, Run, RunEnd,
+    RunLimit, RunLimits, RunProgress, RunSettings, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow,
+    StoppedTool, Task, TaskId, TaskState, Timestamp, ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -126,6 +126,7 @@ fn facts() -> Vec<Fact> {
         processes: EndedProcesses { terminated: 2, killed: 1, left: vec![9] },
         asks: vec![ask_id()],
         prompts: vec![PromptId(2)],
+        uncounted: false,
     };
     let usage = Usage { input: 10, cached: 4, cache_written: 2, output: 5, cost: None, estimated: true };
     vec![
@@ -156,6 +157,15 @@ fn facts() -> Vec<Fact> {
         Fact::AssistantMessage(message),
         Fact::ToolStarted { call: CallId(3) },
         Fact::ToolFinished(result),
+        Fact::HistoryCut(HistoryCut {
+            messages: 7,
+            results: 1,
+            tokens: 90_000,
+            limit: 100_000,
+            lines: 2_000,
+            line_limit: 50_000,
+            reached: HistoryLimit::Tokens,
+        }),
         Fact::FilesChanged { paths: vec!["a b/new".into()] },
         Fact::JobStarted { job: job() },
         Fact::JobEnded { job: CallId(3), end: JobEnd::Exited { code: 1 } },
@@ -210,14 +220,6 @@ fn deltas() -> Vec<Delta> {
         Delta::Status { status: SessionStatus::Paused },
         Delta::ItemSoFar { item: ItemId(3), kind: ItemKind::Output, so_far: kept() },
         Delta::Retrying { next: 2, tries: 5, wait_ms: 500, reason: "overloaded".into() },
-        Delta::HistoryCut(HistoryCut {
-            messages: 7,
-            results: 1,
-            tokens: 90_000,
-            limit: 100_000,
-            lines: 2_000,
-            line_limit: 50_000,
-        }),
         Delta::ProjectCut { reason: "AGENTS.md is left out: it is no file".into() },
         Delta::Gap { from: 3, to: 9 },
         Delta::NotSaved { reason: "no space".into() },
@@ -340,6 +342,7 @@ fn sessions() {
         clients: 2,
         saved: true,
         not_saved: None,
+        gaps: [Gap { from: 3, to: 5 }].into_iter().collect(),
         is_debug_enabled: true,
     };
     let summary = SessionSummary::from(&snapshot);

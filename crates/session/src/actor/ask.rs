@@ -95,7 +95,7 @@ impl Handler<ToolRequest> for SessionActor {
         }
         let tool = request.tool_name().to_owned();
         // The answering end is filed under the id the ask is about to get, for the setting may answer it at once.
-        let id = AskId { session: self.state.id().clone(), seq: self.numbers.start };
+        let id = AskId { session: self.state.id().clone(), seq: self.numbers.next() };
         self.asks.answering.insert(id.clone(), answering);
         match self.take(Input::Ask { turn, call, request }, ctx) {
             Ok(Reply::Asked(ask)) => {

@@ -93,7 +93,7 @@ impl Handler<Attach> for SessionActor {
         if self.clients.len() >= limits.max_clients {
             return Err(SessionError::TooManyClients { most: limits.max_clients });
         }
-        let newest = self.numbers.start.saturating_sub(1);
+        let newest = self.numbers.used();
         if after > newest {
             return Err(SessionError::UnknownEvent { session: self.state.settings().id.clone(), after, newest });
         }

@@ -53,7 +53,7 @@ impl SessionActor {
         let undecided = |gate: &&mut Waiting| gate.key == key && !gate.decided;
         let Some(waiting) = self.gates.waiting.iter_mut().find(undecided) else { return };
         let input = Input::Gate { turn: waiting.turn, gate: waiting.gate.clone() };
-        let moment = self.outfit.moment(self.numbers.start);
+        let moment = self.outfit.moment(self.numbers.next());
         let Ok(decision) = decide(&self.state, moment, input) else { return };
         let Reply::Gate(reply) = decision.reply else { return };
         if takes_on.is_err() && reply != GateReply::Cut {

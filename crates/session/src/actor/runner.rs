@@ -36,7 +36,7 @@ impl SessionActor {
         let Some(open) = self.state.turn().filter(|open| open.id == turn) else { return };
         // Of a turn that goes on after a restart: the calls whose Confirm stands.
         let (step, standing) = (open.step, open.calls.iter().map(|(call, _)| call.clone()).collect());
-        let used = self.state.used(open.open_step.unwrap_or_default(), self.outfit.moment(self.numbers.start));
+        let used = self.state.used(open.open_step.unwrap_or_default(), self.outfit.moment(self.numbers.next()));
         let cancel = CancellationToken::new();
         if matches!(self.state.phase(), Phase::Interrupting(..)) {
             // The cut was saved before the start was.

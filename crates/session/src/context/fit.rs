@@ -31,6 +31,8 @@ pub struct LeftOut {
     pub tokens: u64,
     /// Its lines.
     pub lines: u64,
+    /// By its tokens alone, more would have fitted: it was too long in lines.
+    pub by_lines: bool,
 }
 
 /// What must stay is too large on its own.
@@ -73,10 +75,12 @@ pub fn fit(
         return Err(TooLarge { tokens: fixed.tokens, lines: 0, bounds: *bounds });
     };
     let mut taken = fixed + measure.unit(&request.messages[units[newest].clone()]);
+    let mut by_lines = true;
     let results = if last == newest {
         0
     } else {
         let room = bounds.less(taken);
+        by_lines = measure.unit(&request.messages[units[last].clone()]).tokens <= room.tokens;
         let (size, cut) = measure.cut_to_fit(&mut request.messages[units[last].clone()], room);
         taken = taken + size;
         cut
@@ -91,6 +95,7 @@ pub fn fit(
     for next in (0..last).rev() {
         if next != newest {
             let more = taken + measure.unit(&request.messages[units[next].clone()]);
+            by_lines &= more.tokens <= bounds.tokens;
             if more.is_within(bounds) {
                 taken = more;
             } else if begins(next) && begins(next + 1) {
@@ -106,7 +111,9 @@ pub fn fit(
     let mut first = (0..from).rev().find(|unit| begins(*unit));
     let prompt = first.map(|first| measure.unit(&request.messages[units[first].clone()]));
     while from < newest && !begins(from) {
-        match prompt.map(|prompt| taken + prompt).filter(|more| more.is_within(bounds)) {
+        let more = prompt.map(|prompt| taken + prompt);
+        by_lines &= more.is_none_or(|more| more.tokens <= bounds.tokens);
+        match more.filter(|more| more.is_within(bounds)) {
             Some(more) => {
                 taken = more;
                 break;
@@ -124,7 +131,7 @@ pub fn fit(
     request.messages.retain(|_| kept.next().unwrap_or(true));
     let messages = (before - request.messages.len()) as u64;
     let Size { tokens, lines } = taken;
-    Ok((messages + results > 0).then_some(LeftOut { messages, results, tokens, lines }))
+    Ok((messages + results > 0).then_some(LeftOut { messages, results, tokens, lines, by_lines }))
 }
 
 /// The units of a conversation, in order.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::prelude::*;
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp};
@@ -37,6 +38,9 @@ pub(crate) struct Seen {
     /// It has an actor, or is about to.
     pub(crate) live: bool,
 }
+
+/// How long the first list waits for the store to be checked.
+const CHECK_WAIT: Duration = Duration::from_millis(500);
 
 /// Every session.
 #[derive(Message)]
@@ -114,7 +118,12 @@ impl Handler<Look> for Manager {
             }
             let id = choose(&what, known, &*base.store).await?;
             if let Some((shown, live)) = shown.get(&id) {
-                return Ok(Seen { snapshot: shown.borrow().clone(), live: *live });
+                let mut snapshot = shown.borrow().clone();
+                let gaps = base.store.gaps(&id);
+                if snapshot.gaps.is_empty() && !gaps.is_empty() {
+                    Arc::make_mut(&mut snapshot).gaps = gaps;
+                }
+                return Ok(Seen { snapshot, live: *live });
             }
             let state = saved::fold(&id, &*base.store.open(&id).await?).await?;
             let mut snapshot = state.snapshot(state.last(), 0, base.not_saved());
@@ -212,9 +221,16 @@ impl Handler<List> for Manager {
         let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
         Box::pin(async move {
             drop(mending.lock().await);
+            // Where there is too much to read, a later list says what was found.
+            let _ = tokio::time::timeout(CHECK_WAIT, base.store.check()).await;
             let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
             let saved = base.store.list().await?.into_iter().filter(|saved| !known.contains(&saved.summary.id));
             sessions.extend(saved.map(|saved| (false, saved.opened, saved.summary)));
+            for (.., summary) in &mut sessions {
+                if summary.gaps.is_empty() {
+                    summary.gaps = base.store.gaps(&summary.id);
+                }
+            }
             // Live ones first, the newest first.
             sessions.sort_by(|left, right| (right.0, right.1, &right.2.id).cmp(&(left.0, left.1, &left.2.id)));
             Ok(sessions.into_iter().map(|(.., summary)| summary).collect())

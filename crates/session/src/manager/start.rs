@@ -1,7 +1,6 @@
 //! Starting a session's actor: fresh, or rebuilt from its log.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ use crate::open::OpenSession;
 use crate::outfit::{Base, Outfit};
 use crate::saved::{Found, damaged, for_owner};
 use crate::state::{Phase, State};
-use crate::store::{NUMBERS, SessionLog};
+use crate::store::{Numbers, SessionLog};
 
 /// Messages that wait in a session's mailbox before senders wait.
 const MAILBOX: usize = 16;
@@ -84,11 +83,9 @@ async fn open(
     };
     let outfit = Arc::new(base.outfit(model, &settings, open.workspace, supplies)?);
     let log = base.store.create(&id).await?;
-    let mut numbers = log.reserve(NUMBERS).await?;
+    let mut numbers = Numbers::reserve(&*log).await?;
     let body = Body::Fact(Fact::SessionOpened { settings });
-    let first = Event { seq: numbers.start, at: now(), turn: None, step: None, body };
-    numbers.start += 1;
-    let first = Arc::new(first);
+    let first = Arc::new(Event { seq: numbers.take(), at: now(), turn: None, step: None, body });
     let Some(state) = State::open(&first) else { return Err(damaged(&id, "it has no opening".to_owned())) };
     log.append(0, vec![Arc::clone(&first)], state.summary()).await?;
     let opened = first.at;
@@ -108,16 +105,16 @@ pub(super) async fn load(
     // Somebody else may have been faster.
     if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
         drop(one_at_a_time);
+        found.give_back().await;
         return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped)?;
     }
     make_room(manager).await?;
-    let (log, Found { state, draft, numbers }) = as_it_is_now(base, &id, found).await?;
+    let Found { log, state, draft, numbers } = as_it_is_now(base, &id, found).await?;
     let outfit = equip(manager, base, &state, workspace, &supplies).await?;
     let rested = matches!(state.phase(), Phase::Closed) || state.is_at_rest();
     let cause = if rested { RestoreCause::Unloaded } else { RestoreCause::Restart };
     let opened = state.opened();
-    // Each item that was told of has had a number: of what was not saved, the log says nothing.
-    let restored = Some(Restored { cause, draft, first_item: ItemId(numbers.start) });
+    let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });
     begin(manager, opened, outfit, log, Origin { state, numbers, restored }).await
 }
 
@@ -177,20 +174,22 @@ pub(super) async fn resume(
     let (found, workspace) = look(base, &id).await?;
     let one_at_a_time = room.lock().await;
     let cause = match manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)?? {
-        Begun::Live(live) => return Ok(live),
+        Begun::Live(live) => {
+            found.give_back().await;
+            return Ok(live);
+        }
         Begun::Starting(live) => {
             drop(one_at_a_time);
+            found.give_back().await;
             return live.await.unwrap_or(Err(SessionError::Stopped));
         }
         Begun::Ours(cause) => cause,
     };
     let resumed = async {
         make_room(manager).await?;
-        let (log, Found { state, draft, numbers }) = as_it_is_now(base, &id, found).await?;
+        let Found { log, state, draft, numbers } = as_it_is_now(base, &id, found).await?;
         let outfit = Some(equip(manager, base, &state, workspace, supplies).await?);
-        // What was unloaded was saved whole.
-        let first_item = ItemId(if cause == RestoreCause::Unloaded { 1 } else { numbers.start });
-        let restored = Some(Restored { cause, draft, first_item });
+        let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });
         start(manager, seen, outfit, log, Origin { state, numbers, restored }).await
     };
     or_failed(manager, id.clone(), resumed.await).await
@@ -198,9 +197,8 @@ pub(super) async fn resume(
 
 /// Gives a session whose actor has failed the next one: rebuilt from its log, in its place, with what it had.
 pub(super) async fn rebuild(manager: &Addr<Manager>, base: &Base, id: &SessionId) -> Result<Live, SessionError> {
-    let log = base.store.open(id).await?;
-    let Found { state, draft, numbers } = for_owner(id, &*log).await?;
-    let restored = Some(Restored { cause: RestoreCause::Panic, draft, first_item: ItemId(numbers.start) });
+    let Found { log, state, draft, numbers } = for_owner(id, base.store.open(id).await?).await?;
+    let restored = Some(Restored { cause: RestoreCause::Panic, draft, first_item: first_item(&state, &numbers) });
     start(manager, 0, None, log, Origin { state, numbers, restored }).await
 }
 
@@ -225,25 +223,34 @@ pub(super) async fn failed(manager: &Addr<Manager>, id: SessionId, error: Sessio
 /// What there is of a saved session, and where it works. Looked at before it is this one's turn to start an actor: it may
 /// take long, and nobody else is to wait for it.
 async fn look(base: &Base, id: &SessionId) -> Result<(Found, PathBuf), SessionError> {
-    let found = for_owner(id, &*base.store.open(id).await?).await?;
+    let found = for_owner(id, base.store.open(id).await?).await?;
     let known = PathBuf::from(&found.state.settings().workspace);
     // Where the folder is gone, what was said can be read all the same.
     let workspace = folder(base, known.clone()).await.unwrap_or(known);
     Ok((found, workspace))
 }
 
-/// The log of a session, and what it comes to: what was found, unless somebody has written on since.
-async fn as_it_is_now(base: &Base, id: &SessionId, found: Found) -> Result<(Arc<dyn SessionLog>, Found), SessionError> {
+/// What there is of a session: what was found, unless somebody has written on since.
+async fn as_it_is_now(base: &Base, id: &SessionId, found: Found) -> Result<Found, SessionError> {
     let log = base.store.open(id).await?;
-    let has_more = !log.page(found.state.last() + 1..u64::MAX, 1).await?.facts.is_empty();
-    let found = if has_more { for_owner(id, &*log).await? } else { found };
-    Ok((log, found))
+    if log.page(found.state.last() + 1..u64::MAX, 1).await?.facts.is_empty() {
+        return Ok(Found { log, ..found });
+    }
+    found.give_back().await;
+    for_owner(id, log).await
+}
+
+/// The first item that clients have not seen: each one they saw took a number, and the log knows nothing of those that were
+/// not saved.
+fn first_item(state: &State, numbers: &Numbers) -> ItemId {
+    let unsaved = numbers.used().saturating_sub(state.last());
+    ItemId(state.next_item().0.saturating_add(unsaved))
 }
 
 /// What an actor begins with.
 struct Origin {
     state: State,
-    numbers: Range<u64>,
+    numbers: Numbers,
     restored: Option<Restored>,
 }
 
@@ -296,7 +303,7 @@ async fn start(
 async fn note(
     facts: Vec<Fact>,
     state: &mut State,
-    numbers: &mut Range<u64>,
+    numbers: &mut Numbers,
     log: &dyn SessionLog,
     shown: &watch::Sender<Arc<Snapshot>>,
 ) -> Result<(), SessionError> {
@@ -304,9 +311,9 @@ async fn note(
         return Ok(());
     }
     let last = state.last();
-    let numbered = facts.into_iter().zip(numbers.by_ref());
-    let event = |(fact, seq)| Arc::new(Event { seq, at: now(), turn: None, step: None, body: Body::Fact(fact) });
-    let events: Vec<_> = numbered.map(event).collect();
+    let event =
+        |fact| Arc::new(Event { seq: numbers.take(), at: now(), turn: None, step: None, body: Body::Fact(fact) });
+    let events: Vec<_> = facts.into_iter().map(event).collect();
     state.follow(&events);
     log.append(last, events, state.summary()).await?;
     let not_saved = shown.borrow().not_saved.clone();

@@ -1,35 +1,40 @@
 //! What a session's log comes to.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use holdpoint_common::{Event, SessionId};
 
 use crate::error::SessionError;
 use crate::state::{Phase, Refused, State};
-use crate::store::{NUMBERS, Pages, SavedSession, SessionLog, SessionStore};
+use crate::store::{Numbers, Pages, SavedSession, SessionLog, SessionStore};
 
 /// What a log comes to.
 pub(crate) struct Found {
+    pub(crate) log: Arc<dyn SessionLog>,
     pub(crate) state: State,
     /// What was saved of an answer that never ended.
     pub(crate) draft: Vec<Arc<Event>>,
     /// Numbers for what happens from now on.
-    pub(crate) numbers: Range<u64>,
+    pub(crate) numbers: Numbers,
 }
 
 /// Reads what a log comes to, for an owner that goes on with it.
-pub(crate) async fn for_owner(id: &SessionId, log: &dyn SessionLog) -> Result<Found, SessionError> {
+pub(crate) async fn for_owner(id: &SessionId, log: Arc<dyn SessionLog>) -> Result<Found, SessionError> {
     // Behind whatever the owner before has still under way: read sooner, the log would end before it.
-    let mut numbers = log.reserve(2 * NUMBERS).await?;
-    // The owner before may have gone on behind its last number while no more could be set aside.
-    numbers.start += NUMBERS;
-    let state = fold(id, log).await?;
+    let numbers = Numbers::reserve(&*log).await?;
+    let state = fold(id, &*log).await?;
     let draft = match state.turn() {
         Some(_) => log.draft().await?,
         None => Vec::new(),
     };
-    Ok(Found { state, draft, numbers })
+    Ok(Found { log, state, draft, numbers })
+}
+
+impl Found {
+    /// It is not needed: the numbers that were set aside for it go back.
+    pub(crate) async fn give_back(self) {
+        self.numbers.give_back(&*self.log).await;
+    }
 }
 
 /// The state that a log's facts come to. Without facts there is no session: it was deleted, or its opening never saved.

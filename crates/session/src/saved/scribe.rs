@@ -1,6 +1,5 @@
 //! A saved session's log, written on where the session has no actor.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,7 +9,7 @@ use super::fold::{Found, for_owner};
 use crate::error::SessionError;
 use crate::outfit::Base;
 use crate::state::{Input, Moment, Refused, State, decide};
-use crate::store::SessionLog;
+use crate::store::{Numbers, SessionLog};
 
 /// A log that is written on, by whoever has it alone.
 pub(crate) struct Scribe<'a> {
@@ -22,7 +21,7 @@ pub(crate) struct Scribe<'a> {
     /// What was saved of an answer that never ended.
     draft: Vec<Arc<Event>>,
     state: State,
-    numbers: Range<u64>,
+    numbers: Numbers,
     /// The last fact of the log.
     last: u64,
     facts: Vec<Arc<Event>>,
@@ -32,7 +31,7 @@ impl<'a> Scribe<'a> {
     /// Reads what the log of this session comes to.
     pub(crate) async fn of(base: &'a Base, id: &SessionId) -> Result<Self, SessionError> {
         let log = base.store.open(id).await?;
-        let Found { state, draft, numbers } = for_owner(id, &*log).await?;
+        let Found { log, state, draft, numbers } = for_owner(id, log).await?;
         let (limits, fixed_bytes) = (&*base.limits, base.fixed_bytes(state.settings(), &base.system));
         Ok(Self { log, limits, fixed_bytes, draft, last: state.last(), state, numbers, facts: Vec::new() })
     }
@@ -44,7 +43,7 @@ impl<'a> Scribe<'a> {
         state: State,
         facts: Vec<Arc<Event>>,
     ) -> Self {
-        let numbers = state.last() + 1..u64::MAX;
+        let numbers = Numbers::above(state.last());
         Self { log, limits, fixed_bytes: 0, draft: Vec::new(), last: 0, state, numbers, facts }
     }
 
@@ -62,12 +61,11 @@ impl<'a> Scribe<'a> {
     /// Takes an input in. Of its effects there is nobody to carry them out.
     pub(crate) fn take(&mut self, input: Input) -> Result<(), Refused> {
         let Self { limits, fixed_bytes, .. } = *self;
-        let moment = Moment { now: SystemTime::now().into(), next: self.numbers.start, limits, fixed_bytes };
+        let moment = Moment { now: SystemTime::now().into(), next: self.numbers.next(), limits, fixed_bytes };
         for fact in decide(&self.state, moment, input)?.facts {
             let (turn, step) = self.state.place(&fact);
-            // Far more are set aside than a decision takes.
-            let Some(seq) = self.numbers.next() else { break };
-            let event = Arc::new(Event { seq, at: moment.now, turn, step, body: Body::Fact(fact) });
+            let event =
+                Arc::new(Event { seq: self.numbers.take(), at: moment.now, turn, step, body: Body::Fact(fact) });
             self.state.apply(&event);
             self.facts.push(event);
         }
@@ -76,11 +74,12 @@ impl<'a> Scribe<'a> {
 
     /// Saves what has come of it; what the session is then, and how many facts that took.
     pub(crate) async fn save(self) -> Result<(State, usize), SessionError> {
-        let Self { log, state, last, facts, .. } = self;
+        let Self { log, state, last, facts, numbers, .. } = self;
         let count = facts.len();
         if count > 0 {
             log.append(last, facts, state.summary()).await?;
         }
+        numbers.give_back(&*log).await;
         Ok((state, count))
     }
 }

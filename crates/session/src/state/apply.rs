@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause,
-    ItemId, LastRun, LastTurn, MAX_TITLE, PromptId, RestoreCause, Run, SessionStatus, Timestamp, TurnId, Usage,
+    Answer, Ask, AskId, AskOrigin, AssistantMessage, BlockKind, CallId, CutCause, Delta, Event, Fact, Gap, Hold,
+    HoldCause, ItemId, LastRun, LastTurn, MAX_TITLE, PromptId, RestoreCause, Run, SessionStatus, Timestamp, TurnId,
+    Usage,
 };
+
+use holdpoint_tools::secrets::mask;
 
 use super::{CallStage, Cut, Lost, OpenStep, Phase, Settled, State, Turn, queued};
 
@@ -18,6 +21,7 @@ impl State {
             // It may have been given something in there.
             self.given = self.last;
             self.lost.add(to.saturating_sub(*from).saturating_add(1));
+            self.gaps.add(Gap { from: *from, to: *to });
         }
         let Some(fact) = event.fact() else { return };
         let before = self.status();
@@ -157,6 +161,8 @@ impl State {
                     turn.open_step = None;
                 }
             }
+            // It is for those who read along.
+            Fact::HistoryCut(_) => {}
             // Where a log has lost its turn's beginning, nobody is left who asks.
             Fact::AskRaised { .. } if self.turn().is_none() => {}
             Fact::AskRaised { ask } => {
@@ -345,11 +351,13 @@ impl Lost {
     }
 }
 
+/// Characters of a line that are looked through for secrets: one that begins in a title may end far behind it.
+const LOOKED_THROUGH: usize = 4_096;
+
 /// The last line of what a model has said to the user, if it has said anything.
 fn last_line_of(message: &AssistantMessage) -> Option<String> {
     let said = message.blocks.iter().rev().filter(|block| block.kind == BlockKind::Text);
-    let line = said.flat_map(|block| block.text.lines().rev()).map(str::trim).find(|line| !line.is_empty());
-    line.map(|line| line.chars().take(MAX_TITLE).collect())
+    said.flat_map(|block| block.text.lines().rev()).map(str::trim).find(|line| !line.is_empty()).map(listed)
 }
 
 /// Bytes of what a model has said: its words, and what it wants called.
@@ -377,5 +385,11 @@ fn is_left_by_restarts(fact: &Fact) -> bool {
 
 /// What a session is called for its first words: their first line.
 fn title_of(words: &str) -> Option<String> {
-    words.lines().map(str::trim).find(|line| !line.is_empty()).map(|line| line.chars().take(MAX_TITLE).collect())
+    words.lines().map(str::trim).find(|line| !line.is_empty()).map(listed)
+}
+
+/// The beginning of a line, as a list has it: without secrets.
+fn listed(line: &str) -> String {
+    let beginning: String = line.chars().take(LOOKED_THROUGH).collect();
+    mask(&beginning).chars().take(MAX_TITLE).collect()
 }

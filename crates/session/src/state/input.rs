@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HoldShown, JobEnd, Limits,
-    Omission, Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId,
-    Usage, Who,
+    Answer, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut, HoldShown,
+    JobEnd, Limits, Omission, Outcome, PauseKind, PauseRequest, RestoreCause, StoppedTool, TaskRequest, Timestamp,
+    ToolResult, TurnId, Usage, Who,
 };
 
 /// What can happen to a session.
@@ -212,6 +212,8 @@ pub enum Report {
         /// The part that the next request leaves out, because the provider refused this one.
         omitted: Option<Omission>,
     },
+    /// The conversation was too long for the model: this was left out of its next request.
+    HistoryCut(HistoryCut),
     /// Files have changed since the turn began.
     FilesChanged(Vec<String>),
     /// The turn ended. Nothing of it runs any more.

@@ -47,6 +47,7 @@ impl State {
             clients,
             saved: not_saved.is_none(),
             not_saved,
+            gaps: self.gaps.clone(),
             is_debug_enabled: self.debug,
         }
     }

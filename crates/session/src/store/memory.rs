@@ -147,4 +147,13 @@ impl SessionLog for MemoryLog {
         });
         ready(reserved).boxed()
     }
+
+    fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
+        let given_back = self.to_write().map(|mut kept| {
+            if kept.reserved + 1 == unused.end {
+                kept.reserved = unused.start - 1;
+            }
+        });
+        ready(given_back).boxed()
+    }
 }

@@ -1,5 +1,6 @@
 //! A store in one SQLite database: what was acknowledged is on disk.
 
+mod check;
 mod place;
 mod reader;
 mod rows;
@@ -7,6 +8,7 @@ mod salvage;
 mod schema;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use std::time::SystemTime;
 use crossbeam_channel::{Sender, bounded, unbounded};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use holdpoint_common::{Event, SessionId, SessionSummary};
+use holdpoint_common::{Delta, Event, Gap, Gaps, SessionId, SessionSummary};
 use tokio::sync::{oneshot, watch};
 
 use super::{Page, SavedSession, SessionLog, SessionStore, StoreError};
@@ -44,6 +46,7 @@ pub struct Sqlite {
     writing: watch::Sender<()>,
     /// Closed when those that read have.
     reading: watch::Sender<()>,
+    check: Arc<check::Check>,
 }
 
 impl Sqlite {
@@ -63,6 +66,8 @@ struct Shared {
     salvaged: Mutex<Vec<Salvaged>>,
     /// Why what is damaged could not be salvaged when that was tried last.
     unsalvaged: Mutex<Option<String>>,
+    /// The gaps that were found in the logs of sessions. Taken for an entry, or for a copy of all.
+    gaps: Mutex<BTreeMap<SessionId, Gaps>>,
 }
 
 impl Shared {
@@ -87,6 +92,19 @@ impl Shared {
         tried
     }
 
+    fn gaps(&self) -> MutexGuard<'_, BTreeMap<SessionId, Gaps>> {
+        self.gaps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes which of a session's facts can't be read.
+    fn note_gaps(&self, session: &SessionId, facts: &[Arc<Event>]) {
+        for event in facts {
+            if let Some(Delta::Gap { from, to }) = event.delta() {
+                self.gaps().entry(session.clone()).or_default().add(Gap { from: *from, to: *to });
+            }
+        }
+    }
+
     fn salvaged(&self) -> MutexGuard<'_, Vec<Salvaged>> {
         self.salvaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,8 +118,12 @@ impl Sqlite {
     /// folder or the database is another user's, the folder can be written by others, or the database be read. [`StoreError::Io`] if it can't be opened or made.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         place::make_folder(folder)?;
-        let shared =
-            Arc::new(Shared { path: folder.join(FILE), salvaged: Mutex::default(), unsalvaged: Mutex::default() });
+        let shared = Arc::new(Shared {
+            path: folder.join(FILE),
+            salvaged: Mutex::default(),
+            unsalvaged: Mutex::default(),
+            gaps: Mutex::default(),
+        });
         place::make_file(&shared.path)?;
         salvage::undo_cut_swap(&shared.path)?;
         let db = match schema::writer(&shared.path) {
@@ -121,14 +143,14 @@ impl Sqlite {
             let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
             spawn("holdpoint-reader", reading.subscribe(), move || reader::run(&shared, &jobs))?;
         }
-        Ok(Self { writes, reads, shared, writing, reading })
+        Ok(Self { writes, reads, shared, writing, reading, check: Arc::default() })
     }
 
     /// Waits until its files are closed, which is once nobody else has it any more: then the database is one file, and
     /// whoever copies that has all of it.
     pub async fn close(self) {
-        let Self { writes, reads, writing, reading, .. } = self;
-        drop(reads);
+        let Self { writes, reads, writing, reading, check, .. } = self;
+        drop((reads, check));
         reading.closed().await;
         // SQLite puts the files together when the last connection is closed, if that one may write.
         drop(writes);
@@ -214,8 +236,23 @@ impl SessionStore for Sqlite {
         self.read(|done| reader::Job::List { done })
     }
 
+    fn gaps(&self, session: &SessionId) -> Gaps {
+        self.shared.gaps().get(session).cloned().unwrap_or_default()
+    }
+
+    fn check(&self) -> BoxFuture<'static, ()> {
+        self.check.done(&self.shared, &self.reading)
+    }
+
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.write(writer::What::Delete { session: session.clone() }).map(|done| done.map(|_| ())).boxed()
+        let deleted = self.write(writer::What::Delete { session: session.clone() });
+        let (shared, session) = (Arc::clone(&self.shared), session.clone());
+        async move {
+            deleted.await?;
+            shared.gaps().remove(&session);
+            Ok(())
+        }
+        .boxed()
     }
 }
 
@@ -267,6 +304,11 @@ impl SessionLog for SqliteLog {
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
         let first = self.store.write(writer::What::Reserve { session: self.session.clone(), count });
         async move { first.await.map(|first| first..first + count) }.boxed()
+    }
+
+    fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
+        let what = writer::What::GiveBack { session: self.session.clone(), unused };
+        self.store.write(what).map(|done| done.map(|_| ())).boxed()
     }
 }
 

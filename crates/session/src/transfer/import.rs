@@ -273,6 +273,7 @@ fn take_in(event: &mut Event, id: &SessionId) {
         | Fact::ToolStarted { .. }
         | Fact::ToolFinished(_)
         | Fact::FilesChanged { .. }
+        | Fact::HistoryCut(_)
         | Fact::JobStarted { .. }
         | Fact::JobEnded { .. }
         | Fact::StepFinished { .. }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::retry::{Next, Tries};
 use super::{Runner, arguments, panic_text, schema};
 use crate::lane::Lane;
-use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+use crate::model::{MOST_CALLS, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
 /// What an answer came to.
 pub(super) struct Answered {
@@ -52,9 +52,6 @@ struct Draft {
     writing: usize,
 }
 
-/// The most calls of one answer.
-const MOST_CALLS: usize = 1_000;
-
 impl Draft {
     /// Adds about what an event weighs.
     fn weigh(&mut self, event: &ModelEvent) {
@@ -80,6 +77,18 @@ impl Draft {
         }
         let calls = self.message.calls.len();
         (calls > MOST_CALLS).then(|| format!("the model's answer has over {MOST_CALLS} calls"))
+    }
+}
+
+/// How long is listened once more when a silence was too long: what had come while the machine was suspended, or this
+/// process stopped, is read only now.
+const ONCE_MORE: Duration = Duration::from_secs(1);
+
+/// The next event, or the end, of a stream; `None` if it was silent for so long.
+async fn heard(stream: &mut ModelStream, silence: Duration) -> Option<Option<Result<ModelEvent, ModelError>>> {
+    match tokio::time::timeout(silence, stream.next()).await {
+        Ok(event) => Some(event),
+        Err(_) => tokio::time::timeout(ONCE_MORE, stream.next()).await.ok(),
     }
 }
 
@@ -169,9 +178,9 @@ impl Runner {
                 None => tokio::select! {
                     biased;
                     () = self.cancel.cancelled() => return Stop::Cut,
-                    event = tokio::time::timeout(silence, stream.next()) => match event {
-                        Ok(event) => event,
-                        Err(_) => return Stop::Failed(format!("the model was silent for {} s", silence.as_secs())),
+                    event = heard(stream, silence) => match event {
+                        Some(event) => event,
+                        None => return Stop::Failed(format!("the model was silent for {} s", silence.as_secs())),
                     },
                 },
             };

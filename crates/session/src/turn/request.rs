@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Delta, HistoryCut, Outcome};
+use holdpoint_common::{HistoryCut, HistoryLimit, Outcome};
 
 use super::{End, Runner};
 use crate::context::{self, Bounds, Counter, LeftOut};
 use crate::history::{self, Derived};
-use crate::lane::Lane;
 use crate::model::ModelRequest;
-use crate::state::Conversation;
+use crate::state::{Conversation, Report};
 
 impl Runner {
     /// The next request.
@@ -48,13 +47,25 @@ impl Runner {
             fitted.map_err(|panic| End::failed(format!("the conversation could not be cut to size: {panic}")))?;
         self.counter = Some(counter);
         let left_out = left_out.map_err(|error| End::failed(error.to_string()))?.unwrap_or_default();
-        let LeftOut { messages, results, tokens, lines } = left_out;
+        let LeftOut { messages, results, tokens, lines, by_lines } = left_out;
         let messages = messages + forgotten;
         if (messages, results) != std::mem::replace(&mut self.left_out, (messages, results)) {
             let Bounds { tokens: limit, lines: line_limit } = bounds;
-            let told = HistoryCut { messages, results, tokens, limit, lines, line_limit };
-            // If the actor is gone, the token is cancelled.
-            let _ = self.lane.send(Lane::Delta(Delta::HistoryCut(told))).await;
+            let reached = match by_lines {
+                true => HistoryLimit::Lines,
+                false if limit < self.outfit.limits.max_history_tokens => HistoryLimit::Window,
+                false => HistoryLimit::Tokens,
+            };
+            self.report(Report::HistoryCut(HistoryCut {
+                messages,
+                results,
+                tokens,
+                limit,
+                lines,
+                line_limit,
+                reached,
+            }))
+            .await;
         }
         Ok(request)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, Body, CallId, Delta, Event, Fact, ItemId, Omission, Omitted, PromptId,
+    AssistantMessage, Block, BlockKind, Body, CallId, Event, Fact, HistoryLimit, ItemId, Omission, Omitted, PromptId,
     Timestamp, ToolCall, ToolResult, ToolStatus, Usage, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
@@ -325,6 +325,41 @@ fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
     assert_eq!(fitted.messages, [next]);
 }
 
+#[test]
+fn what_is_left_out_says_whether_the_lines_or_the_tokens_were_too_many() {
+    let text = "a line\n".repeat(50);
+    let whole: Vec<_> = (0..10).map(|_| Message::User(text.clone())).collect();
+    let reached = |tokens, lines| {
+        let left_out = fit(&mut request(whole.clone()), &Bounds { tokens, lines }, &mut |text| count(text));
+        left_out.unwrap().unwrap().by_lines
+    };
+    assert!(reached(1_000_000, 200), "of the lines, four fit");
+    assert!(!reached(2_000, 1_000_000), "of the tokens, not all fit");
+}
+
+#[tokio::test]
+async fn a_cut_names_the_limit_that_was_reached() {
+    let limits = holdpoint_common::Limits::default;
+    for (limits, reached) in [
+        (holdpoint_common::Limits { max_history_tokens: 8_000, ..limits() }, HistoryLimit::Tokens),
+        (holdpoint_common::Limits { max_history_lines: 2_000, ..limits() }, HistoryLimit::Lines),
+    ] {
+        let harness = Harness::limited(limits);
+        let session = harness.open().await;
+        let mut events = harness.watch(&session).await;
+        for _ in 0..3 {
+            harness.model.then(reply().text("Yes."));
+            session.prompt("a line of words\n".repeat(900)).await.unwrap();
+            events.turn_finished().await;
+        }
+        let cut = |event: &Event| match event.fact()? {
+            Fact::HistoryCut(cut) => Some(cut.reached),
+            _ => None,
+        };
+        assert_eq!(events.until("the cut", cut).await, reached);
+    }
+}
+
 #[tokio::test]
 async fn m_e3_a_long_history_is_cut_told_and_shown() {
     let limits = holdpoint_common::Limits { max_history_tokens: 8000, ..holdpoint_common::Limits::default() };
@@ -340,12 +375,15 @@ async fn m_e3_a_long_history_is_cut_told_and_shown() {
         session.prompt(format!("prompt {n} {}", "word ".repeat(500))).await.unwrap();
         events.turn_finished().await;
     }
-    let told = events.until("the cut", |event| match event.delta()? {
-        Delta::HistoryCut(cut) => Some(*cut),
+    let told = events.until("the cut", |event| match event.fact()? {
+        Fact::HistoryCut(cut) => Some(*cut),
         _ => None,
     });
     let cut = told.await;
-    assert!(cut.messages > 0 && cut.tokens <= 8000 && cut.limit == 8000, "{cut:?}");
+    assert!(
+        cut.messages > 0 && cut.tokens <= 8000 && cut.limit == 8000 && cut.reached == HistoryLimit::Tokens,
+        "{cut:?}"
+    );
     assert!((1..100).contains(&cut.lines) && cut.line_limit == 50_000, "{cut:?}");
     let request = harness.model.requests().pop().unwrap();
     assert_eq!(violations(&request.messages), Vec::<String>::new());

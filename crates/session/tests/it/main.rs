@@ -19,6 +19,7 @@ mod load;
 mod logging;
 mod machine;
 mod model;
+mod numbers;
 mod odd_exports;
 mod output;
 mod overview;

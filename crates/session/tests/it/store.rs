@@ -59,5 +59,6 @@ fn summary(session: &SessionId, title: &str) -> SessionSummary {
         tasks: Default::default(),
         model: "rehearsal".into(),
         workspace: "/w".into(),
+        gaps: Default::default(),
     }
 }

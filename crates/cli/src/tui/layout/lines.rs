@@ -76,14 +76,25 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
     let word = if said.starts_with(word.trim_end_matches(": ")) { "" } else { word };
     let mut spans = vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(title(&tool.call))];
     let tells = !said.is_empty() || !word.is_empty();
-    if !fold.open && tells {
-        spans.push(Span::styled(format!("  └ {word}{said}"), Tone::Dim.style()));
-    }
+    let result = (!fold.open && tells).then(|| Span::styled(format!("  └ {word}{said}"), Tone::Dim.style()));
     let looks = if fold.chosen { selected() } else { Style::new() };
+    let asked = |lines: &mut Vec<Line<'static>>| {
+        for ask in &tool.asks {
+            wrap(&Line::styled(format!("  {ask}"), Tone::Dim.style()), width, "    ", lines);
+        }
+    };
     if !fold.open {
-        return lines.push(on_one_line(spans, width).style(looks));
+        if tool.asks.is_empty() {
+            spans.extend(result);
+            return lines.push(on_one_line(spans, width).style(looks));
+        }
+        // The call, what it asked, its result.
+        lines.push(on_one_line(spans, width).style(looks));
+        asked(lines);
+        return lines.extend(result.map(|result| on_one_line(vec![result], width)));
     }
     wrap(&Line::from(spans).style(looks), width, "  ", lines);
+    asked(lines);
     let mut put = |text: &str, style: Style| behind_bar(text, style, width, lines);
     let field = |name: &str| tool.call.input.get(name).and_then(|value| value.as_str());
     for (name, mark, colour) in

@@ -1,15 +1,18 @@
 //! Follows one session: its past, then what happens, and on where it left off when the stream breaks.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdpoint_common::api::ClientEnd;
 use holdpoint_common::{Event, Fact};
 use holdpoint_session::state::Refused;
 use holdpoint_session::{AttachFrom, SessionError, SessionHandle};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 use super::super::message::Message;
 use super::daemon::Pace;
-use super::{Shared, why};
+use super::{Shared, branch, why};
 
 /// Events that are taken at once.
 const BATCH: usize = 1024;
@@ -20,6 +23,9 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
     let mut tries = 0;
     let mut pace = Pace::default();
     let mut closed = false;
+    let look = Arc::new(Notify::new());
+    // Ends with this.
+    let mut beside = JoinSet::new();
     let happened = |batch: &mut Vec<Arc<Event>>| {
         let events = std::mem::take(batch);
         Message::Happened { attachment, events, snapshot: session.snapshot() }
@@ -46,7 +52,10 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
         };
         shared.answers();
         let (id, snapshot) = (session.id().clone(), Arc::clone(stream.snapshot()));
+        let folder = PathBuf::from(&snapshot.settings.workspace);
         shared.tell(Message::Attached { attachment, id, snapshot }).await;
+        beside.abort_all();
+        beside.spawn(branch::watch(shared.clone(), attachment, folder, Arc::clone(&look)));
         let mut batch = Vec::with_capacity(BATCH);
         let (mut live, mut came) = (false, false);
         loop {
@@ -66,6 +75,9 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
             let is_new = |event: &Arc<Event>| event.seq > stream.snapshot().seq;
             let closes = |event: &Arc<Event>| matches!(event.fact(), Some(Fact::SessionClosed { .. }));
             closed |= batch.iter().any(|event| is_new(event) && closes(event));
+            if live && branch::may_change(&batch) {
+                look.notify_one();
+            }
             shared.tell(happened(&mut batch)).await;
         }
         if closed || shared.words.is_closed() {

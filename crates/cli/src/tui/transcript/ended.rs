@@ -42,7 +42,7 @@ impl Transcript {
 
 /// What a cut found. Where no tool ran, it is not said that none was stopped.
 fn found(receipt: &Receipt) -> Option<String> {
-    let Receipt { tools, processes, asks, prompts } = receipt;
+    let Receipt { tools, processes, asks, prompts, .. } = receipt;
     if !tools.is_empty() || processes.total() > 0 {
         return Some(receipt.to_string());
     }
@@ -75,6 +75,7 @@ mod tests {
                     processes: EndedProcesses { left: vec![7; left], ..EndedProcesses::default() },
                     asks: vec!["alpha.1".parse().unwrap(); asks],
                     prompts: vec![PromptId(1); prompts],
+                    uncounted: false,
                 };
                 let rest = found(&receipt).unwrap();
                 assert_eq!(receipt.to_string(), format!("0 tools stopped, 0 processes ended, {rest}"));

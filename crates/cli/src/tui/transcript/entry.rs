@@ -37,6 +37,8 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub(crate) call: ToolCall,
+    /// What it has asked, and how each was settled.
+    pub(crate) asks: Vec<String>,
     pub(crate) output: Kept,
     pub(crate) state: ToolState,
 }

@@ -15,7 +15,7 @@ use super::{act, leave};
 pub(crate) const COMMANDS: [(&str, &str); 12] = [
     ("/help", "keys and commands"),
     ("/steps", "show or hide tool calls and thoughts"),
-    ("/hold", "pause at the next boundary"),
+    ("/hold", "hold at the next boundary"),
     ("/release", "go on"),
     ("/interrupt", "end what it does now"),
     ("/model [NAME]", "which model it has; another one, from the next turn on"),
@@ -67,7 +67,7 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "steps" => act(state, Action::Steps),
         "hold" | "pause" => match session.snapshot.hold.shown() {
             HoldShown::Off => vec![Command::Hold],
-            HoldShown::Requested => is_so(state, "it pauses at the next boundary already"),
+            HoldShown::Requested => is_so(state, "it is held at the next boundary already"),
             HoldShown::Standing => is_so(state, "it is held already; /release lets it go on"),
         },
         "release" | "play" if session.snapshot.hold.shown() == HoldShown::Off => is_so(state, "it is not held"),

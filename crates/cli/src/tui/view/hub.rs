@@ -1,5 +1,7 @@
 //! The hub: what waits for the user, what can be done, and all sessions.
 
+use std::path::Path;
+
 use holdpoint_common::{AskRequest, SessionSummary, Timestamp};
 use holdpoint_tools::shown::prose_line;
 use ratatui::buffer::Buffer;
@@ -11,12 +13,20 @@ use super::super::hub::{Hub, Row};
 use super::super::keymap::Action;
 use super::super::state::State;
 use super::super::style::{Tone, selected};
+use super::super::wrap::wrap;
 use super::{ask, foot, position, put, rule};
 use crate::said::{Wants, session::status};
 use crate::table::{fit, span};
 
 /// What stands before what is resumed.
 const RESUME: &str = "  Resume ";
+/// The row that opens a session.
+const NEW: &str = "  New session";
+/// Cells of a screen on which each session has its model and its folder in columns; on smaller ones, only that of the cursor.
+const WIDE: usize = 110;
+/// Cells of those columns.
+const MODEL: usize = 24;
+const FOLDER: usize = 16;
 /// Cells of what a session does, where there is room for them. More are taken where there is more to say.
 const DOES: usize = 22;
 
@@ -110,6 +120,9 @@ fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
         let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
         return Peek::Ask(panel, rows);
     }
+    if hub.is_empty() && most >= 4 {
+        return Peek::Lines(first_start(hub, width));
+    }
     let row = hub.row();
     let Some(session) = row.as_ref().and_then(Row::session).and_then(|id| hub.get(id)) else { return Peek::Nothing };
     if most < 4 {
@@ -120,6 +133,9 @@ fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
     if let Some(ask) = &session.waits_for {
         lines.push(Line::styled(wants(&ask.request, usize::from(width)), Tone::Waits.style()));
     }
+    if !session.gaps.is_empty() {
+        lines.push(Line::styled(fit(&session.gaps.to_string(), usize::from(width)), Tone::Fault.style()));
+    }
     lines.push(dim(format!("{} in {}", prose_line(&session.model), prose_line(&session.workspace))));
     if let Some(line) = &session.last_line {
         lines.push(Line::raw(fit(&prose_line(line), usize::from(width))));
@@ -129,6 +145,20 @@ fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
     }
     lines.truncate(usize::from(most));
     Peek::Lines(lines)
+}
+
+/// Where there is no session yet: which model the first one has, why, and how it gets another.
+fn first_start(hub: &Hub, width: u16) -> Vec<Line<'static>> {
+    let mut lines = vec![rule(width, "", Tone::Dim.style())];
+    let Some(model) = &hub.model else { return lines };
+    let texts = [
+        format!("A new session has the model {}: {}.", prose_line(&model.name), prose_line(&model.why)),
+        "`model = \"PROVIDER/NAME\"` in the configuration sets another; `holdpoint models` lists them.".to_owned(),
+    ];
+    for text in texts {
+        wrap(&Line::styled(text, Tone::Dim.style()), usize::from(width), "", &mut lines);
+    }
+    lines
 }
 
 fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening: bool) {
@@ -189,7 +219,12 @@ fn row_line(row: &Row, hub: &Hub, now: Timestamp, width: u16, does: usize) -> Li
     let width = usize::from(width);
     let session = row.session().and_then(|id| hub.get(id));
     match (row, session) {
-        (Row::New, _) => Line::raw("  New session"),
+        (Row::New, _) => {
+            let with =
+                hub.model.as_ref().map(|model| format!("  {} in {}", prose_line(&model.name), prose_line(&hub.folder)));
+            let with = fit(&with.unwrap_or_default(), width.saturating_sub(NEW.width()));
+            Line::from(vec![Span::raw(NEW), Span::styled(with, Tone::Dim.style())])
+        }
         (Row::Quit, _) => Line::raw("  Quit"),
         (Row::Resume(_), Some(session)) => {
             let title = prose_line(&session.title).into_owned();
@@ -240,7 +275,13 @@ fn session_line(session: &SessionSummary, now: Timestamp, width: usize, does: us
         (true, None) => Tone::Plain,
         (false, None) => Tone::Dim,
     };
-    let used = 3 + name.width() + does.width() + since.width();
+    let works = if width < WIDE {
+        String::new()
+    } else {
+        let folder = Path::new(&session.workspace).file_name().unwrap_or_default().to_string_lossy();
+        format!("{} {} ", column(&prose_line(&session.model), MODEL), column(&prose_line(&folder), FOLDER))
+    };
+    let used = 3 + name.width() + does.width() + since.width() + works.width();
     let rest = width.saturating_sub(used);
     let title = prose_line(&session.title).into_owned();
     let mut what = if title == session.name { prose_line(&session.workspace).into_owned() } else { title };
@@ -253,6 +294,7 @@ fn session_line(session: &SessionSummary, now: Timestamp, width: usize, does: us
         Span::raw(" "),
         Span::styled(does, tone.style()),
         Span::styled(since, Tone::Dim.style()),
+        Span::styled(works, Tone::Dim.style()),
         Span::styled(fit(&what, rest), Tone::Dim.style()),
     ])
 }

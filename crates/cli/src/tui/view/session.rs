@@ -133,43 +133,14 @@ fn commands(session: &Session, area: Rect) -> Vec<Line<'static>> {
 fn status_line(buffer: &mut Buffer, area: Rect, session: &Session, now: holdpoint_common::Timestamp) -> Rect {
     let width = usize::from(area.width);
     let bar = status::bar(session, now, width);
-    let used = used(session);
-    let left = width.saturating_sub(bar.width());
+    let used = status::used(session, width.saturating_sub(bar.width() + 2));
     let rest = put(buffer, area, &bar);
-    if used.width() + 2 <= left && area.height > 0 {
+    if !used.is_empty() && area.height > 0 {
         let x = area.x + area.width - u16::try_from(used.width()).unwrap_or_default();
         let tone = if session.snapshot.saved { Tone::Dim } else { Tone::Warning };
         buffer.set_string(x, area.y, &used, tone.style());
     }
     rest
-}
-
-/// How asks are answered unless a person does it; then the tokens used and how full the context is, or that not everything is
-/// saved.
-fn used(session: &Session) -> String {
-    let asks = match session.snapshot.settings.asks {
-        AsksMode::Wait => String::new(),
-        other => format!("asks: {other}  "),
-    };
-    format!("{asks}{}", used_of_model(session)).trim_end().to_owned()
-}
-
-fn used_of_model(session: &Session) -> String {
-    if !session.snapshot.saved {
-        return "not saved".to_owned();
-    }
-    let tokens = match session.snapshot.usage.total() {
-        0 => String::new(),
-        few @ 1..1_000 => format!("{few} tokens"),
-        some @ 1_000..1_000_000 => format!("{:.1}k tokens", some as f64 / 1e3),
-        many => format!("{:.1}M tokens", many as f64 / 1e6),
-    };
-    match &session.snapshot.context {
-        Some(fill) if fill.limit > 0 => {
-            format!("{tokens}  context {}%", (fill.tokens * 100).div_ceil(fill.limit).min(100))
-        }
-        _ => tokens,
-    }
 }
 
 /// What was said.

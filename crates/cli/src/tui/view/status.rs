@@ -1,8 +1,9 @@
 //! The status bar: what the session is doing, in whole segments.
 
+use std::path::Path;
 use std::time::Duration;
 
-use holdpoint_common::{Hold, HoldCause, SessionStatus, Snapshot, TaskCounts, Timestamp};
+use holdpoint_common::{AsksMode, Hold, HoldCause, SessionStatus, Snapshot, TaskCounts, Timestamp};
 use holdpoint_tools::shown::prose_line;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
@@ -68,6 +69,62 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     let segments = ways.into_iter().map(text).find(fits).unwrap_or_default();
     let between = if segments.is_empty() || label.is_empty() { "" } else { " " };
     Line::from(vec![Span::styled(segments, Tone::Plain.style()), Span::raw(between), Span::styled(label, tone.style())])
+}
+
+/// What the session works with and what that used, for the right end of the line: in whole segments, each with its label.
+/// Where there is no room for all, the least telling is left out first; that not all is saved goes before everything.
+pub(super) fn used(session: &Session, width: usize) -> String {
+    let Snapshot { settings, usage, context, saved, .. } = &*session.snapshot;
+    let asks = match settings.asks {
+        AsksMode::Wait => String::new(),
+        other => format!("asks: {other}"),
+    };
+    if !saved {
+        return first_that_fits(&[&[&asks, "not saved"], &["not saved"][..]], width);
+    }
+    let model = format!("model {}", prose_line(&settings.model));
+    let folder =
+        Path::new(&settings.workspace).file_name().map(|name| prose_line(&name.to_string_lossy()).into_owned());
+    let folder = format!("folder {}", folder.as_deref().unwrap_or("/"));
+    let branch = session.branch.as_ref().map(|branch| format!("branch {}", prose_line(branch))).unwrap_or_default();
+    let context = context.filter(|context| context.limit > 0);
+    let percent = context.map(|context| (context.tokens * 100).div_ceil(context.limit).min(100));
+    let percent = percent.map(|percent| format!("context {percent}%")).unwrap_or_default();
+    let window = context.map(|context| format!("{percent} of {}", short(context.limit))).unwrap_or_default();
+    let tokens = match usage.total() {
+        0 => String::new(),
+        total => format!("{} tokens", short(total)),
+    };
+    let cost = usage.cost.map(|cost| format!("cost {:.4}", cost as f64 / 1e6)).unwrap_or_default();
+    let ways: [&[&str]; 8] = [
+        &[&asks, &model, &folder, &branch, &window, &tokens, &cost],
+        &[&asks, &model, &branch, &window, &tokens, &cost],
+        &[&asks, &model, &window, &tokens, &cost],
+        &[&asks, &model, &percent, &tokens, &cost],
+        &[&asks, &percent, &tokens, &cost],
+        &[&asks, &percent, &cost],
+        &[&asks, &percent],
+        &[&asks],
+    ];
+    first_that_fits(&ways, width)
+}
+
+/// The first of these lines that fits, without its empty segments.
+fn first_that_fits(ways: &[&[&str]], width: usize) -> String {
+    let mut lines = ways.iter().map(|way| {
+        let filled: Vec<_> = way.iter().copied().filter(|segment| !segment.is_empty()).collect();
+        filled.join("  ")
+    });
+    lines.find(|line| line.width() <= width).unwrap_or_default()
+}
+
+/// A number of tokens in few cells.
+fn short(tokens: u64) -> String {
+    match tokens {
+        few @ 0..1_000 => few.to_string(),
+        some @ 1_000..1_000_000 => format!("{:.1}k", some as f64 / 1e3).replace(".0k", "k"),
+        many => format!("{:.1}M", many as f64 / 1e6).replace(".0M", "M"),
+    }
 }
 
 /// What it does now: in the most words that there is room for, in the end by its mark alone.

@@ -1,11 +1,12 @@
 //! Every view as it looks, in a usual terminal and in a small one.
 
-use holdpoint_common::AskRequest;
 use holdpoint_common::{
-    AnsweredBy, AsksMode, BlockKind, CallId, ContextFill, CutCause, Delta, EndedProcesses, Fact, Hold, HoldAt,
-    HoldCause, ItemId, Outcome, PauseKind, PromptId, Question, QuestionOption, QuestionRequest, QueuedPrompt, Receipt,
-    Run, RunLimits, RunProgress, RunSettings, SessionStatus, Task, TaskId, TaskState, Timestamp, ToolStatus, Who,
+    Answer, AnsweredBy, AskRequest, AsksMode, BlockKind, CallId, ContextFill, CutCause, Delta, EndedProcesses, Fact,
+    Hold, HoldCause, ItemId, Outcome, PauseKind, PromptId, Question, QuestionOption, QuestionRequest, QueuedPrompt,
+    Receipt, SessionStatus, Timestamp, ToolCall, ToolStatus, Who,
 };
+
+mod status_line;
 
 use super::super::scene::{Scene, ask, block, pause, standing, user};
 use super::super::style::Tone;
@@ -245,73 +246,6 @@ fn session_pausing_and_paused() {
     shows("hold-prefix", &mut scene);
 }
 
-/// In the third iteration of a run: as the status bar is written down.
-fn iterating() -> Scene {
-    let mut scene = Scene::session();
-    let progress = RunProgress { iteration: 3, worked_ms: 754_000, ..RunProgress::default() };
-    let settings =
-        RunSettings { goal: "Be done.".to_owned(), limits: RunLimits::default(), hold_at: HoldAt::Iteration };
-    scene.snapshot.run = Some(Run { progress, ..Run::begun(settings) });
-    let states =
-        [TaskState::Done, TaskState::Doing, TaskState::Done, TaskState::Todo, TaskState::Todo, TaskState::Todo];
-    let task = |(id, state)| Task { id: TaskId(id), title: format!("task {id}"), state };
-    scene.snapshot.tasks = std::sync::Arc::new((1..).zip(states).map(task).collect());
-    let files = (1..=5).map(|file| format!("{file}.rs")).collect();
-    scene.snapshot.files_modified = std::sync::Arc::new(files);
-    scene.turn("Go.");
-    scene
-}
-
-/// The status bar at this width.
-fn bar(scene: &mut Scene, width: u16) -> String {
-    scene.screen(width, 24).lines().nth(22).unwrap().to_owned()
-}
-
-#[test]
-fn m_d6_the_status_bar_is_whole_segments_then_what_it_does() {
-    let mut scene = iterating();
-    let all = "holdpoint | alpha | 00:12:34 | Iteration #3 | ✓2 ●1 ○3 | 5 files modified";
-    assert_eq!(bar(&mut scene, 80), format!("{all} ◐"));
-    shows("run", &mut scene);
-    scene.hold(Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) });
-    assert_eq!(bar(&mut scene, 90), format!("{all} ◐ PAUSING..."));
-    scene.confirms("ls");
-    let asks = "◐ PAUSING..., asks you";
-    assert!(scene.screen(100, 24).contains(&format!("{all} {asks}")), "{}", scene.screen(100, 24));
-    scene.snapshot.asks.clear();
-    scene.delta(Delta::SavedAgain);
-    scene.state.notice = None;
-    scene.hold(standing(HoldCause::User { by: user() }));
-    assert_eq!(bar(&mut scene, 90), format!("{all} ⏸ PAUSED"));
-    // Narrower and narrower: segments go or are written shorter, none is cut, and the label always stays.
-    let whole = ["holdpoint", "alpha", "00:12:34", "Iteration #3", "#3", "✓2 ●1 ○3", "5 files modified", "5 files"];
-    for width in (12..=90).rev() {
-        let bar = bar(&mut scene, width);
-        let said = bar.strip_suffix("⏸ PAUSED").unwrap_or_else(|| panic!("{width}: {bar}")).trim_end();
-        assert!(said.is_empty() || said.split(" | ").all(|segment| whole.contains(&segment)), "{width}: {bar}");
-    }
-    // What counts tasks stays where it is while they change.
-    let place = |bar: &str| bar.find("5 files").unwrap();
-    let before = place(&bar(&mut scene, 90));
-    scene.snapshot.tasks = std::sync::Arc::new(
-        scene.snapshot.tasks.iter().cloned().map(|task| Task { state: TaskState::Done, ..task }).collect(),
-    );
-    scene.delta(Delta::SavedAgain);
-    assert_eq!(place(&bar(&mut scene, 90)), before);
-}
-
-#[test]
-fn m_d6_segments_with_nothing_to_say_are_left_out() {
-    let mut scene = Scene::session();
-    assert_eq!(bar(&mut scene, 80), "holdpoint | alpha");
-    scene.snapshot.worked_ms = 61_000;
-    scene.turn("Go.").ended(Outcome::Done, None);
-    assert!(bar(&mut scene, 80).starts_with("holdpoint | alpha | 00:01:01  "), "{}", bar(&mut scene, 80));
-    // And it counts on while it works.
-    scene.turn("Go on.").later(9_000);
-    assert!(bar(&mut scene, 80).starts_with("holdpoint | alpha | 00:01:10 ◐  "), "{}", bar(&mut scene, 80));
-}
-
 #[test]
 fn session_restored_with_queued_prompts() {
     let mut scene = worked();
@@ -360,7 +294,8 @@ fn what_was_cut_says_so_where_it_was_cut() {
     // As it was seen, and as it is read later.
     for live in [true, false] {
         let screen = cut(&["First I", "And then"], live);
-        let order = "First I\n\nAnd then\n(cut here)\nAgent interrupted\ninterrupted by tui (pid 7)\n1 ask released\n";
+        let order =
+            "First I\n\nAnd then\n(cut here)\nAgent interrupted\ninterrupted from the screen (pid 7)\n1 ask released\n";
         assert!(screen.contains(order), "{live}: {screen}");
         // Nothing had been said that could have been cut.
         let screen = cut(&[""], live);
@@ -572,4 +507,29 @@ fn the_cursor_of_the_terminal_is_where_text_is_typed() {
     assert_eq!(scene.before_cursor(80, 24), None);
     scene.types("al");
     assert_eq!(scene.before_cursor(80, 24).as_deref(), Some("filter: al"));
+}
+
+#[test]
+fn a_call_what_it_asked_and_its_result_stand_together_in_this_order() {
+    let mut scene = Scene::session();
+    let call = |id, command: &str| {
+        let input = serde_json::json!({ "command": command });
+        ToolCall { id: CallId(id), provider_id: None, name: "shell".to_owned(), input, signature: None }
+    };
+    scene.turn("Go.").message(vec![], vec![call(1, "rm one"), call(2, "rm two")]).confirms("rm one");
+    let (ask, by) = (scene.snapshot.asks.remove(0).id, Who { name: "approve".to_owned(), pid: Some(99) });
+    scene.fact(Fact::AskAnswered { ask, answer: Answer::Approve { always: false }, by: AnsweredBy::Client(by) });
+    scene.came(2, ToolStatus::Ok, "second", "").came(1, ToolStatus::Ok, "first", "");
+    let order = |scene: &mut Scene| {
+        let screen = scene.screen(80, 24);
+        let shown = ["shell: rm one", "→ approved from the command line (pid 99)", "first", "shell: rm two", "second"];
+        let places: Vec<_> = shown.iter().map(|shown| screen.find(shown).unwrap_or(usize::MAX)).collect();
+        assert!(places.is_sorted() && !places.contains(&usize::MAX), "{places:?}\n{screen}");
+    };
+    order(&mut scene);
+    // Open, it is the same.
+    scene.press("ctrl+up");
+    scene.press("ctrl+up");
+    scene.press("enter");
+    order(&mut scene);
 }

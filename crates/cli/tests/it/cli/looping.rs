@@ -89,7 +89,10 @@ fn m_d5_a_limit_holds_the_run_and_every_command_says_so() {
     assert_eq!(held.run.unwrap().progress.iteration, 4, "as much again");
     assert!(world.run(&["interrupt", &session]).code(0).out.contains("Agent interrupted; the run is over"));
     let log = world.run(&["logs", &session]).code(0).out;
-    assert!(log.contains("Agent interrupted by interrupt (pid ") && log.contains("; run interrupted: 4 iter"), "{log}");
+    assert!(
+        log.contains("Agent interrupted from the command line (pid ") && log.contains("; run interrupted: 4 iter"),
+        "{log}"
+    );
     let over = until(&world, &session, |snapshot| snapshot.run.is_none());
     assert_eq!(over.last_run.unwrap().end.to_string(), "interrupted");
 }

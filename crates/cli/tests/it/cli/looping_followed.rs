@@ -145,7 +145,7 @@ fn m_b10_a_run_that_is_closed_is_130() {
         std::thread::yield_now();
     }
     world.run(&["close", &run.session]).code(0);
-    run.until("#1 interrupted (session closed by ");
+    run.until("#1 interrupted (session closed from the command line (pid ");
     run.end(130);
 }
 

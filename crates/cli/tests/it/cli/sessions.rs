@@ -69,7 +69,7 @@ impl World {
 
     /// The id of the only open ask.
     #[track_caller]
-    fn ask(&self, session: &str) -> String {
+    pub(crate) fn ask(&self, session: &str) -> String {
         self.run(&["wait", session, "--for", "ask", "--timeout", &timeout()]).code(0);
         let inbox = self.json(&["inbox", "--json"]);
         assert_eq!(inbox["asks"].as_array().unwrap().len(), 1, "{inbox}");
@@ -191,7 +191,7 @@ fn m_a5_an_ask_is_answered_by_its_id_and_once() {
     assert!(begun.err.contains("is no ask's id") && begun.err.contains(&ask), "{begun:#?}");
     world.run(&["approve", &ask]).code(0);
     let again = world.run(&["deny", &ask]).code(1);
-    assert!(again.err.contains("already answered, by approve (pid "), "{again:#?}");
+    assert!(again.err.contains("already answered from the command line (pid "), "{again:#?}");
     world.idle(&id);
     assert!(world.work("made").exists());
     world.run(&["approve", "nobody.7"]).code(1);
@@ -205,7 +205,7 @@ fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words
     world.run(&["deny", &ask, "--reason", "not today"]).code(0);
     world.idle(&id);
     assert!(!world.work("made").exists());
-    assert!(world.run(&["logs", &id]).code(0).out.contains("denied: not today"));
+    assert!(world.run(&["logs", &id]).code(0).out.contains("): not today\n"));
     let question = r#"call ask_user {"questions":[{"id":"a","header":"Colour","question":"Which?","options":[{"label":"red","description":""},{"label":"blue","description":""}]},{"id":"b","header":"Size","question":"How big?"}]}"#;
     world.run(&["prompt", &id, question]).code(0);
     let ask = world.ask(&id);
@@ -214,7 +214,7 @@ fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words
     world.run(&["answer", &ask, "2", "very"]).code(0);
     world.idle(&id);
     let log = world.run(&["logs", &id]).code(0).out;
-    assert!(log.contains("answered: blue, very"), "{log}");
+    assert!(log.contains("): blue, very"), "{log}");
 }
 
 /// What the screen takes no key for is no answer here: most likely a mistyped one.
@@ -245,7 +245,8 @@ fn m_e4_a_number_that_no_option_has_is_no_answer() {
         world.run(&[&["answer", &ask], answers].concat()).code(0);
         world.idle(&id);
         let log = world.run(&["logs", &id]).code(0).out;
-        assert!(log.contains(&format!("→ answered: {said} by answer (pid ")), "{log}");
+        let answered = log.lines().rfind(|line| line.contains("→ answered from the command line (pid "));
+        assert!(answered.is_some_and(|line| line.ends_with(&format!("): {said}"))), "{log}");
         world.run(&["prompt", &id, question]).code(0);
     }
     // Where there is nothing to choose from, a number is an answer as any.
@@ -276,10 +277,10 @@ fn m_a7_logs_tell_which_of_several_asks_was_answered() {
     let log = world.run(&["logs", &id]).code(0).out;
     for (ask, answer) in asks.iter().zip(["denied", "approved"]) {
         let details = ask["request"]["details"].as_str().unwrap().lines().next().unwrap();
-        assert!(log.contains(&format!("\n  ⏸ shell: {details} → {answer} by ")), "{details}: {log}");
+        assert!(log.contains(&format!("\n  ⏸ shell: {details} → {answer} from the command line ")), "{details}: {log}");
     }
     // Of one alone it is plain. Who it was is said wherever another one looks.
-    assert!(log.contains("\n  → approved by approve (pid "), "{log}");
+    assert!(log.contains("\n  → approved from the command line (pid "), "{log}");
 }
 
 #[test]
@@ -980,7 +981,7 @@ fn m_a5_an_ask_that_is_not_open_is_answered_with_nothing() {
     let ask = world.ask(&id);
     world.run(&["answer", &ask, "this"]).code(0);
     world.idle(&id);
-    assert!(world.run(&["answer", &ask, "that"]).code(1).err.contains("already answered, by answer (pid "));
+    assert!(world.run(&["answer", &ask, "that"]).code(1).err.contains("already answered from the command line (pid "));
     for args in [&["approve"][..], &["deny"], &["continue"], &["answer"]] {
         let never = format!("{id}.99999");
         let words = if args == ["answer"] { &["x"][..] } else { &[] };

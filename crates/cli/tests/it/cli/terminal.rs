@@ -199,7 +199,7 @@ fn m_a10_words_for_an_ask_that_somebody_else_answers_are_for_no_other() {
     let asked = world.run(&["wait", "work", "--for", "ask"]).code(0).out;
     let (_, ask) = asked.split_once("(ask ").unwrap();
     world.run(&["approve", ask.trim_end().trim_end_matches(')')]).code(0);
-    terminal.wait_for("→ approved by approve (pid ");
+    terminal.wait_for("→ approved from the command line (pid ");
     terminal.wait_for("Your words for it were not sent.");
     terminal.wait_for("│ touch made");
     terminal.press("es \r");

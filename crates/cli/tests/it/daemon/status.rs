@@ -103,6 +103,44 @@ fn a_session_that_has_lost_its_facts_is_told_of_and_deleted() {
     assert!(house.run(&["list"]).code(0).out.starts_with("No sessions."));
 }
 
+/// A row that can't be read is found before anyone opens its session, and every command that shows the session says so.
+#[test]
+fn t_u5_a_damaged_row_is_reported_wherever_its_session_is() {
+    let house = House::new();
+    for name in ["one", "two"] {
+        house.run(&["new", "--name", name, "--model", "rehearsal", &format!("say {name}")]).code(0);
+        house.run(&["wait", name]).code(0);
+    }
+    house.run(&["daemon", "stop"]).code(0);
+    let database = house.data().join("sessions.db");
+    let mut bytes = std::fs::read(&database).unwrap();
+    let fact = br#""type":"promptAccepted","prompt":1,"text":"say one""#;
+    let at = bytes.windows(fact.len()).position(|window| window == fact).unwrap();
+    bytes[at + fact.len() - 2] = b'x';
+    std::fs::write(&database, &bytes).unwrap();
+
+    let damage = " can't be read";
+    let one = |text: &str| text.lines().filter(|line| line.contains(damage) && line.contains("event")).count();
+    let listed = house.run(&["list"]).code(0);
+    assert_eq!(listed.out.matches("damaged, saved, idle").count(), 1, "{listed:#?}");
+    assert!(listed.err.starts_with("damaged: one (") && one(&listed.err) == 1, "{listed:#?}");
+    let json: serde_json::Value = serde_json::from_str(&house.run(&["list", "--json"]).code(0).out).unwrap();
+    let of = |name: &str| json["sessions"].as_array().unwrap().iter().find(|session| session["name"] == name).unwrap();
+    assert_eq!((of("one")["gaps"].as_array().unwrap().len(), &of("two")["gaps"]), (1, &serde_json::Value::Null));
+    for shown in [house.run(&["show", "one"]), house.run(&["status"])] {
+        let shown = shown.code(0).out;
+        assert!(one(&shown) == 1 && shown.contains("damaged   "), "{shown}");
+    }
+    assert_eq!(one(&house.run(&["show", "two"]).code(0).out), 0);
+    // It goes on, and a prompt says what its model does not know.
+    let prompted = house.run(&["prompt", "one", "say more"]).code(0);
+    assert!(prompted.err.starts_with("damaged: event ") && one(&prompted.err) == 1, "{prompted:#?}");
+    house.run(&["wait", "one"]).code(0);
+    let live = house.run(&["list"]).code(0);
+    assert!(live.out.contains("damaged, idle") && one(&live.err) == 1, "{live:#?}");
+    assert_eq!(house.run(&["prompt", "two", "say more"]).code(0).err, "");
+}
+
 /// What pretends to be a daemon, until it is dropped: whoever stops the daemon of a world would stop this test.
 struct Pretence(std::path::PathBuf);
 

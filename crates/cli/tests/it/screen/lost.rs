@@ -34,6 +34,34 @@ fn m_d6_the_clock_stands_while_the_daemon_is_gone() {
     tty.end(0);
 }
 
+/// A Confirm stands, and a prompt waits behind its turn: what is approved runs to its boundary, and is held there.
+#[test]
+fn m_b7_m_a11_what_is_approved_after_a_crash_is_held_at_its_boundary() {
+    let world = World::new();
+    world.opens("one", &[], "shell: touch first\n---\nshell: touch second");
+    let ask = world.ask("one");
+    world.run(&["prompt", "one", "say next"]).code(0);
+    rustix::process::kill_process(world.daemon().unwrap(), rustix::process::Signal::KILL).unwrap();
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("the daemon was started anew");
+    tty.wait_for("queued: say next");
+    tty.wait_for("⏸ asks you");
+    world.run(&["approve", &ask]).code(0);
+    tty.wait_for("⏸ PAUSED: restored");
+    assert!(world.work("first").exists() && !world.work("second").exists());
+    let shown = world.run(&["show", "one"]).code(0).out;
+    assert!(shown.contains("held (restored)") && shown.contains("⏸ PAUSED (restored)"), "{shown}");
+    let log = world.run(&["logs", "one"]).code(0).out;
+    let order = ["⏸ PAUSED (restored)\n", "→ approved from", "PAUSING... (restored)", "[exit code 0]"];
+    let places: Vec<_> = order.iter().map(|line| log.find(line).unwrap_or(usize::MAX)).collect();
+    assert!(places.is_sorted() && log.matches("⏸ PAUSED (restored)").count() == 2, "{places:?}\n{log}");
+    // Released, it asks for the next call.
+    tty.press("\x18p");
+    tty.wait_for("touch second");
+    tty.press("\x18d");
+    tty.end(0);
+}
+
 /// It is there, but can't read what it has saved.
 #[test]
 fn what_is_wrong_with_the_store_is_told_in_the_daemons_words() {

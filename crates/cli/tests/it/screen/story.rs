@@ -63,12 +63,12 @@ fn m_a5_two_terminals_at_one_session_are_told_who_answered() {
         tty.wait_for("[Y] Approve");
     }
     first.press_until("y", "→ approved");
-    second.wait_for(&format!("→ approved by tui (pid {})", first.pid()));
+    second.wait_for(&format!("→ approved from the screen (pid {})", first.pid()));
     for tty in [&first, &second] {
         tty.wait_for("done: 2 steps");
         assert!(!tty.text().contains("[Y] Approve"), "{}", tty.text());
     }
-    assert!(!first.text().contains("by tui (pid"), "{}", first.text());
+    assert!(!first.text().contains(" from the screen (pid"), "{}", first.text());
     first.press("\x18d");
     first.end(0);
     second.press("\x18d");
@@ -350,7 +350,7 @@ fn the_model_and_the_log_are_changed_from_the_screen() {
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("done: 1 step");
     tty.press("/debug\r");
-    tty.wait_for(&format!("logged at debug level, by tui (pid {})", tty.pid()));
+    tty.wait_for(&format!("logged at debug level, from the screen (pid {})", tty.pid()));
     tty.press("/model nowhere/x\r");
     tty.wait_for("no provider of models called `nowhere`; ");
     tty.press("/model ollama/llama3\r");

@@ -109,6 +109,7 @@ impl Draft<'_> {
         self.close_asks(asks);
         self.answer_open_calls(turn, &cause.to_string());
         let usage = self.end_step(turn);
+        receipt.uncounted = true;
         receipt.tools.extend(lost_tools(turn));
         receipt.asks.extend(self.state.asks.iter().map(|ask| ask.id.clone()));
         let (cause, receipt) = (Some(cause), Some(receipt));

@@ -54,6 +54,9 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
         match job {
             Job::Page { session, range, most, done } => {
                 let page = with(shared, &mut db, |db| rows::page(db, &session, &range, most));
+                if let Ok(page) = &page {
+                    shared.note_gaps(&session, &page.facts);
+                }
                 // Who asked may be gone.
                 let _ = done.send(page);
             }
@@ -80,7 +83,7 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<Job>) {
 type Current = (usize, Option<Identity>);
 
 /// Reads what there is at one moment, however often it looks: what is written meanwhile is neither seen nor missed.
-fn with<T>(
+pub(super) fn with<T>(
     shared: &Shared,
     db: &mut Option<(Current, Connection)>,
     read: impl FnOnce(&Connection) -> Result<T, StoreError>,

@@ -1,5 +1,6 @@
 //! The one thread that writes: what waits is written together, in one commit.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
@@ -39,6 +40,10 @@ pub(super) enum What {
     Reserve {
         session: SessionId,
         count: u64,
+    },
+    GiveBack {
+        session: SessionId,
+        unused: Range<u64>,
     },
     Delete {
         session: SessionId,
@@ -199,6 +204,12 @@ fn write_one(db: &Transaction<'_>, job: &Job) -> Result<u64, StoreError> {
                 .optional()?
                 .ok_or_else(|| unknown(session))?;
             Ok(end.cast_unsigned() + 1 - count)
+        }
+        What::GiveBack { session, unused } => {
+            let mut update =
+                db.prepare_cached("UPDATE sessions SET reserved = ?2 - 1 WHERE id = ?1 AND reserved = ?3 - 1")?;
+            update.execute(params![session.as_str(), unused.start.cast_signed(), unused.end.cast_signed()])?;
+            Ok(0)
         }
         What::Delete { session } => {
             let id = session.as_str();

@@ -2,7 +2,9 @@
 
 use std::num::NonZeroU64;
 
-use holdpoint_common::{Fact, Hold, HoldCause, Limits, Outcome, RunEnd, RunLimit, RunLimits, SessionStatus};
+use holdpoint_common::{
+    Event, Fact, HistoryLimit, Hold, HoldCause, Limits, Outcome, RunEnd, RunLimit, RunLimits, SessionStatus,
+};
 use holdpoint_session::RunRequest;
 use holdpoint_session::testing::Finished;
 use holdpoint_tests::model_server::{Reply, Wire, openai};
@@ -136,4 +138,20 @@ async fn t_l13_m_d5_a_release_grants_as_often_as_one_answer_has_used() {
     assert_eq!(stands(&mut talk).await, HoldCause::Limit { reached: RunLimit::Tokens { count: 20 } });
     assert_eq!(requests(&world), 2, "it has gone on meanwhile");
     talk.session.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cut_names_the_window_of_the_model_where_that_was_reached() {
+    let world = World::with(Wire::OpenAi, "[models.'openai/scripted']\nwindow = 12000", |limits| limits);
+    let mut talk = world.open().await;
+    world.server.answer(|_| Reply::text(["Yes."]));
+    let words = "a line of words\n".repeat(900);
+    for _ in 0..3 {
+        assert_eq!(turn(&mut talk, &words).await.outcome, Outcome::Done);
+    }
+    let cut = |event: &Event| match event.fact()? {
+        Fact::HistoryCut(cut) => Some((cut.reached, cut.limit < 12_000)),
+        _ => None,
+    };
+    assert_eq!(talk.events.until("the cut", cut).await, (HistoryLimit::Window, true));
 }

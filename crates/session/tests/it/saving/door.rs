@@ -151,6 +151,13 @@ impl SessionLog for DoorLog {
         }
         self.log.reserve(count)
     }
+
+    fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
+        if self.door.full.load(Ordering::SeqCst) {
+            return no_space();
+        }
+        self.log.give_back(unused)
+    }
 }
 
 fn no_space<T: Send + 'static>() -> BoxFuture<'static, Result<T, StoreError>> {

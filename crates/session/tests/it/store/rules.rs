@@ -97,6 +97,26 @@ async fn numbers_are_set_aside_once_and_above_every_fact() {
 }
 
 #[tokio::test]
+async fn numbers_that_were_not_used_go_back_unless_more_were_set_aside_since() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let session = id("one");
+        let log = store.create(&session).await.unwrap();
+        let first = log.reserve(100).await.unwrap();
+        let second = log.reserve(100).await.unwrap();
+        log.give_back(40..first.end).await.unwrap();
+        assert_eq!(log.reserve(10).await.unwrap(), 201..211, "others have those behind them");
+        log.give_back(211..211).await.unwrap();
+        log.give_back(201..211).await.unwrap();
+        log.give_back(150..second.end).await.unwrap();
+        assert_eq!(log.reserve(10).await.unwrap(), 150..160);
+        log.append(0, vec![opened(&session, 155)], summary(&session, "")).await.unwrap();
+        log.give_back(152..160).await.unwrap();
+        assert_eq!(log.reserve(10).await.unwrap(), 156..166, "above every fact");
+    }
+}
+
+#[tokio::test]
 async fn sessions_are_listed_as_saved_last_and_deleted() {
     let (_folder, stores) = stores();
     for store in stores {

@@ -176,7 +176,7 @@ fn m_a10_words_for_an_ask_that_somebody_else_closes_are_dropped_and_it_is_said()
     scene.types("hunt");
     approved(&mut scene);
     let screen = scene.screen(80, 24);
-    for shown in ["│ rm y", "[Y]", "answered by approve (pid 9); your words were not sent"] {
+    for shown in ["│ rm y", "[Y]", "answered from the command line (pid 9); your words were not sent"] {
         assert!(screen.contains(shown), "{shown}: {screen}");
     }
     assert!(!screen.contains("> hunt"), "{screen}");
@@ -191,7 +191,10 @@ fn m_a10_words_for_an_ask_that_somebody_else_closes_are_dropped_and_it_is_said()
     scene.screen(80, 24);
     approved(&mut scene);
     let screen = scene.screen(80, 24);
-    assert!(screen.contains("shell: answered by approve (pid 9)") && !screen.contains("your words"), "{screen}");
+    assert!(
+        screen.contains("shell: answered from the command line (pid 9)") && !screen.contains("your words"),
+        "{screen}"
+    );
     // This user's own answer needs no such line.
     let mut scene = asking();
     scene.screen(80, 24);

@@ -1,6 +1,6 @@
 //! Keys of the hub.
 
-use holdpoint_common::{Answer, Outcome, PauseKind, SessionStatus, Timestamp, TurnId};
+use holdpoint_common::{Answer, Gap, Outcome, PauseKind, SessionStatus, Timestamp, TurnId};
 
 use super::answers;
 use crate::tui::message::{Command, Message};
@@ -298,4 +298,16 @@ fn words_for_what_is_answered_in_the_hub_are_there_when_it_is_come_back_to() {
     scene.types("ay");
     let commands = scene.press("enter");
     assert_eq!(answers(&commands), [&Answer::Deny { reason: Some("not today".to_owned()) }]);
+}
+
+#[test]
+fn t_u5_a_session_with_a_damaged_row_says_so_in_the_list() {
+    let mut scene = Scene::hub();
+    scene.hears(|_| {}, "whole");
+    scene.hears(|session| session.gaps = [Gap { from: 3, to: 5 }].into_iter().collect(), "torn");
+    let screen = scene.screen(80, 24);
+    assert_eq!(screen.matches("damaged, idle").count(), 1, "{screen}");
+    scene.types("torn");
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("events 3 to 5 can't be read"), "{screen}");
 }

@@ -240,7 +240,7 @@ fn commands_that_change_nothing_say_so() {
     let requested = || Hold::Requested { cause: HoldCause::User { by: user() }, since: Timestamp(0) };
     let held = || standing(HoldCause::Restored);
     assert!(told(held(), "/hold").contains("it is held already"));
-    assert!(told(requested(), "/pause").contains("it pauses at the next boundary already"));
+    assert!(told(requested(), "/pause").contains("it is held at the next boundary already"));
     assert!(told(Hold::Off, "/release").contains("it is not held"));
     assert!(told(Hold::Off, "/model rehearsal").contains("rehearsal is its model"));
     let mut scene = Scene::session();

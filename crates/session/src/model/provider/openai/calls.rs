@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::EXTRA;
-use crate::model::ModelError;
 use crate::model::provider::remote::{Arguments, Count, Held, OpenCall, Pieces, Text};
+use crate::model::{MOST_CALLS, ModelError};
 
 /// A fragment of a call, or a whole one.
 #[derive(Debug, Default, Deserialize)]
@@ -84,6 +84,10 @@ impl Calls {
         let at = match self.find(index, id.as_deref(), name.is_some(), !arguments.is_empty()) {
             Some(at) => at,
             None => {
+                if self.open.len() > MOST_CALLS {
+                    let message = format!("it has over {MOST_CALLS} calls");
+                    return Err(ModelError::Malformed { message });
+                }
                 self.held.add(size_of::<Tagged>())?;
                 self.open.push(Tagged { index, ..Tagged::default() });
                 self.open.len() - 1
@@ -127,5 +131,26 @@ impl Calls {
             self.lost |= !call.end(String::new(), pieces);
         }
         self.lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One more than an answer may have is an error at once: the rest is not read.
+    #[test]
+    fn the_calls_of_an_answer_are_bounded_while_they_are_read() {
+        for number in [
+            |n: usize| format!(r#"{{"index":{n},"function":{{"name":"a","arguments":"{{}}"}}}}"#),
+            |n: usize| format!(r#"{{"id":"c{n}","function":{{"name":"a","arguments":"{{}}"}}}}"#),
+            |_| r#"{"function":{"name":"a","arguments":"{}"}}"#.to_owned(),
+        ] {
+            let (mut calls, mut pieces) = (Calls::default(), Pieces::default());
+            let mut add = |n| calls.add(serde_json::from_str(&number(n)).unwrap(), &mut pieces);
+            (0..=MOST_CALLS).for_each(|n| add(n).unwrap());
+            let error = add(MOST_CALLS + 1).unwrap_err();
+            assert_eq!(error.to_string(), "the model's answer can't be read: it has over 1000 calls");
+        }
     }
 }

@@ -1,0 +1,89 @@
+//! The parts of a session's log that can't be read.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most gaps that are told apart. The last one then reaches to the end of all that follow.
+const MOST: usize = 16;
+
+/// Events of a session that can't be read, because they are damaged or lost in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Gap {
+    /// The number of the first event.
+    pub from: u64,
+    /// The number of the last event.
+    pub to: u64,
+}
+
+/// The gaps of a session, in order: at most 16.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Gaps(Vec<Gap>);
+
+impl Gaps {
+    /// Adds a gap. Those that it overlaps, or that it ends or begins beside, become one with it.
+    pub fn add(&mut self, mut gap: Gap) {
+        self.0.retain(|other| {
+            let apart = gap.from > other.to.saturating_add(1) || other.from > gap.to.saturating_add(1);
+            if !apart {
+                gap = Gap { from: gap.from.min(other.from), to: gap.to.max(other.to) };
+            }
+            apart
+        });
+        self.0.insert(self.0.partition_point(|other| other.from < gap.from), gap);
+        while self.0.len() > MOST {
+            let behind = self.0.pop();
+            self.0.iter_mut().last().into_iter().zip(behind).for_each(|(last, behind)| last.to = behind.to);
+        }
+    }
+
+    /// Whether every event can be read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<Gap> for Gaps {
+    fn from_iter<T: IntoIterator<Item = Gap>>(gaps: T) -> Self {
+        let mut all = Self::default();
+        gaps.into_iter().for_each(|gap| all.add(gap));
+        all
+    }
+}
+
+impl fmt::Display for Gaps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_one = matches!(self.0[..], [Gap { from, to }] if from == to);
+        f.write_str(if is_one { "event " } else { "events " })?;
+        for (at, Gap { from, to }) in self.0.iter().enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            if from == to { write!(f, "{from}")? } else { write!(f, "{from} to {to}")? }
+        }
+        f.write_str(" can't be read")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaps(of: &[(u64, u64)]) -> Gaps {
+        of.iter().map(|&(from, to)| Gap { from, to }).collect()
+    }
+
+    #[test]
+    fn gaps_are_joined_and_bounded() {
+        assert_eq!(gaps(&[(3, 3)]).to_string(), "event 3 can't be read");
+        assert_eq!(gaps(&[(3, 5)]).to_string(), "events 3 to 5 can't be read");
+        assert_eq!(gaps(&[(3, 5), (6, 6), (9, 9)]).to_string(), "events 3 to 6, 9 can't be read");
+        assert_eq!(gaps(&[(3, 5), (3, 4)]), gaps(&[(3, 5)]));
+        assert_eq!(gaps(&[(9, 9), (1, 1), (4, 6), (2, 3)]), gaps(&[(1, 6), (9, 9)]));
+        let many: Vec<_> = (0..1_000).map(|number| (number * 3, number * 3)).collect();
+        let many = gaps(&many);
+        assert_eq!(many.0.len(), MOST);
+        assert_eq!(many.0.last(), Some(&Gap { from: 45, to: 2_997 }));
+    }
+}

@@ -1,0 +1,80 @@
+//! The numbers of events, asks and calls, over stops and crashes.
+
+use std::fs;
+use std::path::Path;
+
+use holdpoint_common::{Event, Fact};
+use holdpoint_session::store::Sqlite;
+use holdpoint_session::testing::{Harness, reply};
+use serde_json::json;
+use tempfile::TempDir;
+
+fn on(store: &Path) -> Harness {
+    let store = Sqlite::open(store).unwrap();
+    Harness::with(|engine| engine.store(store))
+}
+
+/// One turn with one call. Returns the numbers of the call and of the newest event.
+async fn turn(harness: &Harness, id: &str) -> (u64, u64) {
+    harness.model.then(reply().text("I look.").call("probe", json!({})));
+    harness.model.then(reply().text("Done."));
+    let session = harness.sessions().get(id).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    let before = session.snapshot().seq;
+    session.prompt("go").await.unwrap();
+    let call = |event: &Event| match event.fact() {
+        Some(Fact::ToolStarted { call }) if event.seq > before => Some(call.0),
+        _ => None,
+    };
+    let call = events.until("the call", call).await;
+    session.settled().await.unwrap();
+    (call, session.snapshot().seq)
+}
+
+#[tokio::test]
+async fn numbers_go_on_behind_the_last_one_after_a_stop() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    let id = harness.open().await.id().to_string();
+    let mut before = turn(&harness, &id).await;
+    drop(harness);
+    for stop in 1..=3 {
+        let harness = on(folder.path());
+        let now = turn(&harness, &id).await;
+        assert!(now.0 > before.0 && now.1 > before.1, "stop {stop}: {before:?}, then {now:?}");
+        assert!(now.0 < before.0 + 10 && now.1 < before.1 + 100, "stop {stop}: {before:?}, then {now:?}");
+        before = now;
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_closed_and_opened_again_goes_on_behind_its_last_number() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    let session = harness.open().await;
+    let id = session.id().to_string();
+    let before = turn(&harness, &id).await;
+    session.close().await.unwrap();
+    let now = turn(&harness, &id).await;
+    assert!(now.0 > before.0 && now.0 < before.0 + 10, "{before:?}, then {now:?}");
+    assert!(now.1 > before.1 && now.1 < before.1 + 100, "{before:?}, then {now:?}");
+}
+
+#[tokio::test]
+async fn no_number_is_used_again_after_a_crash() {
+    let folder = TempDir::new().unwrap();
+    let harness = on(folder.path());
+    let id = harness.open().await.id().to_string();
+    turn(&harness, &id).await;
+    // A SIGKILL at this moment would leave the files as they are.
+    let copy = TempDir::new().unwrap();
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    // Numbers that clients see and that the copy knows nothing of.
+    let unseen = turn(&harness, &id).await;
+    let again = on(copy.path());
+    let now = turn(&again, &id).await;
+    assert!(now.0 > unseen.0 && now.1 > unseen.1, "{unseen:?}, then {now:?}");
+}
