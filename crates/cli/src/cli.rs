@@ -149,7 +149,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Each command is named by what it is where a person reads who did something.
+    /// Texts for people name a client by its kind, not by its command.
     #[test]
     fn clients_that_are_commands_are_named_as_the_command_line() {
         for command in Cli::command().get_subcommands() {

@@ -105,7 +105,7 @@ pub(crate) fn cut(cut: &HistoryCut) -> String {
     };
     let what: Vec<_> = parts.into_iter().filter_map(part).collect();
     format!(
-        "{} by {reached}: the model is sent {tokens} of at most {limit} tokens, {lines} of at most {line_limit} lines",
+        "{} ({reached} reached): the model is sent {tokens} of at most {limit} tokens, {lines} of at most {line_limit} lines",
         what.join(", ")
     )
 }
@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn a_cut_says_what_was_left_out_and_what_was_cut() {
-        let rest = " by the window of the model: the model is sent 90 of at most 100 tokens, 7 of at most 8 lines";
+        let rest =
+            " (the window of the model reached): the model is sent 90 of at most 100 tokens, 7 of at most 8 lines";
         let said = |messages, results| {
             cut(&HistoryCut {
                 messages,

@@ -5,13 +5,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the screen calls itself.
+/// The name of the screen.
 const SCREEN: &str = "tui";
 
-/// What a Node.js program is called that does not name itself.
+/// The name of a Node.js program that gives none.
 const NODE: &str = "node";
 
-/// The commands of the program, each of which calls itself by its name.
+/// The commands of the program: each has its own name as a client.
 pub const COMMANDS: [&str; 26] = [
     "run",
     "loop",
@@ -58,18 +58,23 @@ impl Who {
         Self { name: name.into(), pid: None }
     }
 
-    /// Where this client acts from, as it follows a verb: `from the command line (pid 7)`, `by curl/8.5.0 (pid 9)`.
+    /// The kind of client, as it follows a verb: `from the command line`, `by curl/8.5.0`.
     #[must_use]
-    pub fn origin(&self) -> String {
-        let place = match &*self.name {
+    pub fn place(&self) -> String {
+        match &*self.name {
             SCREEN => "from the screen".to_owned(),
             NODE => "from Node.js".to_owned(),
             command if COMMANDS.contains(&command) => "from the command line".to_owned(),
             other => format!("by {other}"),
-        };
+        }
+    }
+
+    /// The same with the client's process: `from the command line (pid 7)`.
+    #[must_use]
+    pub fn origin(&self) -> String {
         match self.pid {
-            Some(pid) => format!("{place} (pid {pid})"),
-            None => place,
+            Some(pid) => format!("{} (pid {pid})", self.place()),
+            None => self.place(),
         }
     }
 }

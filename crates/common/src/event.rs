@@ -215,8 +215,7 @@ kinds! {
         },
         /// A tool call ended, or will never run.
         ToolFinished(ToolResult),
-        /// The conversation is too long for the model: the oldest of it is left out of the request that is sent next, and of
-        /// those that follow, until this is told again.
+        /// The conversation is too long for the model: the oldest of it is left out of this turn's requests.
         HistoryCut(HistoryCut),
         /// Files have changed in this iteration of a run, by the word of git: also such as no tool has told of.
         FilesChanged {

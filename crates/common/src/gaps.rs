@@ -5,8 +5,11 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most gaps that are told apart. The last one then reaches to the end of all that follow.
-const MOST: usize = 16;
+/// The most gaps that are kept. Where there are more, the last one reaches to the end of all that follow.
+const MOST: usize = 64;
+
+/// The most gaps that are shown.
+const SHOWN: usize = 8;
 
 /// Events of a session that can't be read, because they are damaged or lost in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,7 +20,7 @@ pub struct Gap {
     pub to: u64,
 }
 
-/// The gaps of a session, in order: at most 16.
+/// The gaps of a session, in order: at most 64.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Gaps(Vec<Gap>);
@@ -39,6 +42,11 @@ impl Gaps {
         }
     }
 
+    /// Adds all of these.
+    pub fn merge(&mut self, others: &Self) {
+        others.0.iter().for_each(|gap| self.add(*gap));
+    }
+
     /// Whether every event can be read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -58,9 +66,12 @@ impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_one = matches!(self.0[..], [Gap { from, to }] if from == to);
         f.write_str(if is_one { "event " } else { "events " })?;
-        for (at, Gap { from, to }) in self.0.iter().enumerate() {
+        for (at, Gap { from, to }) in self.0.iter().take(SHOWN).enumerate() {
             f.write_str(if at == 0 { "" } else { ", " })?;
             if from == to { write!(f, "{from}")? } else { write!(f, "{from} to {to}")? }
+        }
+        if let more @ 1.. = self.0.len().saturating_sub(SHOWN) {
+            write!(f, " and in {more} more places")?;
         }
         f.write_str(" can't be read")
     }
@@ -84,6 +95,7 @@ mod tests {
         let many: Vec<_> = (0..1_000).map(|number| (number * 3, number * 3)).collect();
         let many = gaps(&many);
         assert_eq!(many.0.len(), MOST);
-        assert_eq!(many.0.last(), Some(&Gap { from: 45, to: 2_997 }));
+        assert_eq!(many.0.last(), Some(&Gap { from: 189, to: 2_997 }));
+        assert!(many.to_string().ends_with(", 18, 21 and in 56 more places can't be read"), "{many}");
     }
 }

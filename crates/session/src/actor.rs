@@ -300,7 +300,10 @@ impl Actor for SessionActor {
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        actix_rt::spawn(self.numbers.give_back(&*self.log));
+        // Of what was not saved, clients may have seen more items than numbers.
+        if self.outbox.is_saved() {
+            actix_rt::spawn(self.numbers.give_back(&*self.log));
+        }
         if matches!(self.state.phase(), Phase::Closed)
             && let Some(closes) = self.closes.take()
         {

@@ -72,6 +72,8 @@ pub(crate) struct Manager {
     room: Arc<tokio::sync::Mutex<()>>,
     /// Held while the sessions that a crash has cut are mended: until then nobody is shown a saved one.
     mending: Arc<tokio::sync::Mutex<()>>,
+    /// The sessions were listed before.
+    listed: bool,
 }
 
 /// One session.
@@ -149,6 +151,7 @@ impl Manager {
         Self {
             base: Arc::new(base),
             catalogs: Catalogs::default(),
+            listed: false,
             roster: Roster::default(),
             arbiters,
             next_arbiter: 0,

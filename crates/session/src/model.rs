@@ -200,6 +200,10 @@ impl ModelError {
         }
     }
 
+    pub(crate) fn too_many_calls() -> Self {
+        Self::Malformed { message: format!("it has over {MOST_CALLS} calls") }
+    }
+
     /// Whether the provider refused the request for what it was: it would refuse the same one again.
     #[must_use]
     pub fn refuses_request(&self) -> bool {

@@ -128,7 +128,8 @@ pub trait SessionLog: Send + Sync + 'static {
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
 
     /// Sets `count` numbers aside that were never set aside before, above every fact there is. Durable: they are not
-    /// given again after a restart.
+    /// given again after a restart. With a count of 0, the start says which would be the first, when all that was begun
+    /// before is written.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] if the log was deleted; [`StoreError::Io`]: it is asked again.

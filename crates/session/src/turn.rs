@@ -17,7 +17,7 @@ use std::sync::Arc;
 use actix::WeakRecipient;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    ContextFill, Delta, EndedProcesses, ItemId, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
+    ContextFill, Delta, EndedProcesses, HistoryLimit, ItemId, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
 };
 use holdpoint_tools::{Background, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
@@ -85,7 +85,7 @@ pub(crate) async fn run(job: TurnJob) {
         system,
         next_item: first_item,
         continues: false,
-        left_out: (0, 0),
+        left_out: None,
         omissible: Vec::new(),
         refusals: 0,
         results_omitted: false,
@@ -150,8 +150,8 @@ struct Runner {
     next_item: ItemId,
     /// The answer to come goes on with one that broke.
     continues: bool,
-    /// Messages that were last told to be left out, and results to be cut.
-    left_out: (u64, u64),
+    /// The cut of the conversation that was reported last: the limit, and whether results were cut, too.
+    left_out: Option<(HistoryLimit, bool)>,
     /// Parts that can be left out of the last request if it is refused, and refusals since the last answer.
     omissible: Vec<Omitted>,
     refusals: u32,

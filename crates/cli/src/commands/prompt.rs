@@ -42,7 +42,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         Ok::<_, CliError>((prompted, session.snapshot().gaps.clone()))
     })?;
     if !gaps.is_empty() {
-        ui.line(Style::Warning, &format!("damaged: {gaps}, and are not part of what its model is sent"))?;
+        ui.line(Style::Warning, &format!("damaged: {gaps}; the model does not get them"))?;
         ui.flush()?;
     }
     if args.json {

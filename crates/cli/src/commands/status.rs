@@ -16,6 +16,9 @@ use crate::said;
 use crate::sessions::who;
 use crate::ui::{Style, Ui};
 
+/// How long the list of sessions is waited for.
+const LIST: Duration = Duration::from_secs(10);
+
 /// No daemon runs; as service managers have it.
 const NOT_RUNNING: i32 = 3;
 
@@ -62,10 +65,14 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 /// The sessions of which something can't be read.
 async fn damaged(daemon: &Daemon) -> Vec<String> {
     let sessions = Sessions::remote(daemon.socket.clone(), &who("status"));
-    // A store that can't be read at all is in the status already.
-    let listed = sessions.list().await.unwrap_or_default();
-    let damaged = listed.iter().filter(|session| !session.gaps.is_empty());
-    damaged.map(said::session::damage).collect()
+    match tokio::time::timeout(LIST, sessions.list()).await {
+        Ok(Ok(listed)) => {
+            let damaged = listed.iter().filter(|session| !session.gaps.is_empty());
+            damaged.map(said::session::damage).collect()
+        }
+        Ok(Err(error)) => vec![format!("not known, for the sessions can't be listed: {error}")],
+        Err(_) => vec![format!("not known: the sessions were not listed within {} s", LIST.as_secs())],
+    }
 }
 
 fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {

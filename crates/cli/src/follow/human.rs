@@ -5,9 +5,9 @@ use std::io;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskId, AsksMode, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Hold, HoldCause,
-    HoldShown, ItemId, ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, RunLimit, Tasks, Timestamp, ToolCall,
-    ToolResult, ToolStatus,
+    Answer, AnsweredBy, AskId, AsksMode, AssistantMessage, Body, CallId, CutCause, Delta, Event, Fact, Gap, Gaps, Hold,
+    HoldCause, HoldShown, ItemId, ItemKind, Kept, Outcome, PromptId, Receipt, RestoreCause, RunLimit, Tasks, Timestamp,
+    ToolCall, ToolResult, ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -130,7 +130,9 @@ impl Human {
                 ui.line(Style::Warning, &what)
             }
             Delta::ProjectCut { reason } => ui.line(Style::Warning, &prose_line(reason)),
-            Delta::Gap { from, to } => ui.line(Style::Warning, &format!("events {from} to {to} can't be read")),
+            Delta::Gap { from, to } => {
+                ui.line(Style::Warning, &Gaps::from_iter([Gap { from: *from, to: *to }]).to_string())
+            }
             Delta::NotSaved { reason } => ui.line(Style::Warning, &format!("not saved: {}", prose_line(reason))),
             Delta::SavedAgain => ui.line(Style::Dim, "saved again"),
             Delta::Status { .. } => Ok(()),

@@ -6,8 +6,8 @@ mod entry;
 use std::collections::HashMap;
 
 use holdpoint_common::{
-    AskId, AssistantMessage, BlockKind, Body, CallId, Delta, Event, Fact, Hold, HoldCause, ItemId, ItemKind, Kept,
-    Part, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
+    AskId, AskRequest, AssistantMessage, BlockKind, Body, CallId, Delta, Event, Fact, Gap, Gaps, Hold, HoldCause,
+    ItemId, ItemKind, Kept, Part, PauseKind, PromptId, RestoreCause, Tasks, Timestamp, ToolResult,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -25,8 +25,8 @@ pub(crate) struct Transcript {
     items: HashMap<ItemId, usize>,
     /// Prompts that have not begun.
     prompts: HashMap<PromptId, (String, String)>,
-    /// What is asked, for when it is answered.
-    asks: HashMap<AskId, (CallId, String)>,
+    /// Open asks: the call, the question in a line, and whether it only asks for the call itself.
+    asks: HashMap<AskId, (CallId, String, bool)>,
     tasks: Tasks,
     /// Of the turn that is open, as far as its beginning was told.
     clock: Option<Clock>,
@@ -94,7 +94,10 @@ impl Transcript {
                 self.note(seq, Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)));
             }
             Delta::ProjectCut { reason } => self.note(seq, Tone::Warning, prose_line(reason).into_owned()),
-            Delta::Gap { from, to } => self.note(seq, Tone::Warning, format!("events {from} to {to} can't be read")),
+            Delta::Gap { from, to } => {
+                let gap = Gaps::from_iter([Gap { from: *from, to: *to }]);
+                self.note(seq, Tone::Warning, gap.to_string());
+            }
             Delta::NotSaved { reason } => self.note(seq, Tone::Warning, format!("not saved: {}", prose_line(reason))),
             Delta::SavedAgain => self.note(seq, Tone::Dim, "saved again".to_owned()),
             Delta::Status { .. } => {}
@@ -120,7 +123,7 @@ impl Transcript {
                 self.cut = Some(self.entries.len() - 1);
             }
             Fact::PromptAccepted { prompt, text, by } => {
-                let by = if by.pid == Some(self.own) { String::new() } else { prose_line(&by.name).into_owned() };
+                let by = if by.pid == Some(self.own) { String::new() } else { prose_line(&by.place()).into_owned() };
                 self.prompts.insert(*prompt, (prose(text).into_owned(), by));
             }
             Fact::PromptReturned { prompt, text } => {
@@ -145,7 +148,8 @@ impl Transcript {
             }
             Fact::JobEnded { job, end } => self.note(seq, Tone::Dim, format!("⚙ job {job}: {end}")),
             Fact::AskRaised { ask } => {
-                self.asks.insert(ask.id.clone(), (ask.call, about(&ask.request)));
+                let is_confirm = matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm);
+                self.asks.insert(ask.id.clone(), (ask.call, about(&ask.request), is_confirm));
             }
             Fact::AskAnswered { ask, answer, by } => self.settled(seq, ask, &answered(answer, by, self.own)),
             Fact::AskClosed { ask, cause } => self.settled(seq, ask, &format!("closed: {cause}")),
@@ -180,11 +184,14 @@ impl Transcript {
 
     /// An ask was settled: its call says how, or a note does where the past that is shown begins behind the call.
     fn settled(&mut self, seq: u64, ask: &AskId, how: &str) {
-        let (call, what) = self.asks.remove(ask).unzip();
-        let line = format!("{}→ {how}", what.unwrap_or_default());
-        match call.filter(|call| self.items.contains_key(&call.item())) {
-            Some(call) => self.tool(call.item(), |tool| tool.asks.push(line)),
-            None => self.note(seq, Tone::Dim, line),
+        let Some((call, question, is_confirm)) = self.asks.remove(ask) else {
+            return self.note(seq, Tone::Dim, format!("→ {how}"));
+        };
+        if self.items.contains_key(&call.item()) {
+            let line = if is_confirm { format!("⏸ → {how}") } else { format!("{question}→ {how}") };
+            self.tool(call.item(), |tool| tool.asks.push(line));
+        } else {
+            self.note(seq, Tone::Dim, format!("{question}→ {how}"));
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::prelude::*;
+use futures_util::future::BoxFuture;
 use holdpoint_common::{SessionId, SessionSummary, Snapshot, Supplies, Timestamp};
 
 use super::entries::Keep;
@@ -41,6 +42,24 @@ pub(crate) struct Seen {
 
 /// How long the first list waits for the store to be checked.
 const CHECK_WAIT: Duration = Duration::from_millis(500);
+
+/// The store was read through: what is listed may say more.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Checked;
+
+impl Handler<Checked> for Manager {
+    type Result = ();
+
+    fn handle(&mut self, _: Checked, _: &mut Self::Context) {
+        self.roster.saved_changed();
+    }
+}
+
+/// Waits for so long; gives back what is not ready by then.
+async fn wait_for(mut check: BoxFuture<'static, ()>, most: Duration) -> Result<(), BoxFuture<'static, ()>> {
+    tokio::time::timeout(most, &mut check).await.map_err(|_| check)
+}
 
 /// Every session.
 #[derive(Message)]
@@ -119,9 +138,9 @@ impl Handler<Look> for Manager {
             let id = choose(&what, known, &*base.store).await?;
             if let Some((shown, live)) = shown.get(&id) {
                 let mut snapshot = shown.borrow().clone();
-                let gaps = base.store.gaps(&id);
-                if snapshot.gaps.is_empty() && !gaps.is_empty() {
-                    Arc::make_mut(&mut snapshot).gaps = gaps;
+                let found = base.store.gaps(&id);
+                if !found.is_empty() {
+                    Arc::make_mut(&mut snapshot).gaps.merge(&found);
                 }
                 return Ok(Seen { snapshot, live: *live });
             }
@@ -212,24 +231,31 @@ pub(super) async fn choose_only(what: &str, known: Known, store: &dyn SessionSto
 impl Handler<List> for Manager {
     type Result = ResponseFuture<Result<Vec<SessionSummary>, SessionError>>;
 
-    fn handle(&mut self, _: List, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: List, ctx: &mut Self::Context) -> Self::Result {
         let known = self.sessions.values().map(|entry| {
             let live = !matches!(entry.life, Life::Saved);
             (live, entry.opened, SessionSummary { live, ..SessionSummary::from(&**entry.shown.borrow()) })
         });
         let mut sessions: Vec<(bool, Timestamp, SessionSummary)> = known.collect();
         let (base, mending) = (Arc::clone(&self.base), Arc::clone(&self.mending));
+        let first = !std::mem::replace(&mut self.listed, true);
+        let (check, manager) = (first.then(|| base.store.check()), ctx.address());
         Box::pin(async move {
             drop(mending.lock().await);
-            // Where there is too much to read, a later list says what was found.
-            let _ = tokio::time::timeout(CHECK_WAIT, base.store.check()).await;
+            if let Some(check) = check
+                && let Err(check) = wait_for(check, CHECK_WAIT).await
+            {
+                // There is much to read: those who watch hear of it when that is done.
+                actix_rt::spawn(async move {
+                    check.await;
+                    manager.do_send(Checked);
+                });
+            }
             let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
             let saved = base.store.list().await?.into_iter().filter(|saved| !known.contains(&saved.summary.id));
             sessions.extend(saved.map(|saved| (false, saved.opened, saved.summary)));
             for (.., summary) in &mut sessions {
-                if summary.gaps.is_empty() {
-                    summary.gaps = base.store.gaps(&summary.id);
-                }
+                summary.gaps.merge(&base.store.gaps(&summary.id));
             }
             // Live ones first, the newest first.
             sessions.sort_by(|left, right| (right.0, right.1, &right.2.id).cmp(&(left.0, left.1, &left.2.id)));

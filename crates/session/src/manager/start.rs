@@ -105,12 +105,12 @@ pub(super) async fn load(
     // Somebody else may have been faster.
     if let Some(_held) = manager.send(Keep(id.clone())).await.map_err(stopped)? {
         drop(one_at_a_time);
-        found.give_back().await;
         return manager.send(Reach { id, seen: 0, supplies: Some(supplies) }).await.map_err(stopped)?;
     }
     make_room(manager).await?;
-    let Found { log, state, draft, numbers } = as_it_is_now(base, &id, found).await?;
+    let Found { log, state, draft, .. } = as_it_is_now(base, &id, found).await?;
     let outfit = equip(manager, base, &state, workspace, &supplies).await?;
+    let numbers = Numbers::reserve(&*log).await?;
     let rested = matches!(state.phase(), Phase::Closed) || state.is_at_rest();
     let cause = if rested { RestoreCause::Unloaded } else { RestoreCause::Restart };
     let opened = state.opened();
@@ -175,20 +175,19 @@ pub(super) async fn resume(
     let one_at_a_time = room.lock().await;
     let cause = match manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)?? {
         Begun::Live(live) => {
-            found.give_back().await;
             return Ok(live);
         }
         Begun::Starting(live) => {
             drop(one_at_a_time);
-            found.give_back().await;
             return live.await.unwrap_or(Err(SessionError::Stopped));
         }
         Begun::Ours(cause) => cause,
     };
     let resumed = async {
         make_room(manager).await?;
-        let Found { log, state, draft, numbers } = as_it_is_now(base, &id, found).await?;
+        let Found { log, state, draft, .. } = as_it_is_now(base, &id, found).await?;
         let outfit = Some(equip(manager, base, &state, workspace, supplies).await?);
+        let numbers = Numbers::reserve(&*log).await?;
         let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });
         start(manager, seen, outfit, log, Origin { state, numbers, restored }).await
     };
@@ -197,7 +196,8 @@ pub(super) async fn resume(
 
 /// Gives a session whose actor has failed the next one: rebuilt from its log, in its place, with what it had.
 pub(super) async fn rebuild(manager: &Addr<Manager>, base: &Base, id: &SessionId) -> Result<Live, SessionError> {
-    let Found { log, state, draft, numbers } = for_owner(id, base.store.open(id).await?).await?;
+    let Found { log, state, draft, .. } = for_owner(id, base.store.open(id).await?).await?;
+    let numbers = Numbers::reserve(&*log).await?;
     let restored = Some(Restored { cause: RestoreCause::Panic, draft, first_item: first_item(&state, &numbers) });
     start(manager, 0, None, log, Origin { state, numbers, restored }).await
 }
@@ -236,12 +236,11 @@ async fn as_it_is_now(base: &Base, id: &SessionId, found: Found) -> Result<Found
     if log.page(found.state.last() + 1..u64::MAX, 1).await?.facts.is_empty() {
         return Ok(Found { log, ..found });
     }
-    found.give_back().await;
     for_owner(id, log).await
 }
 
-/// The first item that clients have not seen: each one they saw took a number, and the log knows nothing of those that were
-/// not saved.
+/// The first item that clients have not seen. Where all facts were saved, each item that is not in the log took a number;
+/// where not, no number was given back, and far more are skipped than items were seen.
 fn first_item(state: &State, numbers: &Numbers) -> ItemId {
     let unsaved = numbers.used().saturating_sub(state.last());
     ItemId(state.next_item().0.saturating_add(unsaved))

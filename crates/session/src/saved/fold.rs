@@ -6,7 +6,7 @@ use holdpoint_common::{Event, SessionId};
 
 use crate::error::SessionError;
 use crate::state::{Phase, Refused, State};
-use crate::store::{Numbers, Pages, SavedSession, SessionLog, SessionStore};
+use crate::store::{Pages, SavedSession, SessionLog, SessionStore};
 
 /// What a log comes to.
 pub(crate) struct Found {
@@ -14,27 +14,20 @@ pub(crate) struct Found {
     pub(crate) state: State,
     /// What was saved of an answer that never ended.
     pub(crate) draft: Vec<Arc<Event>>,
-    /// Numbers for what happens from now on.
-    pub(crate) numbers: Numbers,
+    /// The first number that was never set aside for an owner.
+    pub(crate) next: u64,
 }
 
 /// Reads what a log comes to, for an owner that goes on with it.
 pub(crate) async fn for_owner(id: &SessionId, log: Arc<dyn SessionLog>) -> Result<Found, SessionError> {
     // Behind whatever the owner before has still under way: read sooner, the log would end before it.
-    let numbers = Numbers::reserve(&*log).await?;
+    let next = log.reserve(0).await?.start;
     let state = fold(id, &*log).await?;
     let draft = match state.turn() {
         Some(_) => log.draft().await?,
         None => Vec::new(),
     };
-    Ok(Found { log, state, draft, numbers })
-}
-
-impl Found {
-    /// It is not needed: the numbers that were set aside for it go back.
-    pub(crate) async fn give_back(self) {
-        self.numbers.give_back(&*self.log).await;
-    }
+    Ok(Found { log, state, draft, next })
 }
 
 /// The state that a log's facts come to. Without facts there is no session: it was deleted, or its opening never saved.

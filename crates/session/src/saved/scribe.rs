@@ -31,7 +31,8 @@ impl<'a> Scribe<'a> {
     /// Reads what the log of this session comes to.
     pub(crate) async fn of(base: &'a Base, id: &SessionId) -> Result<Self, SessionError> {
         let log = base.store.open(id).await?;
-        let Found { log, state, draft, numbers } = for_owner(id, log).await?;
+        let Found { log, state, draft, next } = for_owner(id, log).await?;
+        let numbers = Numbers::from(next);
         let (limits, fixed_bytes) = (&*base.limits, base.fixed_bytes(state.settings(), &base.system));
         Ok(Self { log, limits, fixed_bytes, draft, last: state.last(), state, numbers, facts: Vec::new() })
     }
@@ -43,7 +44,7 @@ impl<'a> Scribe<'a> {
         state: State,
         facts: Vec<Arc<Event>>,
     ) -> Self {
-        let numbers = Numbers::above(state.last());
+        let numbers = Numbers::from(state.last() + 1);
         Self { log, limits, fixed_bytes: 0, draft: Vec::new(), last: 0, state, numbers, facts }
     }
 
@@ -74,12 +75,11 @@ impl<'a> Scribe<'a> {
 
     /// Saves what has come of it; what the session is then, and how many facts that took.
     pub(crate) async fn save(self) -> Result<(State, usize), SessionError> {
-        let Self { log, state, last, facts, numbers, .. } = self;
+        let Self { log, state, last, facts, .. } = self;
         let count = facts.len();
         if count > 0 {
             log.append(last, facts, state.summary()).await?;
         }
-        numbers.give_back(&*log).await;
         Ok((state, count))
     }
 }

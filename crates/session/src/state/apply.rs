@@ -161,7 +161,7 @@ impl State {
                     turn.open_step = None;
                 }
             }
-            // It is for those who read along.
+            // A notice for readers.
             Fact::HistoryCut(_) => {}
             // Where a log has lost its turn's beginning, nobody is left who asks.
             Fact::AskRaised { .. } if self.turn().is_none() => {}

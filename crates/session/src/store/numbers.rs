@@ -17,9 +17,9 @@ impl Numbers {
         Ok(Self(log.reserve(2 * NUMBERS).await?))
     }
 
-    /// All numbers above this one, for a log that has no other owner.
-    pub(crate) fn above(last: u64) -> Self {
-        Self(last + 1..u64::MAX)
+    /// All numbers from this one on, for facts that are saved before anyone sees them: nothing has to be set aside.
+    pub(crate) fn from(first: u64) -> Self {
+        Self(first..u64::MAX)
     }
 
     /// The next number.
@@ -49,8 +49,7 @@ impl Numbers {
         self.0.end = reserved.end;
     }
 
-    /// Gives back what was not used, so that the next owner goes on behind it. An owner that fails gives nothing back:
-    /// clients have seen numbers that are in no log.
+    /// Gives back the numbers that were not used: the next owner goes on behind the last one that was.
     pub(crate) fn give_back(&self, log: &dyn SessionLog) -> impl Future<Output = ()> + 'static {
         let given_back = log.give_back(self.0.clone());
         async move {

@@ -100,9 +100,13 @@ impl Shared {
     fn note_gaps(&self, session: &SessionId, facts: &[Arc<Event>]) {
         for event in facts {
             if let Some(Delta::Gap { from, to }) = event.delta() {
-                self.gaps().entry(session.clone()).or_default().add(Gap { from: *from, to: *to });
+                self.note_gap(session, Gap { from: *from, to: *to });
             }
         }
+    }
+
+    fn note_gap(&self, session: &SessionId, gap: Gap) {
+        self.gaps().entry(session.clone()).or_default().add(gap);
     }
 
     fn salvaged(&self) -> MutexGuard<'_, Vec<Salvaged>> {

@@ -75,13 +75,11 @@ impl Draft {
         if self.bytes + self.writing > most_bytes {
             return Some(format!("the model's answer is over {most_bytes} bytes"));
         }
-        let calls = self.message.calls.len();
-        (calls > MOST_CALLS).then(|| format!("the model's answer has over {MOST_CALLS} calls"))
+        (self.message.calls.len() > MOST_CALLS).then(|| ModelError::too_many_calls().to_string())
     }
 }
 
-/// How long is listened once more when a silence was too long: what had come while the machine was suspended, or this
-/// process stopped, is read only now.
+/// Extra time after a silence, to read data that arrived while the machine was suspended or this process was stopped.
 const ONCE_MORE: Duration = Duration::from_secs(1);
 
 /// The next event, or the end, of a stream; `None` if it was silent for so long.
@@ -327,5 +325,29 @@ impl Runner {
             error => return error.to_string(),
         };
         format!("{error} (hint: {hint})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use super::*;
+
+    /// A process that was stopped finds its timer over before its connection was read: the answer comes only then.
+    #[tokio::test]
+    async fn t_l5_an_answer_that_arrived_during_a_suspend_is_no_silence() {
+        let mut polls = 0;
+        let late = stream::poll_fn(move |context| {
+            polls += 1;
+            context.waker().wake_by_ref();
+            // The first is that of the silence, the second that of its end.
+            if polls > 2 { Poll::Ready(Some(Ok(ModelEvent::Text("late".to_owned())))) } else { Poll::Pending }
+        });
+        let mut late: ModelStream = late.boxed();
+        assert_eq!(heard(&mut late, Duration::ZERO).await, Some(Some(Ok(ModelEvent::Text("late".to_owned())))));
+        let mut never: ModelStream = stream::pending().boxed();
+        tokio::time::pause();
+        assert_eq!(heard(&mut never, Duration::from_secs(300)).await, None);
     }
 }

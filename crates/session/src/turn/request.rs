@@ -46,16 +46,17 @@ impl Runner {
         let (request, left_out, counter) =
             fitted.map_err(|panic| End::failed(format!("the conversation could not be cut to size: {panic}")))?;
         self.counter = Some(counter);
-        let left_out = left_out.map_err(|error| End::failed(error.to_string()))?.unwrap_or_default();
-        let LeftOut { messages, results, tokens, lines, by_lines } = left_out;
+        let left_out = left_out.map_err(|error| End::failed(error.to_string()))?;
+        let Some(LeftOut { messages, results, tokens, lines, by_lines }) = left_out else { return Ok(request) };
         let messages = messages + forgotten;
-        if (messages, results) != std::mem::replace(&mut self.left_out, (messages, results)) {
-            let Bounds { tokens: limit, lines: line_limit } = bounds;
-            let reached = match by_lines {
-                true => HistoryLimit::Lines,
-                false if limit < self.outfit.limits.max_history_tokens => HistoryLimit::Window,
-                false => HistoryLimit::Tokens,
-            };
+        let Bounds { tokens: limit, lines: line_limit } = bounds;
+        let reached = match by_lines {
+            true => HistoryLimit::Lines,
+            false if limit < self.outfit.limits.max_history_tokens => HistoryLimit::Window,
+            false => HistoryLimit::Tokens,
+        };
+        // Once in a turn; more of it is left out with each step.
+        if self.left_out.replace((reached, results > 0)) != Some((reached, results > 0)) {
             self.report(Report::HistoryCut(HistoryCut {
                 messages,
                 results,

@@ -44,6 +44,8 @@ fn branch_of(folder: &Path) -> Option<String> {
     let git = folder.ancestors().find_map(repository)?;
     let head = read(&git.join("HEAD"))?;
     match head.trim().strip_prefix("ref: ") {
+        // A repository whose references are in a table has this for them.
+        Some("refs/heads/.invalid") => None,
         Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
         None => Some(format!("({})", head.trim().chars().take(COMMIT).collect::<String>())),
     }
@@ -59,7 +61,7 @@ fn repository(folder: &Path) -> Option<PathBuf> {
     Some(folder.join(place.trim().strip_prefix("gitdir: ")?))
 }
 
-/// The beginning of a file; nothing of what only pretends to be one, and might not end.
+/// The beginning of a regular file. Others, as a pipe, may never end.
 fn read(path: &Path) -> Option<String> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
@@ -81,7 +83,10 @@ mod tests {
 
     fn git(folder: &Path, args: &[&str]) {
         let who = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "init.defaultBranch=main"];
-        let ran = Command::new("git").args(who).args(args).current_dir(folder).output().unwrap();
+        let mut command = Command::new("git");
+        // Not the configuration of whoever runs the tests, nor the repository they are in.
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder);
+        let ran = command.args(who).args(args).current_dir(folder).output().unwrap();
         assert!(ran.status.success(), "{ran:?}");
     }
 
@@ -104,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_place_of_a_file_holds_nobody_up() {
+    fn a_pipe_in_the_place_of_a_file_is_not_read() {
         let folder = TempDir::new().unwrap();
         fs::create_dir(folder.path().join(".git")).unwrap();
         let pipe = folder.path().join(".git/HEAD");

@@ -24,8 +24,6 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
     let mut pace = Pace::default();
     let mut closed = false;
     let look = Arc::new(Notify::new());
-    // Ends with this.
-    let mut beside = JoinSet::new();
     let happened = |batch: &mut Vec<Arc<Event>>| {
         let events = std::mem::take(batch);
         Message::Happened { attachment, events, snapshot: session.snapshot() }
@@ -54,7 +52,8 @@ pub(super) async fn follow(shared: Shared, session: SessionHandle, attachment: u
         let (id, snapshot) = (session.id().clone(), Arc::clone(stream.snapshot()));
         let folder = PathBuf::from(&snapshot.settings.workspace);
         shared.tell(Message::Attached { attachment, id, snapshot }).await;
-        beside.abort_all();
+        // Ends with the stream.
+        let mut beside = JoinSet::new();
         beside.spawn(branch::watch(shared.clone(), attachment, folder, Arc::clone(&look)));
         let mut batch = Vec::with_capacity(BATCH);
         let (mut live, mut came) = (false, false);

@@ -42,8 +42,8 @@ impl Transcript {
 
 /// What a cut found. Where no tool ran, it is not said that none was stopped.
 fn found(receipt: &Receipt) -> Option<String> {
-    let Receipt { tools, processes, asks, prompts, .. } = receipt;
-    if !tools.is_empty() || processes.total() > 0 {
+    let Receipt { tools, processes, asks, prompts, uncounted } = receipt;
+    if *uncounted || !tools.is_empty() || processes.total() > 0 {
         return Some(receipt.to_string());
     }
     let counted = |count: usize, what: &str, became: &str| {
@@ -81,6 +81,8 @@ mod tests {
                 assert_eq!(receipt.to_string(), format!("0 tools stopped, 0 processes ended, {rest}"));
             }
         }
+        let crashed = Receipt { uncounted: true, ..Receipt::default() };
+        assert_eq!(found(&crashed).unwrap(), "no tool was running, processes were not counted");
         let stopped = StoppedTool { call: CallId(1), name: "shell".to_owned(), how: StopHow::Returned };
         let receipt = Receipt { tools: vec![stopped], ..Receipt::default() };
         assert_eq!(found(&receipt), Some(receipt.to_string()));

@@ -51,8 +51,12 @@ pub(crate) enum ToolState {
 }
 
 impl Kind {
-    /// Whether it is one of the steps on the way, which can be hidden.
+    /// Whether it is one of the steps on the way, which can be hidden. A call that was answered by a person is shown.
     pub(crate) fn is_step(&self) -> bool {
-        matches!(self, Self::Tool(_) | Self::Thought { .. })
+        match self {
+            Self::Tool(tool) => tool.asks.is_empty(),
+            Self::Thought { .. } => true,
+            Self::Prompt { .. } | Self::Text { .. } | Self::Note { .. } => false,
+        }
     }
 }

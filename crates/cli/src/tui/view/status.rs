@@ -71,8 +71,8 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     Line::from(vec![Span::styled(segments, Tone::Plain.style()), Span::raw(between), Span::styled(label, tone.style())])
 }
 
-/// What the session works with and what that used, for the right end of the line: in whole segments, each with its label.
-/// Where there is no room for all, the least telling is left out first; that not all is saved goes before everything.
+/// The model, folder and usage of the session, for the right end of the line: whole segments, each with its label. Where
+/// there is no room for all, the least important is left out first. That not all is saved goes before everything.
 pub(super) fn used(session: &Session, width: usize) -> String {
     let Snapshot { settings, usage, context, saved, .. } = &*session.snapshot;
     let asks = match settings.asks {
@@ -141,6 +141,10 @@ fn label(session: &Session, now: Timestamp, width: usize) -> (String, Tone) {
             (&[&format!("{spinner} PAUSING..., asks you"), ASKS, PAUSE], Tone::Waits)
         }
         (Hold::Requested { .. }, _) => (&[&format!("{spinner} PAUSING..."), spinner], Tone::Waits),
+        // The call it asks about is of a turn that goes on to its boundary.
+        (Hold::Standing { cause: HoldCause::Restored, .. }, _) if !snapshot.asks.is_empty() => {
+            (&[&format!("{ASKS}, then PAUSED: restored"), ASKS, PAUSE], Tone::Waits)
+        }
         (Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => (&[PAUSED, PAUSE], Tone::Waits),
         (Hold::Standing { cause, .. }, _) => (&[&format!("{PAUSED}: {cause}"), PAUSED, PAUSE], Tone::Waits),
         (Hold::Off, _) if !snapshot.asks.is_empty() => (&[ASKS, PAUSE], Tone::Waits),

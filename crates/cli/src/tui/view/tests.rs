@@ -510,7 +510,7 @@ fn the_cursor_of_the_terminal_is_where_text_is_typed() {
 }
 
 #[test]
-fn a_call_what_it_asked_and_its_result_stand_together_in_this_order() {
+fn a_call_its_ask_and_its_result_are_together_in_this_order() {
     let mut scene = Scene::session();
     let call = |id, command: &str| {
         let input = serde_json::json!({ "command": command });

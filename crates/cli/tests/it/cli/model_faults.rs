@@ -154,28 +154,6 @@ fn m_e2_proxies_travel_with_the_session() {
     assert!(bad.code != Some(0) && bad.err.contains("proxy's address"), "{bad:#?}");
 }
 
-/// What comes while the daemon can't read it is read before its model counts as silent.
-#[test]
-fn t_l5_an_answer_that_came_during_a_suspend_is_no_silence() {
-    let (world, server) = (World::new(), ModelServer::start());
-    world.config("[limits]\nmodel_silence_s = 3\n");
-    let suspended = server.gate();
-    server.reply(Reply::stream().gate(&suspended).say("It came meanwhile.").end());
-    let mut command = world.command(&["new", "--name", "one", "--model", "openai/x", "go"]);
-    command.env("OPENAI_BASE_URL", server.base_url());
-    Ran::of(command).code(0);
-    assert_eq!(server.request(0).prompt().as_deref(), Some("go"));
-    let daemon = world.daemon().unwrap();
-    rustix::process::kill_process(daemon, rustix::process::Signal::STOP).unwrap();
-    suspended.open();
-    // Longer than the silence that is allowed.
-    std::thread::sleep(std::time::Duration::from_millis(3_500));
-    rustix::process::kill_process(daemon, rustix::process::Signal::CONT).unwrap();
-    world.run(&["wait", "one"]).code(0);
-    let log = world.run(&["logs", "one"]).code(0).out;
-    assert!(log.contains("It came meanwhile.") && log.contains("done: 1 step"), "{log}");
-}
-
 #[test]
 fn a_secret_in_a_prompt_is_masked_in_every_list() {
     let world = World::new();

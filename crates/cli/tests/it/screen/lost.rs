@@ -45,7 +45,7 @@ fn m_b7_m_a11_what_is_approved_after_a_crash_is_held_at_its_boundary() {
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("the daemon was started anew");
     tty.wait_for("queued: say next");
-    tty.wait_for("⏸ asks you");
+    tty.wait_for("⏸ asks you, then PAUSED: restored");
     world.run(&["approve", &ask]).code(0);
     tty.wait_for("⏸ PAUSED: restored");
     assert!(world.work("first").exists() && !world.work("second").exists());

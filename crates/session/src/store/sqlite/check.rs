@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use holdpoint_common::SessionId;
+use holdpoint_common::{Gap, SessionId};
 use tokio::sync::watch;
 
 use super::{Shared, StoreError, reader, rows, spawn};
@@ -47,23 +47,35 @@ fn begin(shared: Arc<Shared>, check: Weak<Check>, reading: &watch::Sender<()>) -
 
 fn read_all(shared: &Shared, check: &Weak<Check>) -> Result<(), StoreError> {
     let mut db = None;
-    for session in reader::with(shared, &mut db, |db| Ok(ids(db)?))? {
+    for (session, last) in reader::with(shared, &mut db, |db| Ok(sessions(db)?))? {
         let mut next = Some(0);
-        while let Some(from) = next {
+        while let Some(from) = next.take() {
             if check.strong_count() == 0 {
                 return Ok(());
             }
-            let page = reader::with(shared, &mut db, |db| rows::page(db, &session, &(from..u64::MAX), PAGE))?;
-            shared.note_gaps(&session, &page.facts);
-            next = page.next;
+            match reader::with(shared, &mut db, |db| rows::page(db, &session, &(from..u64::MAX), PAGE)) {
+                Ok(page) => {
+                    shared.note_gaps(&session, &page.facts);
+                    next = page.next;
+                }
+                // The other sessions may be sound.
+                Err(error) => {
+                    tracing::error!(%session, from, %error, "the rest of a session can't be read");
+                    shared.note_gap(&session, Gap { from: from.max(1), to: last });
+                }
+            }
         }
     }
     Ok(())
 }
 
-fn ids(db: &rusqlite::Connection) -> rusqlite::Result<Vec<SessionId>> {
-    let mut select = db.prepare("SELECT id FROM sessions WHERE last > 0")?;
-    let ids = select.query_map([], |row| row.get::<_, String>(0))?;
-    // An id that is none is no session's.
-    Ok(ids.filter_map(|id| id.ok()?.parse().ok()).collect())
+/// All sessions, and the number of the last fact of each.
+fn sessions(db: &rusqlite::Connection) -> rusqlite::Result<Vec<(SessionId, u64)>> {
+    let mut select = db.prepare("SELECT id, last FROM sessions WHERE last > 0")?;
+    let rows = select.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+    // A row that can't be read is not listed either.
+    Ok(rows
+        .filter_map(|row| row.ok())
+        .filter_map(|(id, last)| Some((id.parse().ok()?, last.cast_unsigned())))
+        .collect())
 }

@@ -84,9 +84,8 @@ impl Calls {
         let at = match self.find(index, id.as_deref(), name.is_some(), !arguments.is_empty()) {
             Some(at) => at,
             None => {
-                if self.open.len() > MOST_CALLS {
-                    let message = format!("it has over {MOST_CALLS} calls");
-                    return Err(ModelError::Malformed { message });
+                if self.open.len() >= MOST_CALLS {
+                    return Err(ModelError::too_many_calls());
                 }
                 self.held.add(size_of::<Tagged>())?;
                 self.open.push(Tagged { index, ..Tagged::default() });
@@ -148,8 +147,8 @@ mod tests {
         ] {
             let (mut calls, mut pieces) = (Calls::default(), Pieces::default());
             let mut add = |n| calls.add(serde_json::from_str(&number(n)).unwrap(), &mut pieces);
-            (0..=MOST_CALLS).for_each(|n| add(n).unwrap());
-            let error = add(MOST_CALLS + 1).unwrap_err();
+            (0..MOST_CALLS).for_each(|n| add(n).unwrap());
+            let error = add(MOST_CALLS).unwrap_err();
             assert_eq!(error.to_string(), "the model's answer can't be read: it has over 1000 calls");
         }
     }
