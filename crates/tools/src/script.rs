@@ -12,6 +12,7 @@ mod quote;
 mod reader;
 mod redirection;
 mod simple;
+mod text;
 mod word;
 
 use std::borrow::Cow;
@@ -33,6 +34,11 @@ const SWALLOWED: [char; 8] = ['\\', '`', '|', '{', '}', '[', ']', '~'];
 pub(crate) enum Deed {
     /// Calls a command.
     Call(Call),
+    /// Calls `cat` for the text of a here-document, which is part of a word then.
+    Text {
+        /// The call as it is written, without the text.
+        call: String,
+    },
     /// Opens a file.
     Redirect(Redirection),
     /// Something here can't be known, or not without running it.

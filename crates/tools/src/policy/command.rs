@@ -25,6 +25,7 @@ impl Policy {
                 OpenedDeed::Call(text, assignments, run) => {
                     Some(self.judge_call(tool, text, &assignments, &run, stands))
                 }
+                OpenedDeed::Text(text, run) => Some(self.judge_text(tool, text, &run)),
                 OpenedDeed::Redirect(redirection) => self.judge_redirection(tool, &redirection, stands, root),
                 OpenedDeed::Unclear(text, why) => Some(self.judge_unknown(tool, text, why)),
             });
@@ -55,6 +56,12 @@ impl Policy {
             if run.words.is_empty() { Ok("it only sets a variable".to_owned()) } else { policy.allows_run(run, stands) }
         };
         self.settle(PolicyClass::Run, restricts, allowed).part(text)
+    }
+
+    /// `cat` that only gives the text of a here-document: needs no rule, but one may deny it or ask for it.
+    fn judge_text(&self, tool: &str, text: String, run: &Run) -> Part {
+        let allowed = |_: &Self| Ok("`cat` only gives the text behind it".to_owned());
+        self.settle(PolicyClass::Run, |rule| restricts(rule, tool, run), allowed).part(text)
     }
 
     /// Whether rules allow a program, and all that it would run.

@@ -34,6 +34,8 @@ pub(super) struct Opened {
 pub(super) enum OpenedDeed {
     /// A call: as it is written, what is assigned before it, and what it would run.
     Call(String, Vec<Assignment>, Run),
+    /// `cat` for the text of a here-document: as it is written, and the call.
+    Text(String, Run),
     /// A file that is opened.
     Redirect(script::Redirection),
     /// Something that can't be known: the text, and what it is.
@@ -72,6 +74,10 @@ impl Opened {
             let deed = match deed {
                 Deed::Call(Call { text, assignments, words }) => {
                     OpenedDeed::Call(text, assignments, self.run(words, true, depth))
+                }
+                Deed::Text { call } => {
+                    let words = vec![Word::Literal("cat".to_owned())];
+                    OpenedDeed::Text(call, Run { words, wrapper: None, calls: Vec::new(), by_bash: true })
                 }
                 Deed::Redirect(redirection) => OpenedDeed::Redirect(redirection),
                 Deed::Unclear { text, why } => OpenedDeed::Unclear(text, why),

@@ -31,6 +31,7 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(());
                 }
+                (b'$', Some(b'(')) if self.text_substitution(word) => {}
                 (b'$', _) => self.nested(|this| this.dollar(Quotes::Double, word))?,
                 (b'`', _) => self.backquotes(word)?,
                 (b'\\', Some(b'\n')) => {

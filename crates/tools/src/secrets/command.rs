@@ -137,6 +137,7 @@ impl<'a> Read<'a> {
                         .any(|word| words_of(word).any(is_reaching) || word == "env" && !command.contains(word));
                     read.words.extend(literal.map(str::to_owned));
                 }
+                Deed::Text { .. } => {}
                 Deed::Redirect(redirection) => read.does.extend(redirection.target.literal().map(str::to_owned)),
                 Deed::Unclear { .. } => read.doubtful = true,
             }

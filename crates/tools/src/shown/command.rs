@@ -65,7 +65,7 @@ impl Variables {
         for deed in script::read(script, depth) {
             match deed {
                 Deed::Call(call) => self.call(&call, depth),
-                Deed::Redirect(_) => {}
+                Deed::Text { .. } | Deed::Redirect(_) => {}
                 // Where nothing is set by name, nothing is said of what can't be read.
                 Deed::Unclear { .. } => self.more |= script.contains('='),
             }

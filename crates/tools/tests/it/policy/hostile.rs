@@ -201,6 +201,8 @@ const JOINTS: &[&str] = &[
     "<<-EOF",
     "<<'EOF'",
     "\nEOF\n",
+    "\"$(cat <<'EOF'\n",
+    "\nEOF\n)\"",
     "<<<",
     "&>",
     ">&",
@@ -319,6 +321,9 @@ fn word(command: BoxedStrategy<String>) -> BoxedStrategy<String> {
         "${x[0]}",
         "$1",
         "\"$@\"",
+        "\"$(cat <<'EOF'\n$(bad) \"'`bad`\nEOF\n)\"",
+        "\"a $(cat <<-'EOF'\n\t)\"; bad\n\tEOF\n) b\"",
+        "\"$(cat <<'EOF'\nEOF)\"; bad; echo \"\nEOF\n)\"",
     ]);
     prop_oneof![
         10 => leaf.prop_map(str::to_owned),

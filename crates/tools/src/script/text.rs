@@ -1,0 +1,216 @@
+//! A substitution that has no effect but its text: `"$(cat <<'END' … )"`.
+
+use super::Deed;
+use super::reader::Reader;
+use super::word::Building;
+
+/// What means something to a bash that looks for the end of a substitution by counting, as the one of macOS does: there,
+/// a here-document in a substitution has none of these.
+const COUNTED: [char; 10] = ['\'', '"', '`', '\\', '$', '#', '(', ')', '{', '}'];
+
+/// Such a substitution.
+#[derive(Debug, PartialEq, Eq)]
+struct Text<'a> {
+    /// The call in it, up to the word that ends the here-document.
+    call: &'a str,
+    /// The text, without the line feeds at its end, which a substitution drops.
+    text: String,
+    /// Bytes of all of it.
+    length: usize,
+}
+
+impl Reader<'_> {
+    /// Goes past such a substitution if one begins here, between double quotes, and adds its text to the word.
+    ///
+    /// Not within another substitution, nor where a here-document waits for the next line: versions of bash differ there.
+    pub(super) fn text_substitution(&mut self, word: &mut Building) -> bool {
+        if self.inside > 0 || self.held > 0 || !self.here.is_empty() {
+            return false;
+        }
+        let Some(Text { call, text, length }) = Text::at(self.rest(), cfg!(target_os = "linux")) else {
+            return false;
+        };
+        self.found.push(Deed::Text { call: call.to_owned() });
+        word.text.push_str(&text);
+        self.at += length;
+        true
+    }
+}
+
+impl<'a> Text<'a> {
+    /// The one that `source` begins with: `cat` with one here-document, whose word is quoted, and nothing else.
+    /// `parses`: bash finds the end of the substitution by parsing it.
+    fn at(source: &'a str, parses: bool) -> Option<Self> {
+        let call = blanks(source.strip_prefix("$(")?);
+        let rest = blanks(call.strip_prefix("cat")?).strip_prefix("<<")?;
+        let untabbed = rest.starts_with('-');
+        let (end, after) = quoted(blanks(rest.strip_prefix('-').unwrap_or(rest)))?;
+        let mut rest = blanks(after).strip_prefix('\n')?;
+        let mut text = String::new();
+        loop {
+            let (line, next) = rest.split_once('\n')?;
+            rest = next;
+            let line = if untabbed { line.trim_start_matches('\t') } else { line };
+            // A line that only begins with it ends the text in some versions, if a `)` follows.
+            match line.strip_prefix(end) {
+                Some("") => break,
+                Some(_) => return None,
+                None => text.extend([line, "\n"]),
+            }
+        }
+        if !parses && text.contains(COUNTED) {
+            return None;
+        }
+        let rest = rest.trim_start_matches([' ', '\t', '\n']).strip_prefix(')')?;
+        text.truncate(text.trim_end_matches('\n').len());
+        Some(Self { call: &call[..call.len() - after.len()], text, length: source.len() - rest.len() })
+    }
+}
+
+/// The text behind spaces and tabs.
+fn blanks(text: &str) -> &str {
+    text.trim_start_matches([' ', '\t'])
+}
+
+/// The word that ends a here-document, quoted, and what follows it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"' | '\\'))?;
+    let text = &text[1..];
+    let length = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte)).count();
+    let (word, rest) = text.split_at(length);
+    let rest = if quote == '\\' { rest } else { rest.strip_prefix(quote)? };
+    (!word.is_empty()).then_some((word, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::super::{Deed, read};
+    use super::*;
+    use crate::testing::rounds;
+
+    /// The last argument of the only command that is called, if all of it can be known.
+    fn argument(script: &str) -> Option<String> {
+        let mut argument = None;
+        for deed in read(script, 0) {
+            match deed {
+                Deed::Text { .. } => {}
+                Deed::Call(call) if argument.is_none() => argument = Some(call.words.last()?.literal()?.to_owned()),
+                Deed::Call(_) | Deed::Redirect(_) | Deed::Unclear { .. } => return None,
+            }
+        }
+        argument
+    }
+
+    /// The argument that bash gives to `printf`, in a folder where `touch` would leave something.
+    fn passed(script: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let bash = Command::new("bash").args(["-c", script]).current_dir(folder.path()).output().unwrap();
+        let errors = String::from_utf8_lossy(&bash.stderr);
+        assert!(bash.status.success() && errors.is_empty(), "{script}\n{errors}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{script}");
+        String::from_utf8(bash.stdout).unwrap()
+    }
+
+    #[test]
+    fn the_text_is_what_bash_passes() {
+        for (body, text) in [
+            ("fix: don't (ever) \"quote\"\n\n$(touch S) `touch S` $x \\ \\\\ # a\n", None),
+            ("one\n\n\n", Some("one")),
+            ("\n\none\n \n", Some("\n\none\n ")),
+            ("", Some("")),
+            ("\n", Some("")),
+            ("a)\n) ;; esac } done fi\n'\n\"\n`\n${\n$((\n<<EOF\n", None),
+            ("EO\n EOF\n'EOF'\n", None),
+            ("häß → 漢字 \u{a0}\n", None),
+            ("~ * ? [a] {a,b}\n", None),
+        ] {
+            for (open, end) in [
+                ("$(cat <<'EOF'", "EOF\n)"),
+                ("$(cat <<\"EOF\"", "EOF\n)"),
+                ("$(cat <<\\EOF", "EOF\n)"),
+                ("$( \tcat<< 'EOF' \t", "EOF\n\n \t)"),
+                ("$(cat <<-'EOF'", "\t\tEOF\n)"),
+            ] {
+                let script = format!("printf %s \"<{open}\n{body}{end}>\"");
+                let text = format!("<{}>", text.unwrap_or(body.trim_end_matches('\n')));
+                assert_eq!(argument(&script).as_ref(), Some(&text), "{script}");
+                assert_eq!(passed(&script), text, "{script}");
+            }
+        }
+        let untabbed = "printf %s \"$(cat <<-'EOF'\n\ta\n\t\tb \tc\n \td\n\tEOF\n)\"";
+        assert_eq!(argument(untabbed).as_deref(), Some("a\nb \tc\n \td"));
+        assert_eq!(passed(untabbed), "a\nb \tc\n \td");
+    }
+
+    #[test]
+    fn a_bash_that_counts_is_given_nothing_to_count() {
+        let source = |body: &str| format!("$(cat <<'EOF'\n{body}\nEOF\n)");
+        assert!(Text::at(&source("a; b | c & d <e> ~ !"), false).is_some());
+        for counted in COUNTED {
+            assert!(Text::at(&source(&format!("a {counted} b")), true).is_some());
+            assert_eq!(Text::at(&source(&format!("a {counted} b")), false), None);
+        }
+    }
+
+    /// Lines of which most mean something to bash elsewhere.
+    fn body() -> impl Strategy<Value = String> {
+        let parts = select(vec![
+            "EOF",
+            "EOF ",
+            " EOF",
+            "\tEOF",
+            "EOF)",
+            "EOFx",
+            "EO",
+            "'EOF'",
+            ")",
+            "(",
+            "\"",
+            "'",
+            "`",
+            "\\",
+            "$(touch S)",
+            "`touch S`",
+            "${x",
+            "$((",
+            "# a",
+            "\"; touch S; echo \"",
+            "')\"; touch S; echo \"",
+            "case x in x)",
+            "<<EOF",
+            "<<'A'",
+            "a",
+            "é",
+            "\u{a0}",
+            "\t",
+            " ",
+            "\\\n",
+            "\n",
+            "\n",
+            "\n",
+            "\n",
+        ]);
+        prop::collection::vec(parts, 0..12).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(rounds(400, 20_000)))]
+
+        #[test]
+        fn what_is_known_of_a_text_is_what_bash_passes(
+            body in body(),
+            open in select(vec!["<<'EOF'", "<<\"EOF\"", "<<\\EOF", "<<-'EOF'", "<< 'EOF' ", "<<EOF", "<<'EOF' -", "<<'EO'F"]),
+            close in select(vec!["\nEOF\n)", "\nEOF\n)", "\nEOF\n \n)", "\n\tEOF\n)", "\nEOF)", "\nEOF \n)", "\nEOF\n; touch S)"]),
+        ) {
+            let script = format!("printf %s \"a $(cat {open}\n{body}{close} b\"");
+            if let Some(text) = argument(&script) {
+                prop_assert_eq!(passed(&script), text, "{}", script);
+            }
+        }
+    }
+}
