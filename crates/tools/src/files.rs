@@ -1,6 +1,7 @@
 //! What the calls of one session have seen of files: whether somebody else has changed one since.
 
 pub(crate) mod change;
+pub(crate) mod coding;
 pub(crate) mod form;
 pub(crate) mod mark;
 pub(crate) mod old_file;

@@ -1,6 +1,7 @@
 //! Places: where the paths of tools lead, links followed, and what may be done there.
 
 mod attributes;
+pub(crate) mod near;
 mod open;
 mod protected;
 mod replace;

@@ -19,13 +19,15 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::files::change::Change;
-use crate::files::mark::{is_same, mark_of};
+use crate::files::coding::Coding;
+use crate::files::mark::{MAX_HASHED, is_same, mark_of};
 use crate::files::old_file::OldFile;
 use crate::input::{parse, schema_of};
-use crate::place::{Judged, Place, Spot};
+use crate::place::{Judged, Place, Spot, near};
+use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
-use replacement::{Found, Replacement};
+use replacement::{Found, Replacement, TooMuch};
 
 /// What the model calls it by.
 const NAME: &str = "edit_file";
@@ -37,9 +39,10 @@ const MAX_PLACES: usize = 10;
 ///
 /// Each old string has to stand in the text in exactly one place, unless all of its places are meant; the edits are
 /// made one after the other, and all of them or none. A string without carriage returns fits lines that end in carriage
-/// return and line feed, too, and every line keeps its end; byte order mark and permissions stay. Files that are not
-/// UTF-8, or larger than 64 MiB, are refused; so is an edit that would make one larger, or replace more than 250,000
-/// places at once.
+/// return and line feed, too, and every line keeps its end; byte order mark, encoding and permissions stay. A file is in
+/// the encoding that its byte order mark tells, or the call, and else in UTF-8: one that is not is refused, as are files
+/// larger than 64 MiB, an edit that would make one larger or replace more than 250,000 places at once, and text that the
+/// encoding does not have.
 ///
 /// If the file has changed since a call of the session has last read or written it, nothing is done. Nor if it has
 /// since the diff was shown to the user: what was shown is what is done. Other calls of the session are not held
@@ -75,6 +78,8 @@ struct Input {
     /// For several edits, instead of the strings above: each is made in the text as those before it left it.
     #[serde(default)]
     edits: Vec<Edit>,
+    /// The file's encoding, such as windows-1252. Needed only where it is neither UTF-8 nor told by a byte order mark.
+    encoding: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -105,7 +110,8 @@ impl Tool for EditFile {
     fn description(&self) -> &str {
         "Replaces text in a file: old_string by new_string, or several such edits at once, all or none. Each \
          old_string has to stand in the file exactly as given and in one place only, unless replace_all is set: add \
-         the lines around it until it does. Line numbers of read_file are not part of the text. Line ends are kept."
+         the lines around it until it does. Line numbers of read_file are not part of the text. Line ends and encoding \
+         are kept."
     }
 
     fn schema(&self) -> Value {
@@ -115,13 +121,14 @@ impl Tool for EditFile {
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
         let edits = input.edits()?;
+        let named = Coding::named(input.encoding.as_ref())?;
         let place = self.judged.judge(&input.path, workspace.root())?;
         self.shown.take();
         let acts = vec![Act::Read(place.clone()), Act::Write(place.clone())];
         let details = match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
             // Nobody is going to see it.
             Verdict::Allow | Verdict::Deny => None,
-            Verdict::Ask => Some(self.show(&place, &edits, workspace).or_else(|error| {
+            Verdict::Ask => Some(self.show(&place, &edits, named, workspace).or_else(|error| {
                 failing(error, NAME, &place, workspace, |error| drop(self.shown.replace(Some(Err(error)))))
             })?),
         };
@@ -133,14 +140,15 @@ impl Tool for EditFile {
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input: Input = parse(&input)?;
         let edits = input.edits()?;
+        let named = Coding::named(input.encoding.as_ref())?;
         let place = self.judged.resolve(&input.path, context.root())?;
         // What nobody has seen is not done.
         let shown = self.shown.take().transpose()?;
         let files = context.workspace().files();
         files.alone_with(place.path(), || {
-            let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+            let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
             let spot = Spot::of(place.path()).map_err(failed)?;
-            let (old, change) = change(&spot, &place, &edits, context.workspace())?;
+            let Edited { old, change, content } = change(&spot, &place, &edits, named, context.workspace())?;
             if let Some(shown) = shown
                 && !is_same(&shown.mark, &old.mark)
                 && !(files.is_ours_since(&shown.mark, &old.mark) && shown.gist == change.gist())
@@ -151,8 +159,9 @@ impl Tool for EditFile {
             if context.is_cancelled() {
                 return Err(ToolError::Interrupted);
             }
-            let file = spot.replace(Some(&old.metadata), change.after().as_bytes()).map_err(failed)?;
-            let mark = mark_of(&place, &file.metadata().map_err(failed)?, change.after().as_bytes());
+            let content = content.as_deref().unwrap_or(change.after().as_bytes());
+            let file = spot.replace(Some(&old.metadata), content).map_err(failed)?;
+            let mark = mark_of(&place, &file.metadata().map_err(failed)?, content);
             files.wrote(Some(old.mark), mark.clone());
             let lines = match change.new_lines() {
                 Some((first, last)) if first < last => format!(": lines {first} to {last}"),
@@ -166,12 +175,19 @@ impl Tool for EditFile {
 
 impl EditFile {
     /// The diff, and what it was made from is remembered.
-    fn show(&self, place: &Place, edits: &[Replacement<'_>], workspace: &Workspace) -> Result<String, ToolError> {
-        let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+    fn show(
+        &self,
+        place: &Place,
+        edits: &[Replacement<'_>],
+        named: Option<Coding>,
+        workspace: &Workspace,
+    ) -> Result<String, ToolError> {
+        let failed = |error: io::Error| near::failure(place, &error, NAME, workspace);
         let spot = Spot::of(place.path()).map_err(failed)?;
-        let (old, change) = change(&spot, place, edits, workspace)?;
+        let Edited { old, change, .. } = change(&spot, place, edits, named, workspace)?;
         let diff = change.shown(place.shown());
         let diff = diff.map_err(|error| ToolError::failed(format!("{}: {error}", place.shown())))?;
+        let diff = shown::with_coding(diff, old.coding);
         self.shown.replace(Some(Ok(Shown { mark: old.mark, gist: change.gist() })));
         Ok(diff)
     }
@@ -208,15 +224,25 @@ fn which(number: usize, of: usize) -> String {
 }
 
 /// The file as it is, and what the edits make of it.
+struct Edited {
+    old: OldFile,
+    change: Change,
+    /// The new bytes, where they are not those of the new text.
+    content: Option<Vec<u8>>,
+}
+
 fn change(
     spot: &Spot,
     place: &Place,
     edits: &[Replacement<'_>],
+    named: Option<Coding>,
     workspace: &Workspace,
-) -> Result<(OldFile, Change), ToolError> {
+) -> Result<Edited, ToolError> {
     let refused = |why: String| ToolError::failed(format!("{}: {why}", place.shown()));
-    let old = OldFile::at(spot, place).map_err(|error| refused(error.to_string()))?;
-    let Some(mut old) = old else { return Err(refused("there is no such file".into())) };
+    let old = OldFile::at(spot, place, named).map_err(|error| refused(error.to_string()))?;
+    let Some(mut old) = old else {
+        return Err(refused(format!("there is no such file{}", near::hint(place.path(), NAME, workspace))));
+    };
     if workspace.files().is_changed(&old.mark) {
         return Err(refused("it has changed since it was last read: read it again".into()));
     }
@@ -227,10 +253,15 @@ fn change(
             parts(change.after(), edit).map_err(|why| refused(format!("{}{why}", which(number, edits.len()))))?;
         change.replace(&parts);
     }
-    match change.is_none() {
-        true => Err(refused("the edits undo each other, nothing would change".into())),
-        false => Ok((old, change)),
+    if change.is_none() {
+        return Err(refused("the edits undo each other, nothing would change".into()));
     }
+    let content = match old.coding.encode(change.after()).map_err(|why| refused(why.to_string()))? {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(content) if content.len() as u64 > MAX_HASHED => return Err(refused(TooMuch::Text.to_string())),
+        Cow::Owned(content) => Some(content),
+    };
+    Ok(Edited { old, change, content })
 }
 
 /// A part of a text, and what takes its place.

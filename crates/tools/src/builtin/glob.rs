@@ -14,12 +14,15 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::input::{or_workspace, parse, schema_of};
-use crate::place::Judged;
+use crate::place::{Judged, near};
 use crate::shown::{self, prose_line};
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::walk::pattern::Pattern;
 use crate::walk::{Crew, Walk};
 use crate::workspace::Workspace;
+
+/// What the model calls it by.
+const NAME: &str = "glob";
 
 /// Files that one call shows.
 const MAX_FILES: usize = 200;
@@ -62,7 +65,7 @@ impl Glob {
 
 impl Tool for Glob {
     fn name(&self) -> &str {
-        "glob"
+        NAME
     }
 
     fn description(&self) -> &str {
@@ -90,7 +93,7 @@ impl Tool for Glob {
         let input: Input = parse(&input)?;
         let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
         let pattern = Pattern::below(&input.pattern, &place)?;
-        let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+        let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
         let walk = Walk::through(&place, context).map_err(failed)?;
         let found = Crew::go(&walk, Newest::default, |newest, path| {
             if pattern.matches(&path) {

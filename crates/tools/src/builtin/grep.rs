@@ -18,7 +18,7 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::input::{or_workspace, parse, schema_of};
-use crate::place::{Judged, Place, Spot};
+use crate::place::{Judged, Place, Spot, near};
 use crate::shown::{self, prose_line};
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::walk::pattern::Pattern;
@@ -26,6 +26,9 @@ use crate::walk::{Crew, Walk, counted};
 use crate::workspace::Workspace;
 use file::{End, FileSearch, Hits, Searched};
 use found::Found;
+
+/// What the model calls it by.
+const NAME: &str = "grep";
 
 /// Matches that are shown if the call does not say.
 const LIMIT: u64 = 200;
@@ -107,7 +110,7 @@ impl Grep {
 
 impl Tool for Grep {
     fn name(&self) -> &str {
-        "grep"
+        NAME
     }
 
     fn description(&self) -> &str {
@@ -141,7 +144,7 @@ impl Tool for Grep {
         let limit = input.limit.unwrap_or(LIMIT).min(MAX_LIMIT);
         let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
         let glob = input.glob.as_deref().map(|glob| Pattern::below(glob, &place)).transpose()?;
-        let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+        let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
         let search = || FileSearch::new(context, &matcher, input.output, input.context.min(MAX_CONTEXT), limit);
         let found = Found::new(input.output, limit);
         let passed = PassedOver::default();
@@ -162,7 +165,10 @@ impl Tool for Grep {
             });
             notes.extend(walk.left_out());
         } else {
-            let file = file_at(&place).map_err(failed)?;
+            let file = file_at(&place).map_err(failed)?.ok_or_else(|| {
+                let near = near::hint(place.path(), NAME, context.workspace());
+                ToolError::failed(format!("{}: there is no such file or folder{near}", place.shown()))
+            })?;
             match search().search(&file) {
                 Searched { end: End::Unreadable, .. } => return Err(failed(io::Error::other("it could not be read"))),
                 searched => passed.take(searched, |hits| found.keep(place.shown().into(), hits)),
@@ -181,9 +187,8 @@ impl Tool for Grep {
     }
 }
 
-fn file_at(place: &Place) -> io::Result<std::fs::File> {
-    let file = Spot::of(place.path())?.open()?;
-    file.map(|(file, _)| file).ok_or_else(|| io::Error::other("there is no such file or folder"))
+fn file_at(place: &Place) -> io::Result<Option<std::fs::File>> {
+    Ok(Spot::of(place.path())?.open()?.map(|(file, _)| file))
 }
 
 impl Input {

@@ -11,11 +11,14 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::input::{or_workspace, parse, schema_of};
-use crate::place::Judged;
+use crate::place::{Judged, near};
 use crate::shown::{self, prose_line};
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::walk::{Entry, Folder, Kind, Walk};
 use crate::workspace::Workspace;
+
+/// What the model calls it by.
+const NAME: &str = "list_dir";
 
 /// The most levels of one call.
 const MAX_DEPTH: usize = 10;
@@ -61,7 +64,7 @@ impl ListDir {
 
 impl Tool for ListDir {
     fn name(&self) -> &str {
-        "list_dir"
+        NAME
     }
 
     fn description(&self) -> &str {
@@ -91,7 +94,7 @@ impl Tool for ListDir {
         }
         let depth = input.depth.unwrap_or(1).min(MAX_DEPTH);
         let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
-        let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+        let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
         let walk = Walk::through(&place, context).map_err(failed)?.with_ignored();
         let (branches, is_cut) = grow(&walk, depth).ok_or(ToolError::Interrupted)?;
         let mut output = String::new();

@@ -12,14 +12,19 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::files::coding::Coding;
 use crate::files::form::{BYTE_ORDER_MARK, is_binary};
-use crate::files::mark::{Hashing, mark};
+use crate::files::mark::{Hashing, MAX_HASHED, mark};
+use crate::files::old_file::NoText;
 use crate::input::{parse, schema_of};
-use crate::place::{Judged, Place, Spot};
+use crate::place::{Judged, Place, Spot, near};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 use page::Page;
+
+/// What the model calls it by.
+const NAME: &str = "read_file";
 
 /// Lines of one call.
 const MAX_LINES: usize = 2_000;
@@ -33,8 +38,9 @@ const CHUNK: usize = 128 * 1024;
 /// The tool `read_file`: shows lines of a text file, numbered from 1.
 ///
 /// One call shows at most 2,000 lines and 64 KiB, and says what it left out and how to go on. Files of more than 256
-/// MiB, binary files, folders, devices and pipes are errors. What is not UTF-8 is shown as U+FFFD, and said; so it is
-/// said of lines that end in carriage return and line feed, which are shown without.
+/// MiB, binary files, folders, devices and pipes are errors. A file is in the encoding that its byte order mark tells, or
+/// the call, and else in UTF-8; in another one, at most 64 MiB of it are read. What is no text in it is shown as U+FFFD,
+/// and said; so it is said of lines that end in carriage return and line feed, which are shown without.
 ///
 /// If the path leads elsewhere than it did when this instance judged it, nothing is read.
 #[derive(Debug, Default)]
@@ -51,6 +57,8 @@ struct Input {
     offset: Option<usize>,
     /// How many lines to show: at most 2000, which it is if not given.
     limit: Option<usize>,
+    /// The file's encoding, such as windows-1252. Needed only where it is neither UTF-8 nor told by a byte order mark.
+    encoding: Option<String>,
 }
 
 impl ReadFile {
@@ -63,7 +71,7 @@ impl ReadFile {
 
 impl Tool for ReadFile {
     fn name(&self) -> &str {
-        "read_file"
+        NAME
     }
 
     fn description(&self) -> &str {
@@ -77,6 +85,7 @@ impl Tool for ReadFile {
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
+        Coding::named(input.encoding.as_ref())?;
         let place = self.judged.judge(&input.path, workspace.root())?;
         let path = place.path().to_string_lossy().into_owned();
         Ok(Intent {
@@ -93,11 +102,12 @@ impl Tool for ReadFile {
         if first == 0 || limit == 0 {
             return Err(ToolError::input("offset and limit are counted from 1"));
         }
+        let named = Coding::named(input.encoding.as_ref())?;
         let place = self.judged.resolve(&input.path, context.root())?;
         // What is told of the file and what it is remembered by have to be the same.
         let files = context.workspace().files();
         files.alone_with(place.path(), || {
-            let read = read(&place, first, limit.min(MAX_LINES), context)?;
+            let read = read(&place, named, first, limit.min(MAX_LINES), context)?;
             files.read(read.mark.clone());
             Ok(ToolOutcome { read: vec![read.mark], ..ToolOutcome::text(read.output) })
         })
@@ -110,28 +120,55 @@ struct Reading {
     mark: FileMark,
 }
 
-fn read(place: &Place, first: usize, limit: usize, context: &ToolContext) -> Result<Reading, ToolError> {
-    let failed = |error: io::Error| ToolError::failed(format!("{}: {error}", place.shown()));
+fn read(
+    place: &Place,
+    named: Option<Coding>,
+    first: usize,
+    limit: usize,
+    context: &ToolContext,
+) -> Result<Reading, ToolError> {
+    let failed = |error: io::Error| near::failure(place, &error, NAME, context.workspace());
     let refused = |what: String| Err(ToolError::failed(format!("{}: {what}", place.shown())));
     let Some((file, metadata)) = Spot::of(place.path()).and_then(|spot| spot.open()).map_err(failed)? else {
-        return refused("there is no such file".to_owned());
+        return refused(format!("there is no such file{}", near::hint(place.path(), NAME, context.workspace())));
     };
     if metadata.len() > MAX_FILE {
         return refused(format!("{} bytes are too many; look into it with a command", metadata.len()));
     }
     let mut content = BufReader::with_capacity(CHUNK, Hashing::new(file.take(MAX_FILE)));
     let probe = content.fill_buf().map_err(failed)?;
-    if is_binary(probe) {
+    let coding = match (Coding::marked(probe), named) {
+        (Some(marked), Some(named)) if marked != named => return refused(NoText::Marked(marked, named).to_string()),
+        (marked, named) => named.or(marked).unwrap_or_default(),
+    };
+    if is_binary(probe) && !coding.has_zeros() {
         return refused(match metadata.len() {
             // So files say that are made as they are read.
             0 => "a binary file".to_owned(),
             bytes => format!("a binary file of {bytes} bytes"),
         });
     }
-    if probe.starts_with(BYTE_ORDER_MARK.as_bytes()) {
-        content.consume(BYTE_ORDER_MARK.len());
-    }
-    let output = Page::new(context).of(&mut content, first, limit).map_err(failed)?.ok_or(ToolError::Interrupted)?;
+    let output = match coding {
+        Coding::Utf8 => {
+            if probe.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+                content.consume(BYTE_ORDER_MARK.len());
+            }
+            Page::new(context).of(&mut content, first, limit)
+        }
+        coding => {
+            let mut bytes = Vec::new();
+            content.by_ref().take(MAX_HASHED + 1).read_to_end(&mut bytes).map_err(failed)?;
+            if bytes.len() as u64 > MAX_HASHED {
+                let most = MAX_HASHED / 1024 / 1024;
+                return refused(format!("more than {most} MiB of {coding} are too many; look into it with a command"));
+            }
+            let text = coding.decode_lossily(&bytes);
+            drop(bytes);
+            let mut text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text).as_bytes();
+            Page::new(context).in_coding(coding).of(&mut text, first, limit)
+        }
+    };
+    let output = output.map_err(failed)?.ok_or(ToolError::Interrupted)?;
     let mark = mark(place, &metadata, content.get_ref().hash());
     Ok(Reading { output, mark })
 }

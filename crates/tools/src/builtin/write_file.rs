@@ -1,7 +1,7 @@
 //! The tool `write_file`: writes a whole file at once.
 
 use std::cell::RefCell;
-use std::error::Error;
+use std::fmt::Display;
 use std::io;
 
 use holdpoint_common::{FileMark, Verdict};
@@ -14,11 +14,12 @@ use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::files::change::Change;
-use crate::files::form::Form;
+use crate::files::coding::Coding;
+use crate::files::form::{BYTE_ORDER_MARK, Form};
 use crate::files::mark::{is_same, mark_of};
 use crate::files::old_file::OldFile;
 use crate::input::{parse, schema_of};
-use crate::place::{Judged, Place, Spot};
+use crate::place::{Judged, Place, Spot, near};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
@@ -29,9 +30,12 @@ const NAME: &str = "write_file";
 /// The tool `write_file`: writes a whole file, with the folders it needs.
 ///
 /// All or nothing: the text goes into a new file beside it, which then takes its place. An existing file's
-/// permissions and byte order mark are kept, and if all its lines end in carriage return and line feed, so do those of
-/// a text that has no carriage return. All else is as given. A link at its path is followed and what it leads to is
-/// written.
+/// permissions, encoding and byte order mark are kept, and if all its lines end in carriage return and line feed, so do
+/// those of a text that has no carriage return. All else is as given. A link at its path is followed and what it leads to
+/// is written.
+///
+/// A file is in the encoding that its byte order mark tells, or the call, and else in UTF-8. One of which no text can be
+/// made, binary or larger than 64 MiB, is replaced only if the user was asked about it, which no *always* spares them.
 ///
 /// If the path leads elsewhere than it did when this instance judged the call, nothing is written. Nor if the file has
 /// changed since a call of the session has last read or written it, or since the diff was shown to the user. Nothing is
@@ -53,6 +57,8 @@ struct Input {
     path: String,
     /// All of the file's new text.
     content: String,
+    /// The file's encoding, such as windows-1252. Without it: that of the text that is replaced, or UTF-8.
+    encoding: Option<String>,
 }
 
 impl WriteFile {
@@ -70,7 +76,7 @@ impl Tool for WriteFile {
 
     fn description(&self) -> &str {
         "Writes a whole file: makes it, or replaces all of its text. Missing folders are made. If all lines of the old \
-         text end in CRLF, the new ones do, too."
+         text end in CRLF, the new ones do, too; its encoding is kept."
     }
 
     fn schema(&self) -> Value {
@@ -79,27 +85,34 @@ impl Tool for WriteFile {
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input = Input::new(input)?;
+        let named = Coding::named(input.encoding.as_ref())?;
         let place = self.judged.judge(&input.path, workspace.root())?;
         self.shown.take();
         let acts = vec![Act::Write(place.clone())];
+        let mut loses = false;
         let (message, details) = match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
             // Nobody is going to see it.
             Verdict::Allow | Verdict::Deny => ("Write this file?", None),
-            Verdict::Ask => match self.show(&place, &input.content) {
-                Ok((message, details)) => (message, Some(details)),
+            Verdict::Ask => match self.show(&place, &input.content, named, workspace) {
+                Ok(Shown { message, details, loses: is_lost }) => {
+                    loses = is_lost;
+                    (message, Some(details))
+                }
                 Err(error) => {
                     let keep = |error| drop(self.shown.replace(Some(Err(error))));
                     ("Write this file?", Some(failing(error, NAME, &place, workspace, keep)?))
                 }
             },
         };
-        // What is protected is asked about every time.
-        let always = (!workspace.policy().protects(&place)).then(|| format!("write {}", place.path().display()));
+        // What is protected is asked about every time, and so is what nobody can see any more.
+        let always =
+            (!loses && !workspace.policy().protects(&place)).then(|| format!("write {}", place.path().display()));
         Ok(Intent { acts, message: message.to_owned(), details, always })
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input = Input::new(&input)?;
+        let named = Coding::named(input.encoding.as_ref())?;
         let place = self.judged.resolve(&input.path, context.root())?;
         // What nobody has seen is not done.
         let shown = self.shown.take().transpose()?;
@@ -109,10 +122,17 @@ impl Tool for WriteFile {
             if context.is_cancelled() {
                 return Err(ToolError::Interrupted);
             }
-            let old = find(&place).map_err(failed)?;
+            check_folder(&place, context.workspace())?;
+            let old = find(&place, named).map_err(failed)?;
             let now = old.as_ref().map(|old| &old.mark);
             if now.is_some_and(|now| files.is_changed(now)) {
                 let why = format!("{}: it has changed since it was last read: read it again", place.shown());
+                return Err(ToolError::failed(why));
+            }
+            if shown.is_none()
+                && let Some(Err(why)) = old.as_ref().map(|old| &old.text)
+            {
+                let why = format!("{}: {why}; it is not replaced unless a command removes it first", place.shown());
                 return Err(ToolError::failed(why));
             }
             let is_as_shown = shown.is_none_or(|shown| match (&shown, now) {
@@ -123,27 +143,54 @@ impl Tool for WriteFile {
                 let why = format!("{} has changed since it was shown: nothing was done", place.shown());
                 return Err(ToolError::failed(why));
             }
-            let form = form(old.as_ref());
-            let content = form.give(&input.content);
+            // A new file of nearly the same name may be meant, or a slip.
+            let near = match &old {
+                None => near::hint(place.path(), NAME, context.workspace()),
+                Some(_) => String::new(),
+            };
+            let form = form(old.as_ref(), named);
+            let coding = coding(old.as_ref(), named);
+            let text = form.give(&input.content);
+            let content = coding.encode(&text).map_err(|why| ToolError::failed(format!("{}: {why}", place.shown())))?;
             let spot = Spot::make(place.path()).map_err(failed)?;
-            let file = spot.replace(old.as_ref().map(|old| &old.metadata), content.as_bytes()).map_err(failed)?;
-            let mark = mark_of(&place, &file.metadata().map_err(failed)?, content.as_bytes());
+            let file = spot.replace(old.as_ref().map(|old| &old.metadata), &content).map_err(failed)?;
+            let mark = mark_of(&place, &file.metadata().map_err(failed)?, &content);
             files.wrote(old.map(|old| old.mark), mark.clone());
+            let encoded = if coding == Coding::Utf8 { String::new() } else { format!(" of {coding}") };
             let told = if form.has_ends_for(&input.content) { ", lines end in CRLF as before" } else { "" };
-            let output = format!("wrote {} ({} bytes{told})", place.shown(), content.len());
+            let output = format!("wrote {} ({} bytes{encoded}{told}){near}", place.shown(), content.len());
             Ok(ToolOutcome { wrote: vec![mark], ..ToolOutcome::text(output) })
         })
     }
 }
 
+/// What a call is shown by.
+struct Shown {
+    message: &'static str,
+    details: String,
+    /// It replaces what could not be shown.
+    loses: bool,
+}
+
 impl WriteFile {
     /// The question and what would be done. What is found is remembered.
-    fn show(&self, place: &Place, content: &str) -> Result<(&'static str, String), ToolError> {
-        let failed = |error: &dyn Error| ToolError::failed(format!("{}: {error}", place.shown()));
-        let old = find(place).map_err(|error| failed(&error))?;
+    fn show(
+        &self,
+        place: &Place,
+        content: &str,
+        named: Option<Coding>,
+        workspace: &Workspace,
+    ) -> Result<Shown, ToolError> {
+        check_folder(place, workspace)?;
+        let failed = |error: &dyn Display| ToolError::failed(format!("{}: {error}", place.shown()));
+        let old = find(place, named).map_err(|error| failed(&error))?;
         let mark = old.as_ref().map(|old| old.mark.clone());
-        let content = form(old.as_ref()).give(content).into_owned();
+        let coding = coding(old.as_ref(), named);
+        let content = form(old.as_ref(), named).give(content).into_owned();
+        // What could not be written is told now.
+        coding.encode(&content).map_err(|why| failed(&why))?;
         let all = |content: &str| shown::diff(place.shown(), None, content);
+        let loses = old.as_ref().is_some_and(|old| old.text.is_err());
         let (message, diff) = match old.map(|old| old.text) {
             None => ("Make this file?", all(&content)),
             Some(Ok(text)) => ("Replace this file?", Change::between(text, content).shown(place.shown())),
@@ -154,7 +201,7 @@ impl WriteFile {
         };
         let diff = diff.map_err(|error| failed(&error))?;
         self.shown.replace(Some(Ok(mark)));
-        Ok((message, diff))
+        Ok(Shown { message, details: shown::with_coding(diff, coding), loses })
     }
 }
 
@@ -168,16 +215,43 @@ impl Input {
     }
 }
 
+/// Refuses to make a folder beside one of nearly the same name.
+fn check_folder(place: &Place, workspace: &Workspace) -> Result<(), ToolError> {
+    let Some(folder) = place.path().parent().filter(|folder| folder.symlink_metadata().is_err()) else {
+        return Ok(());
+    };
+    let near = near::hint(folder, NAME, workspace);
+    if near.is_empty() {
+        return Ok(());
+    }
+    let why = format!(
+        "{}: there is no such folder{near}: write there, or make the folder with a command first",
+        place.shown()
+    );
+    Err(ToolError::failed(why))
+}
+
 /// The file there, if there is one, and a folder for it.
-fn find(place: &Place) -> io::Result<Option<OldFile>> {
+fn find(place: &Place, named: Option<Coding>) -> io::Result<Option<OldFile>> {
     match Spot::of(place.path()) {
-        Ok(spot) => OldFile::at(&spot, place),
+        Ok(spot) => OldFile::at(&spot, place, named),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The form that what is written takes: that of the text it replaces.
-fn form(old: Option<&OldFile>) -> Form {
-    old.and_then(|old| old.text.as_ref().ok()).map(|text| Form::of(text)).unwrap_or_default()
+/// The form that what is written takes: that of the text it replaces. A new file in UTF-16 has a byte order mark, by
+/// which it is known from then on.
+fn form(old: Option<&OldFile>, named: Option<Coding>) -> Form {
+    match old.map(|old| &old.text) {
+        Some(Ok(text)) => Form::of(text),
+        Some(Err(_)) | None if named.is_some_and(Coding::has_zeros) => Form::of(BYTE_ORDER_MARK),
+        Some(Err(_)) | None => Form::default(),
+    }
+}
+
+/// The encoding that what is written takes: the same.
+fn coding(old: Option<&OldFile>, named: Option<Coding>) -> Coding {
+    let kept = old.filter(|old| old.text.is_ok()).map(|old| old.coding);
+    named.or(kept).unwrap_or_default()
 }

@@ -7,6 +7,7 @@ use similar::DiffTag;
 use similar::algorithms::{Capture, Compact, IdentifyDistinct, Replace, myers};
 
 use super::{Care, line, show};
+use crate::files::coding::Coding;
 use crate::secrets::{self, Secret};
 
 /// Lines around a change that are shown with it.
@@ -59,6 +60,11 @@ pub(crate) fn diff_of(path: &str, hunks: &[Hunk<'_>]) -> Result<String, TooMuch>
         hunk.show(&mut shown)?;
     }
     Ok(shown)
+}
+
+/// A diff of text that is not written as UTF-8: says what it is written as.
+pub(crate) fn with_coding(diff: String, coding: Coding) -> String {
+    if coding == Coding::Utf8 { diff } else { format!("Written in {coding}.\n\n{diff}") }
 }
 
 fn header(path: &str, is_new: bool) -> String {

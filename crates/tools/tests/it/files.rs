@@ -2,7 +2,9 @@
 #![cfg(unix)]
 
 mod changed;
+mod coding;
 mod edit;
+mod near;
 mod outside;
 mod place;
 mod read;

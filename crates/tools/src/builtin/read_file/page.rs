@@ -6,6 +6,7 @@ use std::io::{self, BufRead, Read};
 use memchr::memchr_iter;
 
 use crate::context::ToolContext;
+use crate::files::coding::Coding;
 
 /// Bytes of a page's text, without the numbers of lines.
 const MAX_BYTES: usize = 64 * 1024;
@@ -28,6 +29,8 @@ pub(super) struct Page<'a> {
     returned: usize,
     /// What could not be read as UTF-8 was shown.
     foreign: bool,
+    /// The encoding that the text was in, if another one.
+    coding: Coding,
 }
 
 impl<'a> Page<'a> {
@@ -42,7 +45,13 @@ impl<'a> Page<'a> {
             ended: 0,
             returned: 0,
             foreign: false,
+            coding: Coding::Utf8,
         }
+    }
+
+    /// The text was in this encoding before.
+    pub(super) fn in_coding(self, coding: Coding) -> Self {
+        Self { coding, ..self }
     }
 
     /// So many lines from line `first` on, as they are shown. Reads to the end. `None` if the turn was cut.
@@ -146,7 +155,14 @@ impl<'a> Page<'a> {
             self.notes.push(format!("go on with offset {next}"));
         }
         if self.foreign {
-            self.notes.push("the file is not UTF-8: what could not be read is shown as \u{fffd}".to_owned());
+            self.notes.push(
+                "the file is not UTF-8: what could not be read is shown as \u{fffd}; name its encoding to see it, for \
+                 example windows-1252"
+                    .to_owned(),
+            );
+        }
+        if self.coding != Coding::Utf8 {
+            self.notes.push(format!("the file is in {}", self.coding));
         }
         if !self.notes.is_empty() {
             let _ = writeln!(self.output, "[{}]", self.notes.join("; "));

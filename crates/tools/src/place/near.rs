@@ -1,0 +1,206 @@
+//! What a missing path may have meant: a name that is there and differs by spaces, by the form of its accents, or by case.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use holdpoint_common::Verdict;
+use unicode_normalization::UnicodeNormalization;
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+use super::Place;
+use crate::act::Act;
+use crate::error::ToolError;
+use crate::workspace::Workspace;
+
+/// Names of a folder that are looked at.
+const MAX_NAMES: usize = 10_000;
+
+/// Paths that an error names.
+const MAX_PATHS: usize = 3;
+
+/// By what one name differs from another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Differs {
+    spaces: bool,
+    form: bool,
+    case: bool,
+}
+
+/// A path that is there.
+struct Near {
+    path: PathBuf,
+    differs: Differs,
+    /// Spaces other than U+0020, and unseen characters, in either name.
+    spaces: BTreeSet<char>,
+}
+
+/// What went wrong with a place: where it is missing, with what else it may have meant.
+pub(crate) fn failure(place: &Place, error: &io::Error, tool: &str, workspace: &Workspace) -> ToolError {
+    let near = match error.kind() {
+        io::ErrorKind::NotFound => hint(place.path(), tool, workspace),
+        _ => String::new(),
+    };
+    ToolError::failed(format!("{}: {error}{near}", place.shown()))
+}
+
+/// What a missing path may have meant, to be added to an error: `; there is "…", which differs by …`. Only what `tool` may
+/// read unasked; nothing if that is none.
+pub(crate) fn hint(missing: &Path, tool: &str, workspace: &Workspace) -> String {
+    let mut hint = String::new();
+    let root = workspace.root();
+    let may_read = |path: &Path| {
+        let place = path.to_str().and_then(|path| Place::resolve(path, root).ok());
+        let judged = place.map(|place| workspace.policy().judge(tool, &[Act::Read(place)], root).verdict);
+        judged == Some(Verdict::Allow)
+    };
+    for near in near(missing).iter().filter(|near| may_read(&near.path)) {
+        let shown = near.path.strip_prefix(root).unwrap_or(&near.path);
+        // Writing to a string does not fail.
+        let _ = write!(hint, "; there is {}, which differs by {}", in_json(shown), near.words());
+    }
+    hint
+}
+
+/// The paths that are there instead: those of the first part that is missing, followed as far as the rest is there.
+fn near(missing: &Path) -> Vec<Near> {
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    let Some(there) = missing.ancestors().find(|path| is_there(path)) else { return Vec::new() };
+    let Ok(rest) = missing.strip_prefix(there) else { return Vec::new() };
+    let mut found = vec![Near { path: there.to_owned(), differs: Differs::default(), spaces: BTreeSet::new() }];
+    for part in rest {
+        let mut next = Vec::new();
+        for Near { path, differs, spaces } in &found {
+            if is_there(&path.join(part)) {
+                next.push(Near { path: path.join(part), differs: *differs, spaces: spaces.clone() });
+                continue;
+            }
+            let Some(part) = part.to_str() else { continue };
+            for name in names(path) {
+                let Some(by) = Differs::between(part, &name) else { continue };
+                let own = if by.spaces { [part, &name].concat() } else { String::new() };
+                let spaces = spaces.iter().copied().chain(own.chars().filter(|c| is_odd_space(*c))).collect();
+                next.push(Near { path: path.join(name), differs: differs.and(by), spaces });
+            }
+        }
+        if next.is_empty() {
+            break;
+        }
+        next.truncate(MAX_PATHS);
+        found = next;
+    }
+    found.retain(|near| near.differs != Differs::default());
+    found
+}
+
+/// The names in a folder, in their order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().take(MAX_NAMES).flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+impl Differs {
+    /// The least that makes two names the same if it does not count; nothing if they are, or if all of it together does
+    /// not.
+    fn between(one: &str, other: &str) -> Option<Self> {
+        let each = (1_u8..8).map(|bits| Self { spaces: bits & 1 > 0, form: bits & 2 > 0, case: bits & 4 > 0 });
+        let mut all: Vec<_> = each.collect();
+        all.sort_by_key(|differs| [differs.spaces, differs.form, differs.case].iter().filter(|by| **by).count());
+        all.into_iter().find(|differs| one != other && differs.fold(one) == differs.fold(other))
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { spaces: self.spaces || other.spaces, form: self.form || other.form, case: self.case || other.case }
+    }
+
+    /// A name without that by which it may differ.
+    fn fold(self, name: &str) -> String {
+        let mut name = name.to_owned();
+        if self.spaces {
+            let plain = |c: char| if is_odd_space(c) { c.is_whitespace().then_some(' ') } else { Some(c) };
+            name = name.chars().filter_map(plain).collect();
+        }
+        if self.case {
+            name = name.to_lowercase();
+        }
+        if self.form { name.nfc().collect() } else { name }
+    }
+}
+
+impl Near {
+    fn words(&self) -> String {
+        let spaces = self.spaces.iter().map(|space| match space {
+            '\u{a0}' => "a no-break space (U+00A0)".to_owned(),
+            '\u{202f}' => "a narrow no-break space (U+202F)".to_owned(),
+            space if space.is_whitespace() => format!("another space (U+{:04X})", u32::from(*space)),
+            unseen => format!("an unseen character (U+{:04X})", u32::from(*unseen)),
+        });
+        let form = self.differs.form.then(|| "the form of its accents (NFC or NFD)".to_owned());
+        let case = self.differs.case.then(|| "upper and lower case".to_owned());
+        spaces.chain(form).chain(case).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+/// A space that is not the one of ASCII, or a character that shows nothing.
+fn is_odd_space(character: char) -> bool {
+    !character.is_ascii() && character.is_whitespace()
+        || matches!(character, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
+}
+
+/// A path as a string of JSON in which nothing can be mistaken: it can be taken into a call as it is.
+fn in_json(path: &Path) -> String {
+    let mut shown = String::from("\"");
+    for character in path.to_string_lossy().chars() {
+        let is_mark = character.general_category_group() == GeneralCategoryGroup::Mark;
+        match character {
+            '"' | '\\' => shown.extend(['\\', character]),
+            character if character.is_control() || is_odd_space(character) || is_mark => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    // Writing to a string does not fail.
+                    let _ = write!(shown, "\\u{unit:04x}");
+                }
+            }
+            character => shown.push(character),
+        }
+    }
+    shown.push('"');
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ_by_as_little_as_can_be() {
+        let differs = |spaces, form, case| Some(Differs { spaces, form, case });
+        for (one, other, by) in [
+            ("a b", "a\u{a0}b", differs(true, false, false)),
+            ("a\u{2003}b", "a\u{202f}b", differs(true, false, false)),
+            ("ab", "a\u{200b}b", differs(true, false, false)),
+            ("\u{e9}", "e\u{301}", differs(false, true, false)),
+            ("README", "Readme", differs(false, false, true)),
+            ("\u{c9}", "e\u{301}", differs(false, true, true)),
+            ("A \u{e9}", "a\u{a0}e\u{301}", differs(true, true, true)),
+            ("a", "a", None),
+            ("a", "b", None),
+            ("a b", "ab", None),
+            ("e", "\u{e9}", None),
+        ] {
+            assert_eq!(Differs::between(one, other), by, "{one:?} {other:?}");
+            assert_eq!(Differs::between(other, one), by, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_a_string_of_json() {
+        for path in ["a\u{a0}b", "e\u{301}", "\"\\\n", "\u{1d165}", "é 漢"] {
+            let shown = in_json(Path::new(path));
+            assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), path, "{shown}");
+            assert!(!shown.contains(['\u{a0}', '\u{301}']), "{shown}");
+        }
+    }
+}
