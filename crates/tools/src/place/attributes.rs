@@ -43,6 +43,19 @@ pub(super) fn copy(old: &File, new: &File) -> bool {
     copied.is_ok()
 }
 
+/// Whether a program in this file would run with rights that its user does not have.
+#[cfg(target_os = "linux")]
+pub(super) fn has_capabilities(file: &File) -> bool {
+    let there = rustix::fs::fgetxattr(file, "security.capability", &mut [0_u8; 64][..]);
+    matches!(there, Ok(_) | Err(rustix::io::Errno::RANGE))
+}
+
+/// Elsewhere, files have none.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn has_capabilities(_: &File) -> bool {
+    false
+}
+
 /// Elsewhere, they are not kept.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn copy(_: &File, _: &File) -> bool {

@@ -32,8 +32,8 @@ impl Spot {
     /// attributes; where the list can't be kept, the group may do no more than all others. Other names of the old file
     /// (hard links) keep the old content. The new content is on the disk before it takes an old one's place.
     ///
-    /// A file with the set-user-ID or set-group-ID bit is refused: it would lose the bit, or the new content would run
-    /// with another user's rights.
+    /// A file with the set-user-ID or set-group-ID bit, or with capabilities, is refused: it would lose them, or the new
+    /// content would run with rights that its user does not have.
     ///
     /// # Errors
     /// Also if what is there is not `old`, or may not be written. Nothing has changed then.
@@ -41,6 +41,10 @@ impl Spot {
         if let Some(old) = old {
             if old.mode() & SET_ID != 0 {
                 let why = "it has the set-user-ID or set-group-ID bit: take the bit away with a command first";
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
+            if self.open()?.is_some_and(|(old, _)| attributes::has_capabilities(&old)) {
+                let why = "it has capabilities (`getcap` shows them): take them away with `setcap -r` first";
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
             // That its folder lets it be replaced does not mean that it may be written.

@@ -8,7 +8,7 @@ use holdpoint_tools::{EditFile, WriteFile};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::support::{call, edit, intent, read, replace};
+use super::support::{call, edit, intent, judge_and_call, read, replace};
 
 /// A bench with one file, `a`.
 fn with(text: &str) -> Bench {
@@ -156,6 +156,28 @@ fn m_e7_a_file_that_runs_with_its_owners_rights_is_not_edited() {
         let file = fs::metadata(&path).unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), file.mode() & 0o7777), ("text", mode));
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn m_e7_a_file_with_capabilities_is_not_edited() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    const CAPABILITY: &str = "security.capability";
+    // CAP_NET_BIND_SERVICE, permitted and effective, as the kernel keeps it.
+    let value: Vec<u8> = [0x0200_0001_u32, 1 << 10, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
+    let bench = with("text");
+    let path = bench.root().join("a");
+    if let Err(error) = setxattr(&path, CAPABILITY, &value, XattrFlags::empty()) {
+        println!("skipped: a file can't be given capabilities here: {error}");
+        return;
+    }
+    let written = judge_and_call(&bench, WriteFile::new(), json!({"path": "a", "content": "other"}));
+    for error in [edit(&bench, replace("a", "text", "other")), written].map(Result::unwrap_err) {
+        assert!(error.contains("it has capabilities") && error.contains("setcap -r"), "{error}");
+    }
+    let mut there = [0; 64];
+    let length = getxattr(&path, CAPABILITY, &mut there[..]).unwrap();
+    assert_eq!((&there[..length], text(&bench).as_str()), (&value[..], "text"));
 }
 
 #[test]
