@@ -39,10 +39,10 @@ const MAX_PLACES: usize = 10;
 ///
 /// Each old string has to stand in the text in exactly one place, unless all of its places are meant; the edits are
 /// made one after the other, and all of them or none. A string without carriage returns fits lines that end in carriage
-/// return and line feed, too, and every line keeps its end; byte order mark, encoding and permissions stay. A file is in
-/// the encoding that its byte order mark tells, or the call, and else in UTF-8: one that is not is refused, as are files
-/// larger than 64 MiB, an edit that would make one larger or replace more than 250,000 places at once, and text that the
-/// encoding does not have.
+/// return and line feed, too, and every line keeps its end; byte order mark, encoding and permissions stay. The encoding
+/// is that of the byte order mark, else the one that the call names, else UTF-8. Refused are: a file that is not text in
+/// its encoding or is larger than 64 MiB, an edit that would make one larger or replace more than 250,000 places at
+/// once, and a character that the encoding does not have.
 ///
 /// If the file has changed since a call of the session has last read or written it, nothing is done. Nor if it has
 /// since the diff was shown to the user: what was shown is what is done. Other calls of the session are not held
@@ -78,7 +78,7 @@ struct Input {
     /// For several edits, instead of the strings above: each is made in the text as those before it left it.
     #[serde(default)]
     edits: Vec<Edit>,
-    /// The file's encoding, such as windows-1252. Needed only where it is neither UTF-8 nor told by a byte order mark.
+    /// The file's encoding, such as windows-1252. Needed only if it is not UTF-8 and the file has no byte order mark.
     encoding: Option<String>,
 }
 

@@ -21,7 +21,7 @@ use crate::walk::pattern::Pattern;
 use crate::walk::{Crew, Walk};
 use crate::workspace::Workspace;
 
-/// What the model calls it by.
+/// The tool's name.
 const NAME: &str = "glob";
 
 /// Files that one call shows.

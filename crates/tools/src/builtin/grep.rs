@@ -27,7 +27,7 @@ use crate::workspace::Workspace;
 use file::{End, FileSearch, Hits, Searched};
 use found::Found;
 
-/// What the model calls it by.
+/// The tool's name.
 const NAME: &str = "grep";
 
 /// Matches that are shown if the call does not say.

@@ -17,7 +17,7 @@ use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::walk::{Entry, Folder, Kind, Walk};
 use crate::workspace::Workspace;
 
-/// What the model calls it by.
+/// The tool's name.
 const NAME: &str = "list_dir";
 
 /// The most levels of one call.

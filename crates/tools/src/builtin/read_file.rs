@@ -23,7 +23,7 @@ use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 use page::Page;
 
-/// What the model calls it by.
+/// The tool's name.
 const NAME: &str = "read_file";
 
 /// Lines of one call.
@@ -38,9 +38,9 @@ const CHUNK: usize = 128 * 1024;
 /// The tool `read_file`: shows lines of a text file, numbered from 1.
 ///
 /// One call shows at most 2,000 lines and 64 KiB, and says what it left out and how to go on. Files of more than 256
-/// MiB, binary files, folders, devices and pipes are errors. A file is in the encoding that its byte order mark tells, or
-/// the call, and else in UTF-8; in another one, at most 64 MiB of it are read. What is no text in it is shown as U+FFFD,
-/// and said; so it is said of lines that end in carriage return and line feed, which are shown without.
+/// MiB, binary files, folders, devices and pipes are errors. The encoding is that of the byte order mark, else the one
+/// that the call names, else UTF-8; a file in another encoding than UTF-8 has at most 64 MiB. Bytes that are not text in
+/// it are shown as U+FFFD, and lines that end in carriage return and line feed without both; a note says so.
 ///
 /// If the path leads elsewhere than it did when this instance judged it, nothing is read.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ struct Input {
     offset: Option<usize>,
     /// How many lines to show: at most 2000, which it is if not given.
     limit: Option<usize>,
-    /// The file's encoding, such as windows-1252. Needed only where it is neither UTF-8 nor told by a byte order mark.
+    /// The file's encoding, such as windows-1252. Needed only if it is not UTF-8 and the file has no byte order mark.
     encoding: Option<String>,
 }
 

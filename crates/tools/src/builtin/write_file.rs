@@ -34,8 +34,8 @@ const NAME: &str = "write_file";
 /// those of a text that has no carriage return. All else is as given. A link at its path is followed and what it leads to
 /// is written.
 ///
-/// A file is in the encoding that its byte order mark tells, or the call, and else in UTF-8. One of which no text can be
-/// made, binary or larger than 64 MiB, is replaced only if the user was asked about it, which no *always* spares them.
+/// The encoding is that of the byte order mark, else the one that the call names, else UTF-8. A file that is not text in
+/// it, or is larger than 64 MiB, is replaced only if the user was asked, each time: *always* does not count.
 ///
 /// If the path leads elsewhere than it did when this instance judged the call, nothing is written. Nor if the file has
 /// changed since a call of the session has last read or written it, or since the diff was shown to the user. Nothing is
@@ -104,7 +104,7 @@ impl Tool for WriteFile {
                 }
             },
         };
-        // What is protected is asked about every time, and so is what nobody can see any more.
+        // Protected files, and those whose content can't be shown, are asked about every time.
         let always =
             (!loses && !workspace.policy().protects(&place)).then(|| format!("write {}", place.path().display()));
         Ok(Intent { acts, message: message.to_owned(), details, always })
@@ -164,11 +164,11 @@ impl Tool for WriteFile {
     }
 }
 
-/// What a call is shown by.
+/// How a call is shown.
 struct Shown {
     message: &'static str,
     details: String,
-    /// It replaces what could not be shown.
+    /// It replaces content that could not be shown.
     loses: bool,
 }
 
@@ -187,7 +187,7 @@ impl WriteFile {
         let mark = old.as_ref().map(|old| old.mark.clone());
         let coding = coding(old.as_ref(), named);
         let content = form(old.as_ref(), named).give(content).into_owned();
-        // What could not be written is told now.
+        // A character that can't be written is an error before the user is asked.
         coding.encode(&content).map_err(|why| failed(&why))?;
         let all = |content: &str| shown::diff(place.shown(), None, content);
         let loses = old.as_ref().is_some_and(|old| old.text.is_err());
@@ -240,8 +240,8 @@ fn find(place: &Place, named: Option<Coding>) -> io::Result<Option<OldFile>> {
     }
 }
 
-/// The form that what is written takes: that of the text it replaces. A new file in UTF-16 has a byte order mark, by
-/// which it is known from then on.
+/// The form of the new text: that of the text it replaces. A new file in UTF-16 begins with a byte order mark, so that its
+/// encoding is detected from then on.
 fn form(old: Option<&OldFile>, named: Option<Coding>) -> Form {
     match old.map(|old| &old.text) {
         Some(Ok(text)) => Form::of(text),
@@ -250,7 +250,7 @@ fn form(old: Option<&OldFile>, named: Option<Coding>) -> Form {
     }
 }
 
-/// The encoding that what is written takes: the same.
+/// The encoding of the new text: the named one, else that of the text it replaces.
 fn coding(old: Option<&OldFile>, named: Option<Coding>) -> Coding {
     let kept = old.filter(|old| old.text.is_ok()).map(|old| old.coding);
     named.or(kept).unwrap_or_default()

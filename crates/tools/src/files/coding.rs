@@ -7,7 +7,7 @@ use encoding_rs::{EncoderResult, Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16L
 
 use crate::error::ToolError;
 
-/// Byte order marks, and the encodings that they tell.
+/// Byte order marks and their encodings.
 const MARKS: [(&[u8], Coding); 3] =
     [(b"\xef\xbb\xbf", Coding::Utf8), (b"\xff\xfe", Coding::Utf16Le), (b"\xfe\xff", Coding::Utf16Be)];
 
@@ -37,7 +37,7 @@ impl Coding {
     /// The encoding that a call names.
     ///
     /// # Errors
-    /// [`ToolError::Input`] if there is none of this name.
+    /// [`ToolError::Input`] if no encoding has this name.
     pub(crate) fn named(label: Option<&String>) -> Result<Option<Self>, ToolError> {
         let Some(label) = label else { return Ok(None) };
         if LATIN_1.contains(&&*label.trim().to_ascii_lowercase()) {
@@ -56,7 +56,7 @@ impl Coding {
         )))
     }
 
-    /// The encoding that a byte order mark at the beginning of a file tells.
+    /// The encoding of the byte order mark at the beginning of a file.
     pub(crate) fn marked(beginning: &[u8]) -> Option<Self> {
         MARKS.iter().find(|(mark, _)| beginning.starts_with(mark)).map(|(_, coding)| *coding)
     }
@@ -66,8 +66,8 @@ impl Coding {
         matches!(self, Self::Utf16Le | Self::Utf16Be)
     }
 
-    /// The text of these bytes. `None` if they are no text in this encoding, or if the text would not become the same
-    /// bytes again.
+    /// The text of these bytes. `None` if they are not text in this encoding, or if encoding the text does not give the same
+    /// bytes.
     pub(crate) fn decode(self, bytes: Vec<u8>) -> Option<String> {
         match self {
             Self::Utf8 => String::from_utf8(bytes).ok(),
@@ -82,7 +82,7 @@ impl Coding {
         }
     }
 
-    /// The text of these bytes, however they are: what is no text in this encoding is U+FFFD.
+    /// The text of these bytes, with U+FFFD for each part that is not text in this encoding.
     pub(crate) fn decode_lossily(self, bytes: &[u8]) -> String {
         match self {
             Self::Utf8 => String::from_utf8_lossy(bytes).into_owned(),

@@ -30,11 +30,11 @@ pub(crate) enum NoText {
     TooLarge(u64),
     /// It has zero bytes, and so many in all.
     Binary(u64),
-    /// It is not in UTF-8, and nothing says what else it is in.
+    /// It is not UTF-8, and its encoding is not known.
     Unknown,
     /// It is not in the encoding that the call names.
     Not(Coding),
-    /// Its byte order mark says that it is in the first, and the call that it is in the second.
+    /// Its byte order mark is of the first encoding, and the call names the second.
     Marked(Coding, Coding),
 }
 
@@ -59,7 +59,7 @@ impl OldFile {
     }
 }
 
-/// Reads all; what is no text is not kept. Says also in which encoding it is.
+/// Reads the whole file, and drops its bytes once it is known not to be text. Also returns its encoding.
 fn read_text(
     content: &mut impl Read,
     size: u64,

@@ -43,14 +43,14 @@ pub(super) fn copy(old: &File, new: &File) -> bool {
     copied.is_ok()
 }
 
-/// Whether a program in this file would run with rights that its user does not have.
+/// Whether the file has capabilities: a program in it runs with rights that its user does not have.
 #[cfg(target_os = "linux")]
 pub(super) fn has_capabilities(file: &File) -> bool {
     let there = rustix::fs::fgetxattr(file, "security.capability", &mut [0_u8; 64][..]);
     matches!(there, Ok(_) | Err(rustix::io::Errno::RANGE))
 }
 
-/// Elsewhere, files have none.
+/// Elsewhere, files have no capabilities.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn has_capabilities(_: &File) -> bool {
     false

@@ -1,4 +1,4 @@
-//! What a missing path may have meant: a name that is there and differs by spaces, by the form of its accents, or by case.
+//! Existing paths that differ from a missing one only by spaces, by the form of accents, or by case.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ const MAX_NAMES: usize = 10_000;
 /// Paths that an error names.
 const MAX_PATHS: usize = 3;
 
-/// By what one name differs from another one.
+/// How two names differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Differs {
     spaces: bool,
@@ -28,7 +28,7 @@ struct Differs {
     case: bool,
 }
 
-/// A path that is there.
+/// An existing path.
 struct Near {
     path: PathBuf,
     differs: Differs,
@@ -36,7 +36,7 @@ struct Near {
     spaces: BTreeSet<char>,
 }
 
-/// What went wrong with a place: where it is missing, with what else it may have meant.
+/// The error for a place. If the place is missing, the error names existing paths that are nearly the same.
 pub(crate) fn failure(place: &Place, error: &io::Error, tool: &str, workspace: &Workspace) -> ToolError {
     let near = match error.kind() {
         io::ErrorKind::NotFound => hint(place.path(), tool, workspace),
@@ -45,8 +45,8 @@ pub(crate) fn failure(place: &Place, error: &io::Error, tool: &str, workspace: &
     ToolError::failed(format!("{}: {error}{near}", place.shown()))
 }
 
-/// What a missing path may have meant, to be added to an error: `; there is "…", which differs by …`. Only what `tool` may
-/// read unasked; nothing if that is none.
+/// Existing paths that are nearly the same as a missing one, as the end of an error: `; there is "…", which differs by …`.
+/// Only paths that `tool` may read unasked; empty without any.
 pub(crate) fn hint(missing: &Path, tool: &str, workspace: &Workspace) -> String {
     let mut hint = String::new();
     let root = workspace.root();
@@ -63,7 +63,7 @@ pub(crate) fn hint(missing: &Path, tool: &str, workspace: &Workspace) -> String 
     hint
 }
 
-/// The paths that are there instead: those of the first part that is missing, followed as far as the rest is there.
+/// Existing paths that are nearly the same: at the first part that is missing, and from there as far as the rest exists.
 fn near(missing: &Path) -> Vec<Near> {
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
     let Some(there) = missing.ancestors().find(|path| is_there(path)) else { return Vec::new() };
@@ -103,8 +103,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 impl Differs {
-    /// The least that makes two names the same if it does not count; nothing if they are, or if all of it together does
-    /// not.
+    /// The fewest differences that explain why two names are not the same. `None` if they are the same, or differ otherwise.
     fn between(one: &str, other: &str) -> Option<Self> {
         let each = (1_u8..8).map(|bits| Self { spaces: bits & 1 > 0, form: bits & 2 > 0, case: bits & 4 > 0 });
         let mut all: Vec<_> = each.collect();
@@ -116,7 +115,7 @@ impl Differs {
         Self { spaces: self.spaces || other.spaces, form: self.form || other.form, case: self.case || other.case }
     }
 
-    /// A name without that by which it may differ.
+    /// The name without these differences.
     fn fold(self, name: &str) -> String {
         let mut name = name.to_owned();
         if self.spaces {
@@ -150,7 +149,7 @@ fn is_odd_space(character: char) -> bool {
         || matches!(character, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
 }
 
-/// A path as a string of JSON in which nothing can be mistaken: it can be taken into a call as it is.
+/// A path as a JSON string with odd spaces and marks escaped, to be copied into a call.
 fn in_json(path: &Path) -> String {
     let mut shown = String::from("\"");
     for character in path.to_string_lossy().chars() {

@@ -4,11 +4,11 @@ use super::Deed;
 use super::reader::Reader;
 use super::word::Building;
 
-/// What means something to a bash that looks for the end of a substitution by counting, as the one of macOS does: there,
-/// a here-document in a substitution has none of these.
+/// Characters that change where a bash that counts quotes and parentheses, as the one of macOS, ends a substitution. There,
+/// a text with one of these is not accepted.
 const COUNTED: [char; 10] = ['\'', '"', '`', '\\', '$', '#', '(', ')', '{', '}'];
 
-/// Such a substitution.
+/// A substitution of this form.
 #[derive(Debug, PartialEq, Eq)]
 struct Text<'a> {
     /// The call in it, up to the word that ends the here-document.
@@ -20,7 +20,8 @@ struct Text<'a> {
 }
 
 impl Reader<'_> {
-    /// Goes past such a substitution if one begins here, between double quotes, and adds its text to the word.
+    /// Reads a substitution of this form, between double quotes, and adds its text to the word. `false` if it has another
+    /// form: nothing is read then.
     ///
     /// Not within another substitution, nor where a here-document waits for the next line: versions of bash differ there.
     pub(super) fn text_substitution(&mut self, word: &mut Building) -> bool {
@@ -38,7 +39,7 @@ impl Reader<'_> {
 }
 
 impl<'a> Text<'a> {
-    /// The one that `source` begins with: `cat` with one here-document, whose word is quoted, and nothing else.
+    /// The substitution at the beginning of `source`: `cat` with one here-document, whose word is quoted, and nothing else.
     /// `parses`: bash finds the end of the substitution by parsing it.
     fn at(source: &'a str, parses: bool) -> Option<Self> {
         let call = blanks(source.strip_prefix("$(")?);
@@ -72,7 +73,7 @@ fn blanks(text: &str) -> &str {
     text.trim_start_matches([' ', '\t'])
 }
 
-/// The word that ends a here-document, quoted, and what follows it.
+/// The quoted word that ends a here-document, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"' | '\\'))?;
     let text = &text[1..];

@@ -62,7 +62,7 @@ pub(crate) fn diff_of(path: &str, hunks: &[Hunk<'_>]) -> Result<String, TooMuch>
     Ok(shown)
 }
 
-/// A diff of text that is not written as UTF-8: says what it is written as.
+/// A diff with the encoding of the new text, unless that is UTF-8.
 pub(crate) fn with_coding(diff: String, coding: Coding) -> String {
     if coding == Coding::Utf8 { diff } else { format!("Written in {coding}.\n\n{diff}") }
 }
