@@ -85,3 +85,8 @@ pub use open::OpenSession;
 pub use sessions::{Sessions, Watch};
 
 pub use error::SessionError;
+
+/// The vocabulary that the types here are made of, for a project that depends on this crate alone.
+pub use holdpoint_common as common;
+/// The tools of sessions, for the same.
+pub use holdpoint_tools as tools;

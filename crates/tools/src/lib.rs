@@ -108,6 +108,9 @@ pub use process::{Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, 
 // Built-in tools.
 pub use builtin::{AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Tasks, WriteFile};
 
+/// The vocabulary that the types here are made of, for a project that depends on this crate alone.
+pub use holdpoint_common as common;
+
 /// The example of the README, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -24,12 +24,14 @@ mod patience;
 mod rounds;
 mod session;
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use holdpoint_common::{AskRequest, CallId, EndedProcesses, TurnId};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -91,6 +93,8 @@ pub struct Called {
 /// A call that runs.
 pub struct Calling {
     thread: thread::JoinHandle<Result<ToolOutcome, ToolError>>,
+    /// Disconnected when the tool is done.
+    done: Receiver<Infallible>,
     session: Session,
     record: Arc<Record>,
     /// Its processes: what a session's turn would end at a cut.
@@ -101,7 +105,7 @@ pub struct Calling {
 
 impl Bench {
     /// A bench with an empty folder of its own, the allowed part of this program's environment, a
-    /// supervisor, a grace of 500 ms, and nobody who answers: an ask reads as *Interrupted*.
+    /// supervisor, a grace of 500 ms, and no answers: with [`call`](Self::call), an ask reads as *Interrupted*.
     ///
     /// # Panics
     /// If no folder can be made.
@@ -133,7 +137,7 @@ impl Bench {
         }
     }
 
-    /// Answers the next ask without an answer with `reply`.
+    /// Answers the next ask without an answer with `reply`. Each call begins with the first answer.
     #[must_use]
     pub fn answer(mut self, reply: AskReply) -> Self {
         self.answers.push(reply);
@@ -204,7 +208,8 @@ impl Bench {
         &self.background
     }
 
-    /// Calls a tool and waits until it is done and its processes are gone.
+    /// Calls a tool and waits until it is done and its processes are gone. An ask that has no
+    /// [answer](Self::answer) reads as *Interrupted*.
     ///
     /// # Panics
     /// If the tool does.
@@ -212,7 +217,8 @@ impl Bench {
         self.start(tool, input).wait()
     }
 
-    /// Calls a tool, on a thread of its own.
+    /// Calls a tool, on a thread of its own. An ask that has no [answer](Self::answer) waits for
+    /// [`Calling::answer`], [`Calling::cut`] or [`Calling::wait`].
     pub fn start(&self, mut tool: impl Tool + 'static, input: Value) -> Calling {
         let session = Session::start(self.answers.clone());
         let record = Arc::new(Record::default());
@@ -228,8 +234,12 @@ impl Bench {
             cancel.clone(),
         )
         .with_approved(self.approved.clone());
-        let thread = thread::spawn(move || tool.call(input, &context));
-        Calling { thread, session, record, processes, cancel }
+        let (running, done) = bounded(0);
+        let thread = thread::spawn(move || {
+            let _running = running;
+            tool.call(input, &context)
+        });
+        Calling { thread, done, session, record, processes, cancel }
     }
 }
 
@@ -269,7 +279,7 @@ impl Calling {
         }
     }
 
-    /// Waits until it asks what nobody has answered, and shows it.
+    /// Waits until it asks something that has no answer, and shows that.
     ///
     /// # Panics
     /// If it has not within [`patience()`].
@@ -278,7 +288,7 @@ impl Calling {
         self.session.wait_asked()
     }
 
-    /// Answers what it asks.
+    /// Answers its oldest open ask, or its next one if none is open.
     pub fn answer(&self, reply: AskReply) {
         self.session.answer(reply);
     }
@@ -292,10 +302,25 @@ impl Calling {
 
     /// Waits until the tool is done and its processes are gone.
     ///
+    /// From now on an ask that has no answer reads as *Interrupted*. An open one that [`wait_asked`](Self::wait_asked)
+    /// has shown stays open: its [subject](crate::Subject) may end it.
+    ///
     /// # Panics
-    /// If the tool does.
+    /// If the tool does, or if it still waits for an answer after [`patience()`].
     #[must_use]
     pub fn wait(self) -> Called {
+        self.wait_within(patience())
+    }
+
+    #[expect(clippy::panic, reason = "in tests, a panic is how a fault is told")]
+    fn wait_within(self, patience: Duration) -> Called {
+        self.session.leave();
+        // A tool may work for longer, but an ask that is still open now is never answered.
+        if self.done.recv_timeout(patience) == Err(RecvTimeoutError::Timeout)
+            && let Some(ask) = self.session.open()
+        {
+            panic!("waited {patience:?} for the tool, which waits for an answer to {ask:?}");
+        }
         let result = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let processes = self.processes.finish();
         let Recorded { output, streamed, largest_piece } = self.record.lock().clone();
@@ -334,5 +359,49 @@ impl Sink for Record {
 
     fn pieces(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_common::PauseKind;
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::Intent;
+
+    /// Pauses, and then is done.
+    struct Pauses;
+
+    impl Tool for Pauses {
+        fn name(&self) -> &str {
+            "pauses"
+        }
+
+        fn description(&self) -> &str {
+            "Pauses."
+        }
+
+        fn schema(&self) -> Value {
+            json!({})
+        }
+
+        fn intent(&self, _: &Value, _: &Workspace) -> Result<Intent, ToolError> {
+            Ok(Intent::new(crate::Act::Talk, "Pause?"))
+        }
+
+        fn call(&mut self, _: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+            context.pause(PauseKind::Continue, "Go on?", None);
+            Ok(ToolOutcome::default())
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "which waits for an answer to Pause(PauseRequest { kind: Continue")]
+    fn a_call_that_waits_for_an_answer_after_the_patience_fails_with_its_ask() {
+        let bench = Bench::new();
+        let calling = bench.start(Pauses, Value::Null);
+        let _ = calling.wait_asked();
+        drop(calling.wait_within(Duration::ZERO));
     }
 }

@@ -3,6 +3,7 @@
 
 mod examples;
 mod layering;
+mod outside;
 mod pages;
 mod plan;
 mod spec;

@@ -29,6 +29,7 @@ impl Session {
                     open: VecDeque::new(),
                     looking: Vec::new(),
                     tasks: Tasks::default(),
+                    attended: true,
                     cut: false,
                 };
                 let _ = tell.send(answerer.start());
@@ -47,7 +48,12 @@ impl Session {
         self.actor.do_send(DropAsks);
     }
 
-    /// Waits for an ask that nobody has answered, and shows it.
+    /// Lets asks without an answer read as interrupted from now on, except an open one that the test was shown.
+    pub(super) fn leave(&self) {
+        self.actor.do_send(Leave);
+    }
+
+    /// Waits for an ask without an answer, and shows it.
     #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
     pub(super) fn wait_asked(&self) -> AskRequest {
         let (tell, told) = mpsc::channel();
@@ -55,7 +61,15 @@ impl Session {
         told.recv_timeout(super::patience()).expect("an ask is raised")
     }
 
-    /// Answers the oldest open ask.
+    /// The oldest open ask.
+    #[expect(clippy::expect_used, reason = "in tests, a panic is how a fault is told")]
+    pub(super) fn open(&self) -> Option<AskRequest> {
+        let (tell, told) = mpsc::channel();
+        self.actor.do_send(GetOpen(tell));
+        told.recv().expect("the actor lives until it is stopped")
+    }
+
+    /// Answers the oldest open ask, or the next one if none is open.
     pub(super) fn answer(&self, reply: AskReply) {
         self.actor.do_send(Answer(reply));
     }
@@ -75,14 +89,23 @@ impl Session {
 struct Answerer {
     answers: VecDeque<AskReply>,
     asked: Vec<AskRequest>,
-    /// Asks nobody has answered, kept until somebody does or a cut.
-    open: VecDeque<(AskRequest, Answering)>,
-    /// Who waits for one.
+    /// Asks without an answer, kept until one is given or the call is cut.
+    open: VecDeque<Open>,
+    /// Waiting for an open ask.
     looking: Vec<mpsc::Sender<AskRequest>>,
-    /// What tools have made of the tasks and notes.
+    /// The tasks and notes as tools have left them.
     tasks: Tasks,
-    /// From then on, none is kept.
+    /// The test may still answer. Without it, an ask that has no scripted answer reads as interrupted.
+    attended: bool,
+    /// Every ask reads as interrupted, scripted answer or not.
     cut: bool,
+}
+
+struct Open {
+    request: AskRequest,
+    answering: Answering,
+    /// The test has seen it.
+    shown: bool,
 }
 
 impl Actor for Answerer {
@@ -106,9 +129,11 @@ impl Handler<ToolRequest> for Answerer {
         match self.answers.pop_front() {
             _ if self.cut => answering.answer(AskReply::Interrupted),
             Some(reply) => answering.answer(reply),
+            None if !self.attended => answering.answer(AskReply::Interrupted),
             None => {
+                let shown = !self.looking.is_empty();
                 self.looking.drain(..).for_each(|looking| drop(looking.send(request.clone())));
-                self.open.push_back((request, answering));
+                self.open.push_back(Open { request, answering, shown });
             }
         }
     }
@@ -122,10 +147,25 @@ impl Handler<Look> for Answerer {
     type Result = ();
 
     fn handle(&mut self, Look(tell): Look, _: &mut Context<Self>) {
-        match self.open.front() {
-            Some((request, _)) => drop(tell.send(request.clone())),
+        match self.open.front_mut() {
+            Some(open) => {
+                open.shown = true;
+                let _ = tell.send(open.request.clone());
+            }
             None => self.looking.push(tell),
         }
+    }
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct GetOpen(mpsc::Sender<Option<AskRequest>>);
+
+impl Handler<GetOpen> for Answerer {
+    type Result = ();
+
+    fn handle(&mut self, GetOpen(tell): GetOpen, _: &mut Context<Self>) {
+        let _ = tell.send(self.open.front().map(|open| open.request.clone()));
     }
 }
 
@@ -137,9 +177,23 @@ impl Handler<Answer> for Answerer {
     type Result = ();
 
     fn handle(&mut self, Answer(reply): Answer, _: &mut Context<Self>) {
-        if let Some((_, answering)) = self.open.pop_front() {
-            answering.answer(reply);
+        match self.open.pop_front() {
+            Some(open) => open.answering.answer(reply),
+            None => self.answers.push_back(reply),
         }
+    }
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Leave;
+
+impl Handler<Leave> for Answerer {
+    type Result = ();
+
+    fn handle(&mut self, _: Leave, _: &mut Context<Self>) {
+        self.attended = false;
+        self.open.retain(|open| open.shown);
     }
 }
 

@@ -58,6 +58,8 @@ fn m_e4_declined_is_an_answer_and_nobody_there_an_error() {
     let error = ask(two(), QuestionResponse::Unanswerable).result.unwrap_err();
     assert!(matches!(&error, ToolError::Failed { message } if message.contains("nobody is there")), "{error}");
     assert!(matches!(ask(two(), QuestionResponse::Interrupted).result, Err(ToolError::Interrupted)));
+    let unanswered = Bench::new().call(AskUser::new(), two());
+    assert!(matches!(unanswered.result, Err(ToolError::Interrupted)) && unanswered.asked.len() == 1);
 }
 
 #[test]

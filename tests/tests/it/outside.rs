@@ -1,0 +1,89 @@
+//! The `testing` modules, used from projects outside of the workspace: each depends on one crate and has that crate's
+//! features alone, where the workspace's own tests have those of all crates together.
+//!
+//! The projects lie in cargo's folder for the files of tests, with a target folder that both share: what is built there
+//! is built once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Writes a file unless it is there: cargo builds anew what was written.
+fn write(path: &Path, text: &str) {
+    if fs::read_to_string(path).is_ok_and(|there| there == text) {
+        return;
+    }
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Runs the tests of a project that depends on one crate; says how many passed. `None` where this program was not
+/// started by cargo: then there may be no cargo at all.
+fn tests_of(krate: &str, tests: &str, further: &str) -> Option<usize> {
+    let cargo = std::env::var_os("CARGO")?;
+    let outside = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("outside");
+    let (project, crates) = (outside.join(krate), root().join("crates"));
+    let crates = crates.display();
+    let manifest = format!(
+        r#"[package]
+name = "outside-{krate}"
+edition = "2024"
+publish = false
+
+[workspace]
+
+[lib]
+doctest = false
+
+[dev-dependencies]
+holdpoint-{krate} = {{ path = "{crates}/{krate}", features = ["test-support"] }}
+serde_json = "1"
+{further}
+[profile.dev]
+debug = false
+"#
+    );
+    write(&project.join("Cargo.toml"), &manifest);
+    write(&project.join("src/lib.rs"), tests);
+    // The same versions. Cargo takes away what the project does not need.
+    let locked = project.join("Cargo.lock.of-the-workspace");
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    if fs::read_to_string(&locked).ok().as_ref() != Some(&lock) {
+        fs::write(project.join("Cargo.lock"), &lock).unwrap();
+        fs::write(locked, lock).unwrap();
+    }
+    let ran = Command::new(cargo)
+        .args(["test", "--offline", "--lib", "--target-dir"])
+        .arg(outside.join("target"))
+        .current_dir(&project)
+        .env("CARGO_TERM_COLOR", "never")
+        .output()
+        .unwrap();
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{}\n{out}\n{err}", ran.status);
+    assert!(!err.contains("warning: unused"), "{err}");
+    let passed = out.split(" passed;").next().and_then(|before| before.rsplit(' ').next());
+    Some(passed.and_then(|passed| passed.parse().ok()).unwrap_or_else(|| panic!("no test ran: {out}")))
+}
+
+/// How many tests a file has.
+fn count(tests: &str) -> usize {
+    tests.matches("#[test]").count()
+}
+
+#[test]
+fn a_project_with_the_tools_alone_tries_its_tools() {
+    let tests = include_str!("../outside/tools.rs");
+    assert!(tests_of("tools", tests, "").is_none_or(|passed| passed == count(tests)));
+}
+
+#[test]
+fn a_project_with_the_sessions_alone_tries_its_sessions() {
+    let tests = include_str!("../outside/session.rs");
+    let further = "tokio = { version = \"1\", default-features = false, features = [\"rt-multi-thread\"] }\n";
+    assert!(tests_of("session", tests, further).is_none_or(|passed| passed == count(tests)));
+}
