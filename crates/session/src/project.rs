@@ -18,7 +18,10 @@ pub(crate) async fn system_prompt(system: &Arc<str>, workspace: &Path) -> (Arc<s
     let read = tokio::task::spawn_blocking(move || read(&root)).await.map_err(io::Error::other).flatten();
     let (words, cut) = match read {
         Ok(None) => (None, None),
-        Ok(Some(Words { text, bytes })) => (Some(text), too_long(bytes)),
+        Ok(Some(Words { text, bytes, is_utf8 })) => {
+            let cut: Vec<_> = too_long(bytes).into_iter().chain(not_utf8(is_utf8)).collect();
+            (Some(text), (!cut.is_empty()).then(|| cut.join("; ")))
+        }
         Err(error) => (None, Some(format!("{FILE} is left out: {error}"))),
     };
     if let Some(cut) = &cut {
@@ -32,6 +35,13 @@ struct Words {
     text: String,
     /// Of all of it.
     bytes: u64,
+    /// Every byte of the file was valid.
+    is_utf8: bool,
+}
+
+fn not_utf8(is_utf8: bool) -> Option<String> {
+    let why = format!("{FILE} is not UTF-8: the model has \u{fffd} for what is not; save it as UTF-8");
+    (!is_utf8).then_some(why)
 }
 
 fn too_long(bytes: u64) -> Option<String> {
@@ -45,13 +55,16 @@ fn too_long(bytes: u64) -> Option<String> {
 /// Nothing where it says nothing. Waits for nothing: neither a pipe nor a device is opened as if it were a file.
 ///
 /// # Errors
-/// It says something that can't be read, or only through a link that leads out of the workspace.
+/// It says something that can't be read, or only through a link that leads out of the workspace or to nothing.
 fn read(workspace: &Path) -> io::Result<Option<Words>> {
     let root = workspace.canonicalize()?;
     let path = match root.join(FILE).canonicalize() {
         Ok(path) if path.starts_with(&root) => path,
         Ok(_) => return Err(io::Error::other("it is a link that leads out of the workspace")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let is_link = root.join(FILE).symlink_metadata().is_ok();
+            return if is_link { Err(io::Error::other("it is a link to nothing")) } else { Ok(None) };
+        }
         Err(error) => return Err(error),
     };
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
@@ -65,12 +78,18 @@ fn read(workspace: &Path) -> io::Result<Option<Words>> {
     file.take(MAX_PROJECT_WORDS as u64 + 1).read_to_end(&mut start)?;
     // It may have grown meanwhile.
     let bytes = about.len().max(start.len() as u64);
+    if start.contains(&0) {
+        return Err(io::Error::other("it has zero bytes, as binary files and UTF-16 do: save it as UTF-8"));
+    }
+    // A character that the limit splits is no fault of the file.
+    let is_utf8 =
+        str::from_utf8(&start).map_or_else(|error| error.error_len().is_none() && bytes > start.len() as u64, |_| true);
     let mut text = String::from_utf8_lossy(&start).into_owned();
     if start.len() > MAX_PROJECT_WORDS {
         text.truncate(text.floor_char_boundary(MAX_PROJECT_WORDS));
         text.push_str("\n[... the rest is left out: it is too long ...]");
     }
-    Ok(Some(Words { text, bytes }).filter(|words| !words.text.trim().is_empty()))
+    Ok(Some(Words { text, bytes, is_utf8 }).filter(|words| !words.text.trim().is_empty()))
 }
 
 /// The system prompt with the project's words, each line quoted, so that nothing in them can end the quotation.

@@ -1,7 +1,7 @@
 //! What a model is told about itself, and what a project adds to it.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use holdpoint_common::limits::MAX_PROJECT_WORDS;
 use holdpoint_common::{Delta, Fact};
@@ -70,7 +70,7 @@ async fn m_e6_what_is_no_file_of_the_project_is_left_out_and_told() {
     assert_eq!(told(&harness).await, left_out("it is a link that leads out of the workspace"), "a device");
     fs::remove_file(&file).unwrap();
     symlink("nowhere", &file).unwrap();
-    assert_eq!(told(&harness).await, silent, "a link to nothing");
+    assert_eq!(told(&harness).await, left_out("it is a link to nothing"));
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     assert_eq!(told(&harness).await, left_out("it is no file"), "a folder");
@@ -79,6 +79,19 @@ async fn m_e6_what_is_no_file_of_the_project_is_left_out_and_told() {
     assert!(made.success());
     assert_eq!(told(&harness).await, left_out("it is no file"), "a pipe, on which opening would wait");
     fs::remove_file(&file).unwrap();
+    fs::write(&file, b"\xff\xfeU\0s\0e\0").unwrap();
+    assert_eq!(told(&harness).await, left_out("it has zero bytes, as binary files and UTF-16 do: save it as UTF-8"));
+    symlink("AGENTS.md", harness.folder.path().join("loop")).unwrap();
+    fs::remove_file(&file).unwrap();
+    symlink("loop", &file).unwrap();
+    assert!(told(&harness).await.1.is_some_and(|why| why.contains("left out: Too many levels of symbolic links")));
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, "Use tabs.").unwrap();
+    if !rustix::process::geteuid().is_root() {
+        fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+        assert_eq!(told(&harness).await, left_out("Permission denied (os error 13)"));
+        fs::remove_file(&file).unwrap();
+    }
     fs::write(&file, " \n").unwrap();
     assert_eq!(told(&harness).await, silent, "nothing is said");
 
@@ -87,6 +100,26 @@ async fn m_e6_what_is_no_file_of_the_project_is_left_out_and_told() {
     fs::remove_file(&file).unwrap();
     symlink("CLAUDE.md", &file).unwrap();
     assert!(prompt(&harness).await.ends_with("\n> Use tabs.\n"));
+}
+
+#[tokio::test]
+async fn m_e6_words_that_are_not_utf8_are_told() {
+    let harness = Harness::start();
+    let file = harness.folder.path().join("AGENTS.md");
+    let why = "AGENTS.md is not UTF-8: the model has \u{fffd} for what is not; save it as UTF-8";
+    fs::write(&file, b"Gr\xfc\xdfe.\nUse tabs.").unwrap();
+    let (prompt, cut) = told(&harness).await;
+    assert!(prompt.ends_with("\n> Gr\u{fffd}\u{fffd}e.\n> Use tabs.\n"), "{prompt}");
+    assert_eq!(cut.as_deref(), Some(why));
+    // At its end, too, and where it is also too long; but not where only the limit splits a character.
+    fs::write(&file, b"Gr\xc3").unwrap();
+    assert_eq!(told(&harness).await.1.as_deref(), Some(why));
+    let long = [&b"\xfc"[..], "é".repeat(MAX_PROJECT_WORDS).as_bytes()].concat();
+    fs::write(&file, &long).unwrap();
+    let both = format!("AGENTS.md is too long: the model has the first 32 of its 65 KiB; {why}");
+    assert_eq!(told(&harness).await.1, Some(both));
+    fs::write(&file, &[b"x", &long[1..]].concat()).unwrap();
+    assert!(told(&harness).await.1.is_some_and(|cut| cut.ends_with("of its 65 KiB")));
 }
 
 #[tokio::test]

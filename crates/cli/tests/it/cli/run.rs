@@ -6,6 +6,7 @@ use std::process::Stdio;
 use holdpoint_common::{Delta, Event, Fact, ItemId, Outcome};
 use holdpoint_tests::model_server::{ModelServer, Reply};
 
+use crate::tty::Tty;
 use crate::world::{Ran, World, finished, say, wait};
 
 #[test]
@@ -66,6 +67,34 @@ fn m_e7_policies_are_what_they_say() {
     assert!(world.work("made").exists());
     world.play(&["--policy", "all"], "shell: rm made").code(0);
     assert!(!world.work("made").exists());
+}
+
+#[test]
+fn m_e6_a_project_file_that_is_not_read_is_told() {
+    let world = World::new();
+    let file = world.work("AGENTS.md");
+    std::fs::write(world.path("outside"), "a secret").unwrap();
+    std::os::unix::fs::symlink(world.path("outside"), &file).unwrap();
+    let why = "AGENTS.md is left out: it is a link that leads out of the workspace";
+    let told = |text: &str, why: &str| text.lines().any(|line| line == why);
+    let ran = world.play(&[], "say Done.").code(0);
+    assert!(told(&ran.err, why), "{ran:#?}");
+    let ran = world.play(&["--json"], "say Done.").code(0);
+    let cut = |event: &Event| matches!(event.delta(), Some(Delta::ProjectCut { reason }) if reason == why);
+    assert_eq!(ran.events().iter().filter(|event| cut(event)).count(), 1);
+    world.opens("one", &[], "say Done.");
+    world.run(&["wait", "one"]).code(0);
+    let log = world.run(&["logs", "one"]).code(0);
+    assert!(told(&log.out, why), "{log:#?}");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for("AGENTS.md is left out");
+    tty.press("\x18d");
+    tty.end(0);
+
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, b"Gr\xfc\xdfe").unwrap();
+    let ran = world.play(&[], "say Done.").code(0);
+    assert!(ran.err.contains("AGENTS.md is not UTF-8: the model has \u{fffd} for what is not; save it"), "{ran:#?}");
 }
 
 #[test]
