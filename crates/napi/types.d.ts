@@ -251,7 +251,7 @@ export type HoldCause =
         }
     )
 /**
- * The gaps of a session, in order: at most 16.
+ * The gaps of a session, in order: at most 64.
  */
 export type Gaps = Gap[]
 /**
