@@ -6,5 +6,6 @@ mod parsing;
 mod rules;
 mod running;
 mod support;
+mod texts;
 mod traps;
 mod tries;
