@@ -88,7 +88,7 @@ async fn m_e6_what_is_no_file_of_the_project_is_left_out_and_told() {
     fs::remove_file(&file).unwrap();
     fs::write(&file, "Use tabs.").unwrap();
     if !rustix::process::geteuid().is_root() {
-        fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
         assert_eq!(told(&harness).await, left_out("Permission denied (os error 13)"));
         fs::remove_file(&file).unwrap();
     }
@@ -118,7 +118,7 @@ async fn m_e6_words_that_are_not_utf8_are_told() {
     fs::write(&file, &long).unwrap();
     let both = format!("AGENTS.md is too long: the model has the first 32 of its 65 KiB; {why}");
     assert_eq!(told(&harness).await.1, Some(both));
-    fs::write(&file, &[b"x", &long[1..]].concat()).unwrap();
+    fs::write(&file, [b"x", &long[1..]].concat()).unwrap();
     assert!(told(&harness).await.1.is_some_and(|cut| cut.ends_with("of its 65 KiB")));
 }
 
