@@ -188,7 +188,11 @@ impl From<FoldersError> for CliError {
             FoldersError::Unreadable { .. } => {
                 "without its rules nothing runs: make it readable, or --state-dir names another place".to_owned()
             }
-            FoldersError::Exposed(Exposed::Foreign { .. }) => "name another place by --state-dir".to_owned(),
+            FoldersError::Exposed(Exposed::Foreign { .. }) => {
+                "name another place by --state-dir; as another user, set HOME and XDG_RUNTIME_DIR to that user's own \
+                 (`sudo -H` without -E, `su -`)"
+                    .to_owned()
+            }
             FoldersError::Exposed(Exposed::Link { .. }) => {
                 "it is left as it is: look at it, and move it away".to_owned()
             }

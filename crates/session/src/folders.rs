@@ -14,8 +14,8 @@ use etcetera::base_strategy::Xdg;
 use holdpoint_common::{Config, ConfigError};
 
 pub use lock::{LockError, SessionsLock};
-pub(crate) use private::check;
 pub use private::{Exposed, check_file, open};
+pub(crate) use private::{check, check_above};
 
 /// Bytes of a socket's path: what the system takes at most (`sockaddr_un`, without its closing zero).
 const SOCKET_PATH: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
@@ -101,12 +101,13 @@ impl Folders {
     /// Makes the folders of the state, for nobody but this user.
     ///
     /// # Errors
-    /// One can't be made, is somebody else's, or is open to others.
+    /// One can't be made, belongs to another user, would be in another user's folder, or is open to others. If one would be
+    /// in another user's folder, no folder is made.
     pub fn make(&self) -> Result<(), FoldersError> {
-        for folder in [&self.data, &self.runtime, &self.logs()].into_iter().chain(&self.second) {
-            private::make(folder)?;
-        }
-        Ok(())
+        let logs = self.logs();
+        let all = || [&self.data, &self.runtime, &logs].into_iter().chain(&self.second);
+        all().try_for_each(|folder| private::check_above(folder))?;
+        all().try_for_each(|folder| private::make(folder))
     }
 
     /// The user's configuration file; it may not be there.

@@ -18,6 +18,7 @@ mod looping;
 mod memory;
 mod notify;
 mod one;
+mod other_user;
 mod private;
 mod socket;
 mod starting;

@@ -44,9 +44,10 @@ pub enum Exposed {
 /// Makes the folder with mode 0700 if it is not there, and what is above it where that is missing.
 ///
 /// # Errors
-/// It can't be made; or it is there, and not its user's alone.
+/// It can't be made; it would lie in another user's folder; or it is there, and not its user's alone.
 pub(super) fn make(folder: &Path) -> Result<(), FoldersError> {
     let failed = |error| FoldersError::Io { path: folder.to_owned(), error };
+    check_above(folder)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     Ok(check(folder, &folder.metadata().map_err(failed)?, 0o077)?)
 }
@@ -78,6 +79,17 @@ pub fn check_file(path: &Path) -> Result<(), FoldersError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(FoldersError::Io { path: path.to_owned(), error }),
     }
+}
+
+/// Refuses a folder inside another user's folder. Root can make one there under `sudo -E`, which keeps that user's `HOME`,
+/// and under `su`, which keeps their `XDG_RUNTIME_DIR`; that user then can't use it, and can replace it. Folders of root and
+/// folders with the sticky bit, like `/tmp`, are accepted.
+pub(crate) fn check_above(folder: &Path) -> Result<(), Exposed> {
+    const STICKY: u32 = 0o1000;
+    let above = folder.ancestors().skip(1).find_map(|above| Some((above, above.metadata().ok()?)));
+    let Some((above, found)) = above else { return Ok(()) };
+    let is_ours = [0, geteuid().as_raw()].contains(&found.uid()) || found.mode() & STICKY != 0;
+    if is_ours { Ok(()) } else { Err(Exposed::Foreign { path: above.to_owned(), uid: found.uid() }) }
 }
 
 /// Refuses what is another user's, or grants others one of these permissions.

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
-use crate::folders::check;
+use crate::folders::{check, check_above};
 
 /// Where SQLite keeps what a transaction undoes, while the database is not in WAL mode yet.
 pub(super) const ROLLBACK_JOURNAL: &str = "-journal";
@@ -23,6 +23,7 @@ pub(super) fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 /// Makes the folder, with mode 0700, unless it is there.
 pub(super) fn make_folder(path: &Path) -> Result<(), StoreError> {
+    check_above(path)?;
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     // Who can write there can put another database in its place.
     Ok(check(path, &path.metadata()?, 0o022)?)
