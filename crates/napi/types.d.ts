@@ -542,6 +542,13 @@ export type Fact =
   | (ToolResult & {
       type: 'toolFinished'
     })
+  | {
+      type: 'projectCut'
+      /**
+       * How much is missing, and why: one line.
+       */
+      reason: string
+    }
   | (HistoryCut & {
       type: 'historyCut'
     })
@@ -799,13 +806,6 @@ export type Delta =
       waitMs: number
       /**
        * Why the last one failed.
-       */
-      reason: string
-    }
-  | {
-      type: 'projectCut'
-      /**
-       * How much is missing, and why: one line.
        */
       reason: string
     }

@@ -215,6 +215,11 @@ kinds! {
         },
         /// A tool call ended, or will never run.
         ToolFinished(ToolResult),
+        /// What the workspace's `AGENTS.md` says does not reach the model in this turn, or not all of it.
+        ProjectCut {
+            /// How much is missing, and why: one line.
+            reason: String,
+        },
         /// The conversation is too long for the model: the oldest of it is left out of this turn's requests.
         HistoryCut(HistoryCut),
         /// Files have changed in this iteration of a run, by the word of git: also such as no tool has told of.
@@ -349,11 +354,6 @@ kinds! {
             /// Milliseconds until then.
             wait_ms: u64,
             /// Why the last one failed.
-            reason: String,
-        },
-        /// What the workspace's `AGENTS.md` says does not reach the model in this turn, or not all of it.
-        ProjectCut {
-            /// How much is missing, and why: one line.
             reason: String,
         },
         /// Facts from `from` to `to` can't be read.

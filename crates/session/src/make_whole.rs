@@ -72,7 +72,6 @@ fn piece_of(event: &Event) -> Option<ItemId> {
         Delta::ItemSoFar { item, .. } => Some(*item),
         Delta::Status { .. }
         | Delta::Retrying { .. }
-        | Delta::ProjectCut { .. }
         | Delta::Gap { .. }
         | Delta::NotSaved { .. }
         | Delta::SavedAgain => None,

@@ -383,6 +383,7 @@ impl State {
             | Fact::PromptDelivered { .. }
             | Fact::FilesChanged { .. }
             | Fact::HistoryCut(_)
+            | Fact::ProjectCut { .. }
             | Fact::TaskAdded { .. }
             | Fact::TaskMoved { .. }
             | Fact::NoteTaken { .. }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use actix::WeakRecipient;
 use futures_util::FutureExt;
 use holdpoint_common::{
-    ContextFill, Delta, EndedProcesses, HistoryLimit, ItemId, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
+    ContextFill, EndedProcesses, HistoryLimit, ItemId, Omitted, Outcome, StoppedTool, ToolCall, TurnId, Usage,
 };
 use holdpoint_tools::{Background, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
@@ -73,7 +73,7 @@ pub(crate) async fn run(job: TurnJob) {
     let (system, cut) = system.unwrap_or_else(|| (Arc::clone(&outfit.system), None));
     if let Some(reason) = cut {
         // If the actor is gone, the token is cancelled.
-        let _ = to_actor.send(Lane::Delta(Delta::ProjectCut { reason })).await;
+        let _ = to_actor.send(Lane::Report(Report::ProjectCut { reason })).await;
     }
     let before = if iteration { cancel.run_until_cancelled(Repository::now(&outfit.workspace)).await } else { None };
     let before = before.flatten();

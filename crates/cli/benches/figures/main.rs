@@ -22,6 +22,7 @@ fn main() {}
 mod api;
 #[cfg(target_os = "linux")]
 mod asks;
+mod attaching;
 #[cfg(target_os = "linux")]
 mod calls;
 #[cfg(target_os = "linux")]
@@ -85,6 +86,7 @@ fn main() {
     let table = table::Table::new(filters, floors::Floors::measure());
     floors::measure(&table);
     asks::measure(&table);
+    attaching::measure(&table);
     runs::measure(&table);
     neighbours::measure(&table);
     cuts::measure(&table);

@@ -129,7 +129,6 @@ impl Human {
                 let what = format!("{}; try {next} of {tries} in {wait:.0} s", prose_line(reason));
                 ui.line(Style::Warning, &what)
             }
-            Delta::ProjectCut { reason } => ui.line(Style::Warning, &prose_line(reason)),
             Delta::Gap { from, to } => {
                 ui.line(Style::Warning, &Gaps::from_iter([Gap { from: *from, to: *to }]).to_string())
             }
@@ -181,6 +180,7 @@ impl Human {
                 }
                 None => Ok(()),
             },
+            Fact::ProjectCut { reason } => ui.line(Style::Warning, &prose_line(reason)),
             Fact::HistoryCut(left_out) => ui.line(Style::Warning, &cut(left_out)),
             Fact::ToolFinished(result) => self.finished(result, ui),
             Fact::JobStarted { job } => {

@@ -93,7 +93,6 @@ impl Transcript {
                 let wait = wait_ms.div_ceil(1000);
                 self.note(seq, Tone::Warning, format!("{}; try {next} of {tries} in {wait} s", prose_line(reason)));
             }
-            Delta::ProjectCut { reason } => self.note(seq, Tone::Warning, prose_line(reason).into_owned()),
             Delta::Gap { from, to } => {
                 let gap = Gaps::from_iter([Gap { from: *from, to: *to }]);
                 self.note(seq, Tone::Warning, gap.to_string());
@@ -139,6 +138,7 @@ impl Transcript {
             Fact::StepStarted => self.steps += 1,
             Fact::AssistantMessage(message) => self.message(seq, message),
             Fact::StepFinished { omitted: Some(omission), .. } => self.note(seq, Tone::Warning, sent_again(omission)),
+            Fact::ProjectCut { reason } => self.note(seq, Tone::Warning, prose_line(reason).into_owned()),
             Fact::HistoryCut(left_out) => self.note(seq, Tone::Warning, cut(left_out)),
             Fact::ToolStarted { call } => self.tool(call.item(), |tool| tool.state = ToolState::Runs),
             Fact::ToolFinished(result) => self.finished(result),

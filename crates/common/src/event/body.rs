@@ -18,8 +18,8 @@ pub enum Body {
 }
 
 /// The kinds that are deltas. All others are facts.
-const DELTAS: [&str; 10] =
-    ["text", "thought", "output", "status", "itemSoFar", "retrying", "projectCut", "gap", "notSaved", "savedAgain"];
+const DELTAS: [&str; 9] =
+    ["text", "thought", "output", "status", "itemSoFar", "retrying", "gap", "notSaved", "savedAgain"];
 
 impl<'de> Deserialize<'de> for Body {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -13,7 +13,7 @@ pub(super) fn of_delta(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, .. } | Delta::Thought { text, .. } | Delta::Output { text, .. } => text.len(),
         Delta::ItemSoFar { so_far, .. } => kept(so_far),
-        Delta::Retrying { reason, .. } | Delta::ProjectCut { reason } | Delta::NotSaved { reason } => reason.len(),
+        Delta::Retrying { reason, .. } | Delta::NotSaved { reason } => reason.len(),
         Delta::Status { .. } | Delta::Gap { .. } | Delta::SavedAgain => 0,
     }
 }
@@ -27,6 +27,7 @@ pub(super) fn of_fact(fact: &Fact) -> usize {
         Fact::AskRaised { ask: raised } => ask(raised),
         Fact::AskAnswered { answer: given, .. } => answer(given),
         Fact::JobStarted { job } => job.command.len(),
+        Fact::ProjectCut { reason } => reason.len(),
         Fact::FilesChanged { paths } => paths.iter().map(|path| size_of_val(path) + path.len()).sum(),
         Fact::SessionRenamed { name, .. } => name.len(),
         Fact::ModelChanged { model, .. } => model.len(),

@@ -157,6 +157,7 @@ fn facts() -> Vec<Fact> {
         Fact::AssistantMessage(message),
         Fact::ToolStarted { call: CallId(3) },
         Fact::ToolFinished(result),
+        Fact::ProjectCut { reason: "AGENTS.md is left out: it is no file".into() },
         Fact::HistoryCut(HistoryCut {
             messages: 7,
             results: 1,
@@ -220,7 +221,6 @@ fn deltas() -> Vec<Delta> {
         Delta::Status { status: SessionStatus::Paused },
         Delta::ItemSoFar { item: ItemId(3), kind: ItemKind::Output, so_far: kept() },
         Delta::Retrying { next: 2, tries: 5, wait_ms: 500, reason: "overloaded".into() },
-        Delta::ProjectCut { reason: "AGENTS.md is left out: it is no file".into() },
         Delta::Gap { from: 3, to: 9 },
         Delta::NotSaved { reason: "no space".into() },
         Delta::SavedAgain,

@@ -161,8 +161,8 @@ impl State {
                     turn.open_step = None;
                 }
             }
-            // A notice for readers.
-            Fact::HistoryCut(_) => {}
+            // Notices for readers.
+            Fact::HistoryCut(_) | Fact::ProjectCut { .. } => {}
             // Where a log has lost its turn's beginning, nobody is left who asks.
             Fact::AskRaised { .. } if self.turn().is_none() => {}
             Fact::AskRaised { ask } => {

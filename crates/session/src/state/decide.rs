@@ -123,6 +123,7 @@ impl Draft<'_> {
             Report::StepFinished { usage, context, refused, omitted } => {
                 self.facts.push(Fact::StepFinished { usage, context, refused, omitted });
             }
+            Report::ProjectCut { reason } => self.facts.push(Fact::ProjectCut { reason }),
             Report::HistoryCut(cut) => self.facts.push(Fact::HistoryCut(cut)),
             Report::FilesChanged(paths) if paths.is_empty() => {}
             Report::FilesChanged(paths) => self.facts.push(Fact::FilesChanged { paths }),

@@ -212,6 +212,11 @@ pub enum Report {
         /// The part that the next request leaves out, because the provider refused this one.
         omitted: Option<Omission>,
     },
+    /// The workspace's `AGENTS.md` does not reach the model, or not all of it.
+    ProjectCut {
+        /// How much is missing, and why.
+        reason: String,
+    },
     /// The conversation was too long for the model: this was left out of its next request.
     HistoryCut(HistoryCut),
     /// Files have changed since the turn began.

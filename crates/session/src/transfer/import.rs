@@ -274,6 +274,7 @@ fn take_in(event: &mut Event, id: &SessionId) {
         | Fact::ToolFinished(_)
         | Fact::FilesChanged { .. }
         | Fact::HistoryCut(_)
+        | Fact::ProjectCut { .. }
         | Fact::JobStarted { .. }
         | Fact::JobEnded { .. }
         | Fact::StepFinished { .. }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use holdpoint_common::Fact;
 use holdpoint_common::limits::MAX_PROJECT_WORDS;
-use holdpoint_common::{Delta, Fact};
 use holdpoint_session::testing::Harness;
 
 /// The system prompt of a turn in the harness's folder.
@@ -20,7 +20,7 @@ async fn told(harness: &Harness) -> (String, Option<String>) {
     let mut cut = None;
     events
         .until("the end of the turn", |event| {
-            if let Some(Delta::ProjectCut { reason }) = event.delta() {
+            if let Some(Fact::ProjectCut { reason }) = event.fact() {
                 assert_eq!(cut.replace(reason.clone()), None, "it is told once");
             }
             matches!(event.fact(), Some(Fact::TurnFinished { .. })).then_some(())

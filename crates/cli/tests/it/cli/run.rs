@@ -80,10 +80,14 @@ fn m_e6_a_project_file_that_is_not_read_is_told() {
     let ran = world.play(&[], "say Done.").code(0);
     assert!(told(&ran.err, why), "{ran:#?}");
     let ran = world.play(&["--json"], "say Done.").code(0);
-    let cut = |event: &Event| matches!(event.delta(), Some(Delta::ProjectCut { reason }) if reason == why);
+    let cut = |event: &Event| matches!(event.fact(), Some(Fact::ProjectCut { reason }) if reason == why);
     assert_eq!(ran.events().iter().filter(|event| cut(event)).count(), 1);
     world.opens("one", &[], "say Done.");
     world.run(&["wait", "one"]).code(0);
+    let log = world.run(&["logs", "one"]).code(0);
+    assert!(told(&log.out, why), "{log:#?}");
+    // It is in the log of a saved session, too.
+    world.run(&["daemon", "stop"]).code(0);
     let log = world.run(&["logs", "one"]).code(0);
     assert!(told(&log.out, why), "{log:#?}");
     let mut tty = Tty::run(&world, &["attach", "one"]);

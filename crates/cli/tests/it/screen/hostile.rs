@@ -182,7 +182,9 @@ fn t_y5_a_storm_of_resizes_ends_in_the_right_frame() {
     };
     tty.wait_until("the small frame", right);
     tty.resize(80, 24);
-    tty.wait_until("the usual frame", |text| text.contains("› (new) say Hello.") && text.lines().count() == 24);
+    tty.wait_until("the usual frame", |text| {
+        text.contains("› (from the command line) say Hello.") && text.lines().count() == 24
+    });
     tty.press("\x18d");
     tty.end(0);
 }

@@ -114,6 +114,7 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::AssistantMessage(_) => "AssistantMessage".to_owned(),
         Fact::ToolStarted { call } => format!("ToolStarted({call})"),
         Fact::ToolFinished(result) => format!("ToolFinished({} {:?})", result.call, result.status),
+        Fact::ProjectCut { reason } => format!("ProjectCut({reason})"),
         Fact::HistoryCut(cut) => format!("HistoryCut({})", cut.messages),
         Fact::FilesChanged { paths } => format!("FilesChanged({})", paths.join(" ")),
         Fact::JobStarted { job } => format!("JobStarted({})", job.id),
