@@ -251,52 +251,9 @@ export type HoldCause =
         }
     )
 /**
- * The gaps of a session, in order: at most 64.
- */
-export type Gaps = Gap[]
-/**
- * What a client answers to an ask.
- */
-export type Answer =
-  | {
-      type: 'resume'
-    }
-  | {
-      type: 'approve'
-      /**
-       * Also approve the same thing for as long as this session lives.
-       */
-      always?: boolean
-    }
-  | {
-      type: 'deny'
-      /**
-       * Why; the model reads it in the same step.
-       */
-      reason?: string | null
-    }
-  | {
-      type: 'reply'
-      /**
-       * One reply for each question; the reply to one that is skipped has no answer.
-       */
-      answers: QuestionReply[]
-    }
-  | {
-      type: 'cancel'
-    }
-/**
  * What is allowed unasked.
  */
 export type PolicyMode = 'ask' | 'edits' | 'all' | 'readonly'
-/**
- * The names of tool calls in requests.
- */
-export type ToolIds = 'provider' | 'own'
-/**
- * The field that the most tokens of an answer are sent in.
- */
-export type MaxTokensField = 'max_tokens' | 'max_completion_tokens'
 /**
  * Names one accepted prompt within its session, counted from 1.
  */
@@ -543,16 +500,6 @@ export type Fact =
       type: 'toolFinished'
     })
   | {
-      type: 'projectCut'
-      /**
-       * How much is missing, and why: one line.
-       */
-      reason: string
-    }
-  | (HistoryCut & {
-      type: 'historyCut'
-    })
-  | {
       type: 'filesChanged'
       /**
        * Their paths, relative to the workspace.
@@ -684,10 +631,6 @@ export type BlockKind = 'text' | 'thought'
  */
 export type ToolStatus = 'ok' | 'error' | 'denied' | 'interrupted' | 'panicked'
 /**
- * A limit of the conversation that a model is sent.
- */
-export type HistoryLimit = 'lines' | 'tokens' | 'window'
-/**
  * How a background job ended.
  */
 export type JobEnd =
@@ -727,6 +670,37 @@ export type JobEnd =
  * A part that is left out of a conversation which a provider has refused.
  */
 export type Omitted = 'calls' | 'thoughts' | 'results' | 'history'
+/**
+ * What a client answers to an ask.
+ */
+export type Answer =
+  | {
+      type: 'resume'
+    }
+  | {
+      type: 'approve'
+      /**
+       * Also approve the same thing for as long as this session lives.
+       */
+      always?: boolean
+    }
+  | {
+      type: 'deny'
+      /**
+       * Why; the model reads it in the same step.
+       */
+      reason?: string | null
+    }
+  | {
+      type: 'reply'
+      /**
+       * One reply for each question; the reply to one that is skipped has no answer.
+       */
+      answers: QuestionReply[]
+    }
+  | {
+      type: 'cancel'
+    }
 /**
  * How a tool call stopped.
  */
@@ -809,6 +783,16 @@ export type Delta =
        */
       reason: string
     }
+  | (HistoryCut & {
+      type: 'historyCut'
+    })
+  | {
+      type: 'projectCut'
+      /**
+       * How much is missing, and why: one line.
+       */
+      reason: string
+    }
   | {
       type: 'gap'
       /**
@@ -862,6 +846,14 @@ export type ClientEnd =
       after: number
     }
 /**
+ * The names of tool calls in requests.
+ */
+export type ToolIds = 'provider' | 'own'
+/**
+ * The field that the most tokens of an answer are sent in.
+ */
+export type MaxTokensField = 'max_tokens' | 'max_completion_tokens'
+/**
  * The three states of a [`Hold`], as a client shows them and sends them back with a toggle.
  */
 export type HoldShown = 'off' | 'requested' | 'standing'
@@ -873,27 +865,27 @@ export interface DaemonStatus {
   /**
    * The program's version.
    */
-  version?: string
+  version: string
   /**
    * The version of what is said over its socket: [`API_VERSION`].
    */
-  api?: number
+  api: number
   /**
    * Its process id.
    */
-  pid?: number
+  pid: number
   /**
    * The socket it listens on; empty if all of its sockets were removed.
    */
-  socket?: string
+  socket: string
   /**
    * The folder it keeps sessions in.
    */
-  data?: string
+  data: string
   /**
    * Since when it runs.
    */
-  since?: Timestamp
+  since: Timestamp
   /**
    * Seconds without work and clients after which it stops.
    */
@@ -901,7 +893,7 @@ export interface DaemonStatus {
   /**
    * What it goes by of the configuration, by key: `limits`, `log`, `notify`, `web`. It has read it when it started.
    */
-  config?: {
+  config: {
     [k: string]: unknown
   }
   /**
@@ -911,29 +903,29 @@ export interface DaemonStatus {
   /**
    * Lines that were left out of it, because more came than could be written.
    */
-  logLinesLost?: number
+  logLinesLost: number
   /**
    * Sessions, counted.
    */
-  sessions?: SessionCounts & {
+  sessions: SessionCounts & {
     [k: string]: unknown
   }
   /**
    * Connections that are open.
    */
-  connections?: number
+  connections: number
   /**
    * Clients that are attached to sessions.
    */
-  clients?: number
+  clients: number
   /**
    * Prompts that wait for their turn, over all sessions.
    */
-  queuedPrompts?: number
+  queuedPrompts: number
   /**
    * Everything is saved.
    */
-  saved?: boolean
+  saved: boolean
   /**
    * The browsers that run for sessions.
    */
@@ -950,27 +942,27 @@ export interface SessionCounts {
   /**
    * Live ones.
    */
-  live?: number
+  live: number
   /**
    * Of these, with a turn, a run or a background job: running, being interrupted, or paused, or with a job only.
    */
-  busy?: number
+  busy: number
   /**
    * Of these, running.
    */
-  running?: number
+  running: number
   /**
    * Of these, paused by an ask.
    */
-  waiting?: number
+  waiting: number
   /**
    * Of these, held.
    */
-  held?: number
+  held: number
   /**
    * How many may be live.
    */
-  most?: number
+  most: number
 }
 /**
  * A browser that runs for a session.
@@ -1004,11 +996,11 @@ export interface ErrorBody {
   /**
    * Which error it is: a stable word.
    */
-  code?: string
+  code: string
   /**
    * What is wrong, for people.
    */
-  message?: string
+  message: string
   /**
    * What to do about it, for people.
    */
@@ -1070,7 +1062,7 @@ export interface SessionSummary {
   /**
    * How its last turn ended.
    */
-  lastTurn?: LastTurn | null
+  lastTurn: LastTurn | null
   /**
    * How its last run ended.
    */
@@ -1078,11 +1070,11 @@ export interface SessionSummary {
   /**
    * Its first open ask.
    */
-  waitsFor?: Ask | null
+  waitsFor: Ask | null
   /**
    * How many of its asks are open.
    */
-  asks?: number
+  asks: number
   /**
    * Whether it is held.
    */
@@ -1103,10 +1095,6 @@ export interface SessionSummary {
    * Its folder.
    */
   workspace: string
-  /**
-   * Which of its events can't be read.
-   */
-  gaps?: Gaps
 }
 /**
  * How a session's last turn ended.
@@ -1271,32 +1259,19 @@ export interface TaskCounts {
   /**
    * Done.
    */
-  done?: number
+  done: number
   /**
    * Being worked on.
    */
-  doing?: number
+  doing: number
   /**
    * Not begun.
    */
-  todo?: number
+  todo: number
   /**
    * Given up.
    */
-  dropped?: number
-}
-/**
- * Events of a session that can't be read, because they are damaged or lost in the store.
- */
-export interface Gap {
-  /**
-   * The number of the first event.
-   */
-  from: number
-  /**
-   * The number of the last event.
-   */
-  to: number
+  dropped: number
 }
 /**
  * Open asks, the oldest first.
@@ -1333,19 +1308,6 @@ export interface InboxAsk {
   ask: Ask
 }
 /**
- * The reply to one [`Question`].
- */
-export interface QuestionReply {
-  /**
-   * The question's id.
-   */
-  id: string
-  /**
-   * An option's label or free text, never empty; none (`null`) if the user skips the question.
-   */
-  answer: string
-}
-/**
  * An answer counted.
  */
 export interface Answered {
@@ -1366,215 +1328,6 @@ export interface SessionList {
    * The sessions.
    */
   sessions: SessionSummary[]
-}
-/**
- * Opens a fresh session.
- */
-export interface OpenRequest {
-  /**
-   * The folder it works in: absolute.
-   */
-  workspace: string
-  /**
-   * What people call it.
-   */
-  name?: string | null
-  /**
-   * Its model, as `PROVIDER/NAME` or `PROVIDER`.
-   */
-  model?: string | null
-  /**
-   * Who answers its asks.
-   */
-  asks?: AsksMode & string
-  /**
-   * What its tools may do unasked.
-   */
-  policy?: PolicyMode & string
-  /**
-   * What is allowed, asked or denied besides.
-   */
-  rules?: PolicyRules
-  /**
-   * The most steps one turn may take; 0 for no limit.
-   */
-  maxSteps?: number
-  /**
-   * The most tokens one turn may take, of requests and answers together; 0 for no limit.
-   */
-  maxTurnTokens?: number
-  /**
-   * What the client brings along for it.
-   */
-  supplies?: Supplies & {
-    [k: string]: unknown
-  }
-}
-/**
- * Rules that say more than the mode. Deny beats ask beats allow.
- */
-export interface PolicyRules {
-  /**
-   * What is allowed unasked.
-   */
-  allow?: string[]
-  /**
-   * What is asked, even where it would be allowed.
-   */
-  ask?: string[]
-  /**
-   * What is denied, unasked.
-   */
-  deny?: string[]
-}
-/**
- * What a client brings along for the sessions it opens: kept in memory for those sessions, never saved.
- */
-export interface Supplies {
-  /**
-   * The environment that tools' processes are started from; of it, what an allow-list lets through.
-   */
-  env?: [unknown, unknown][]
-  /**
-   * How models are reached. Without it, as the engine was told.
-   */
-  models?: ModelSupplies | null
-  /**
-   * What models are told about themselves. Without it, what the engine was told.
-   */
-  systemPrompt?: string | null
-}
-/**
- * How models are reached: what a client's configuration and environment say.
- */
-export interface ModelSupplies {
-  /**
-   * The model of a session that names none.
-   */
-  model?: string | null
-  /**
-   * Providers, by name.
-   */
-  providers?: {
-    [k: string]: Provider
-  }
-  /**
-   * What is known of single models, by `PROVIDER/NAME`.
-   */
-  models?: {
-    [k: string]: ModelSettings
-  }
-  /**
-   * What stands between here and them.
-   */
-  proxies?: Proxies & {
-    [k: string]: unknown
-  }
-}
-/**
- * How a provider of models is reached. What is not set here is read from the environment.
- */
-export interface Provider {
-  /**
-   * The key. Without it: the provider's own variable, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`.
-   */
-  api_key?: string | null
-  /**
-   * Where it is, for example `http://localhost:8080/v1` (with `/v1` for `openai` alone). Without it: the provider's
-   * own variable, `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `GEMINI_BASE_URL` or `OLLAMA_HOST`, else its public
-   * address, for Ollama this machine.
-   */
-  base_url?: string | null
-}
-/**
- * What the user says of a model. Every key may be left out.
- */
-export interface ModelSettings {
-  /**
-   * Tokens that a request and its answer may have together. Requests stay within it; Ollama is told it as `num_ctx`.
-   * Without it, `limits.max_history_tokens` alone holds.
-   */
-  window?: number | null
-  /**
-   * The most tokens of one answer. Without it, the provider's own bound; for Anthropic, who wants one, 32,000.
-   */
-  max_output?: number | null
-  /**
-   * Tokens that the model may think for: Anthropic and Gemini before 3; for Ollama, only whether it is above 0 counts.
-   * Without it, the model decides.
-   */
-  thinking?: number | null
-  /**
-   * How much the model is to think, in its provider's words: `low`, `medium`, `high`, … Sent as `reasoning_effort` to
-   * OpenAI, `output_config.effort` to Anthropic, `thinkingLevel` to Gemini and `think` to Ollama.
-   */
-  effort?: string | null
-  /**
-   * Fields that are added to the body of every request; those of the same name are replaced, objects are merged.
-   */
-  extra_body?: {
-    [k: string]: unknown
-  } | null
-  /**
-   * The names of tool calls in requests. Without it, `provider`.
-   */
-  tool_ids?: ToolIds | null
-  /**
-   * Whether requests have `stream_options`, by which the server counts tokens: OpenAI alone. Without it, they do.
-   */
-  stream_options?: boolean | null
-  /**
-   * The field that `max_output` is sent in: OpenAI alone. Without it, `max_completion_tokens` at OpenAI itself and
-   * `max_tokens` at servers that are compatible.
-   */
-  max_tokens_field?: MaxTokensField | null
-  /**
-   * What it costs. Without it, no cost is shown.
-   */
-  price?: Price | null
-}
-/**
- * What a model costs, each for a million tokens, in any one currency.
- */
-export interface Price {
-  /**
-   * Of the request.
-   */
-  input: number
-  /**
-   * Of the request that came from the provider's cache. Without it, as `input`.
-   */
-  cached?: number | null
-  /**
-   * Of the request that the provider has put into its cache. Without it, 1.25 times `input`, as Anthropic has it.
-   */
-  cache_written?: number | null
-  /**
-   * Of the answer, thoughts included.
-   */
-  output: number
-}
-/**
- * The proxies that requests to models go through: what the usual variables of an environment say, in lower or upper
- * case.
- */
-export interface Proxies {
-  /**
-   * For `http` addresses: `http_proxy`.
-   */
-  http?: string | null
-  /**
-   * For `https` addresses: `https_proxy`.
-   */
-  https?: string | null
-  /**
-   * For both: `all_proxy`.
-   */
-  all?: string | null
-  /**
-   * Hosts that are reached without: `no_proxy`.
-   */
-  no?: string | null
 }
 /**
  * A session at one moment. Everything in it follows from the events up to `seq`.
@@ -1607,7 +1360,7 @@ export interface Snapshot {
   /**
    * How long it has worked in all, in milliseconds: without the time it waited, was asking or was held.
    */
-  workedMs?: number
+  workedMs: number
   /**
    * It works now, and has since then; that is not yet counted.
    */
@@ -1615,11 +1368,11 @@ export interface Snapshot {
   /**
    * The open turn.
    */
-  turn?: TurnId | null
+  turn: TurnId | null
   /**
    * Its step, counted from 1.
    */
-  step?: number | null
+  step: number | null
   /**
    * Its open asks; the first is the one to show.
    */
@@ -1639,7 +1392,7 @@ export interface Snapshot {
   /**
    * How the last turn ended.
    */
-  lastTurn?: LastTurn | null
+  lastTurn: LastTurn | null
   /**
    * The run that is under way.
    */
@@ -1651,11 +1404,11 @@ export interface Snapshot {
   /**
    * Its tasks, the oldest first.
    */
-  tasks?: Task[]
+  tasks: Task[]
   /**
    * Its newest notes, the oldest first.
    */
-  notes?: Note[]
+  notes: Note[]
   /**
    * What all turns used.
    */
@@ -1681,13 +1434,9 @@ export interface Snapshot {
    */
   notSaved?: string | null
   /**
-   * Which of its events can't be read.
-   */
-  gaps?: Gaps
-  /**
    * It is logged at debug level.
    */
-  isDebugEnabled?: boolean
+  isDebugEnabled: boolean
 }
 /**
  * What a session is opened with.
@@ -1728,7 +1477,24 @@ export interface SessionSettings {
   /**
    * The most tokens one turn may take, of requests and answers together; 0 for no limit.
    */
-  maxTurnTokens?: number
+  maxTurnTokens: number
+}
+/**
+ * Rules that say more than the mode. Deny beats ask beats allow.
+ */
+export interface PolicyRules {
+  /**
+   * What is allowed unasked.
+   */
+  allow?: string[]
+  /**
+   * What is asked, even where it would be allowed.
+   */
+  ask?: string[]
+  /**
+   * What is denied, unasked.
+   */
+  deny?: string[]
 }
 /**
  * A prompt that waits for its turn.
@@ -1804,13 +1570,13 @@ export interface RunSettings {
   /**
    * What it may take before it is held. Each release of such a hold grants as much again.
    */
-  limits?: RunLimits & {
+  limits: RunLimits & {
     [k: string]: unknown
   }
   /**
    * Where a hold stands.
    */
-  holdAt?: HoldAt & string
+  holdAt: HoldAt & string
 }
 /**
  * What a run may take. None of it cuts an iteration: tokens and time are looked at before every request to the model,
@@ -1820,15 +1586,15 @@ export interface RunLimits {
   /**
    * Iterations: 50 where nothing is said, `null` for no limit.
    */
-  iterations?: number | null
+  iterations: number | null
   /**
    * Tokens, of requests and answers together.
    */
-  tokens?: number | null
+  tokens: number | null
   /**
    * Milliseconds of work: without the time it was held or asked.
    */
-  timeMs?: number | null
+  timeMs: number | null
 }
 /**
  * Something a session has set out to do.
@@ -1875,7 +1641,7 @@ export interface Usage {
   /**
    * Those of the request that came from the provider's cache.
    */
-  cached?: number
+  cached: number
   /**
    * Those of the request that the provider has put into its cache, where it counts them.
    */
@@ -1891,7 +1657,7 @@ export interface Usage {
   /**
    * Some of it is our own estimate, because the provider sent no count.
    */
-  estimated?: boolean
+  estimated: boolean
 }
 /**
  * How full the context of a session's model is.
@@ -2079,39 +1845,6 @@ export interface FileMark {
   hash?: string | null
 }
 /**
- * What was left out of a request to a model, and how much was left in.
- */
-export interface HistoryCut {
-  /**
-   * Messages that were left out.
-   */
-  messages: number
-  /**
-   * Results of tools that were cut.
-   */
-  results: number
-  /**
-   * Tokens of what was left in, by our own count.
-   */
-  tokens: number
-  /**
-   * Tokens that a request may have.
-   */
-  limit: number
-  /**
-   * Lines of what was left in.
-   */
-  lines: number
-  /**
-   * Lines that a request may have.
-   */
-  lineLimit: number
-  /**
-   * The limit that was reached.
-   */
-  reached: HistoryLimit
-}
-/**
  * An omission and its reason.
  */
 export interface Omission {
@@ -2123,6 +1856,19 @@ export interface Omission {
    * The provider's refusal of the conversation with it.
    */
   reason: string
+}
+/**
+ * The reply to one [`Question`].
+ */
+export interface QuestionReply {
+  /**
+   * The question's id.
+   */
+  id: string
+  /**
+   * An option's label or free text, never empty; none (`null`) if the user skips the question.
+   */
+  answer: string | null
 }
 /**
  * What an interrupt found and ended. Part of the turn's last event.
@@ -2144,10 +1890,6 @@ export interface Receipt {
    * The queued prompts that were handed back.
    */
   prompts: PromptId[]
-  /**
-   * The runtime, or the session's actor, had ended before the turn was: its processes were not counted.
-   */
-  uncounted?: boolean
 }
 /**
  * A tool call that the cut of its turn found running.
@@ -2184,13 +1926,33 @@ export interface EndedProcesses {
   left?: number[]
 }
 /**
- * Gives a session something to do.
+ * What was left out of a request to a model, and how much was left in.
  */
-export interface PromptRequest {
+export interface HistoryCut {
   /**
-   * The words.
+   * Messages that were left out.
    */
-  text: string
+  messages: number
+  /**
+   * Results of tools that were cut.
+   */
+  results: number
+  /**
+   * Tokens of what was left in, by our own count.
+   */
+  tokens: number
+  /**
+   * Tokens that a request may have.
+   */
+  limit: number
+  /**
+   * Lines of what was left in.
+   */
+  lines: number
+  /**
+   * Lines that a request may have.
+   */
+  lineLimit: number
 }
 /**
  * A prompt was accepted.
@@ -2210,29 +1972,6 @@ export interface Prompted {
   saved: boolean
 }
 /**
- * Begins a run: a goal, worked through in iterations.
- */
-export interface RunRequest {
-  /**
-   * What is to be reached.
-   */
-  goal: string
-  /**
-   * The first tasks. The model adds others.
-   */
-  tasks?: string[]
-  /**
-   * What it may take before it is held.
-   */
-  limits?: RunLimits & {
-    [k: string]: unknown
-  }
-  /**
-   * Where a hold stands.
-   */
-  holdAt?: HoldAt & string
-}
-/**
  * A run began.
  */
 export interface RunStarted {
@@ -2244,19 +1983,6 @@ export interface RunStarted {
    * It is saved.
    */
   saved: boolean
-}
-/**
- * Ends the open turn.
- */
-export interface InterruptRequest {
-  /**
-   * Only if it is this one.
-   */
-  turn?: TurnId | null
-  /**
-   * Answers at once instead of with the receipt.
-   */
-  noWait?: boolean
 }
 /**
  * What an interrupt found.
@@ -2273,7 +1999,7 @@ export interface InterruptReply {
   /**
    * The turn's end comes after this number in the session's events.
    */
-  after?: number
+  after: number
   /**
    * The turn's end, if it was waited for.
    */
@@ -2295,6 +2021,261 @@ export interface TurnEnd {
    * What the cut found and ended, if it was cut.
    */
   receipt?: Receipt | null
+}
+/**
+ * Opens a fresh session.
+ */
+export interface OpenRequest {
+  /**
+   * The folder it works in: absolute.
+   */
+  workspace: string
+  /**
+   * What people call it.
+   */
+  name?: string | null
+  /**
+   * Its model, as `PROVIDER/NAME` or `PROVIDER`.
+   */
+  model?: string | null
+  /**
+   * Who answers its asks.
+   */
+  asks?: AsksMode & string
+  /**
+   * What its tools may do unasked.
+   */
+  policy?: PolicyMode & string
+  /**
+   * What is allowed, asked or denied besides.
+   */
+  rules?: PolicyRules
+  /**
+   * The most steps one turn may take; 0 for no limit.
+   */
+  maxSteps?: number
+  /**
+   * The most tokens one turn may take, of requests and answers together; 0 for no limit.
+   */
+  maxTurnTokens?: number
+  /**
+   * What the client brings along for it.
+   */
+  supplies?: Supplies & {
+    [k: string]: unknown
+  }
+}
+/**
+ * What a client brings along for the sessions it opens: kept in memory for those sessions, never saved.
+ */
+export interface Supplies {
+  /**
+   * The environment that tools' processes are started from; of it, what an allow-list lets through.
+   */
+  env?: [unknown, unknown][]
+  /**
+   * How models are reached. Without it, as the engine was told.
+   */
+  models?: ModelSupplies | null
+  /**
+   * What models are told about themselves. Without it, what the engine was told.
+   */
+  systemPrompt?: string | null
+}
+/**
+ * How models are reached: what a client's configuration and environment say.
+ */
+export interface ModelSupplies {
+  /**
+   * The model of a session that names none.
+   */
+  model?: string | null
+  /**
+   * Providers, by name.
+   */
+  providers?: {
+    [k: string]: Provider
+  }
+  /**
+   * What is known of single models, by `PROVIDER/NAME`.
+   */
+  models?: {
+    [k: string]: ModelSettings
+  }
+  /**
+   * What stands between here and them.
+   */
+  proxies?: Proxies & {
+    [k: string]: unknown
+  }
+}
+/**
+ * How a provider of models is reached. What is not set here is read from the environment.
+ */
+export interface Provider {
+  /**
+   * The key. Without it: the provider's own variable, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY`.
+   */
+  api_key?: string | null
+  /**
+   * Where it is, for example `http://localhost:8080/v1` (with `/v1` for `openai` alone). Without it: the provider's
+   * own variable, `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `GEMINI_BASE_URL` or `OLLAMA_HOST`, else its public
+   * address, for Ollama this machine.
+   */
+  base_url?: string | null
+}
+/**
+ * What the user says of a model. Every key may be left out.
+ */
+export interface ModelSettings {
+  /**
+   * Tokens that a request and its answer may have together. Requests stay within it; Ollama is told it as `num_ctx`.
+   * Without it, `limits.max_history_tokens` alone holds.
+   */
+  window?: number | null
+  /**
+   * The most tokens of one answer. Without it, the provider's own bound; for Anthropic, who wants one, 32,000.
+   */
+  max_output?: number | null
+  /**
+   * Tokens that the model may think for: Anthropic and Gemini before 3; for Ollama, only whether it is above 0 counts.
+   * Without it, the model decides.
+   */
+  thinking?: number | null
+  /**
+   * How much the model is to think, in its provider's words: `low`, `medium`, `high`, … Sent as `reasoning_effort` to
+   * OpenAI, `output_config.effort` to Anthropic, `thinkingLevel` to Gemini and `think` to Ollama.
+   */
+  effort?: string | null
+  /**
+   * Fields that are added to the body of every request; those of the same name are replaced, objects are merged.
+   */
+  extra_body?: {
+    [k: string]: unknown
+  } | null
+  /**
+   * The names of tool calls in requests. Without it, `provider`.
+   */
+  tool_ids?: ToolIds | null
+  /**
+   * Whether requests have `stream_options`, by which the server counts tokens: OpenAI alone. Without it, they do.
+   */
+  stream_options?: boolean | null
+  /**
+   * The field that `max_output` is sent in: OpenAI alone. Without it, `max_completion_tokens` at OpenAI itself and
+   * `max_tokens` at servers that are compatible.
+   */
+  max_tokens_field?: MaxTokensField | null
+  /**
+   * What it costs. Without it, no cost is shown.
+   */
+  price?: Price | null
+}
+/**
+ * What a model costs, each for a million tokens, in any one currency.
+ */
+export interface Price {
+  /**
+   * Of the request.
+   */
+  input: number
+  /**
+   * Of the request that came from the provider's cache. Without it, as `input`.
+   */
+  cached?: number | null
+  /**
+   * Of the request that the provider has put into its cache. Without it, 1.25 times `input`, as Anthropic has it.
+   */
+  cache_written?: number | null
+  /**
+   * Of the answer, thoughts included.
+   */
+  output: number
+}
+/**
+ * The proxies that requests to models go through: what the usual variables of an environment say, in lower or upper
+ * case.
+ */
+export interface Proxies {
+  /**
+   * For `http` addresses: `http_proxy`.
+   */
+  http?: string | null
+  /**
+   * For `https` addresses: `https_proxy`.
+   */
+  https?: string | null
+  /**
+   * For both: `all_proxy`.
+   */
+  all?: string | null
+  /**
+   * Hosts that are reached without: `no_proxy`.
+   */
+  no?: string | null
+}
+/**
+ * Gives a session something to do.
+ */
+export interface PromptRequest {
+  /**
+   * The words.
+   */
+  text: string
+}
+/**
+ * Begins a run: a goal, worked through in iterations.
+ */
+export interface RunRequest {
+  /**
+   * What is to be reached.
+   */
+  goal: string
+  /**
+   * The first tasks. The model adds others.
+   */
+  tasks?: string[]
+  /**
+   * What it may take before it is held.
+   */
+  limits?: RunLimitsInput & {
+    [k: string]: unknown
+  }
+  /**
+   * Where a hold stands.
+   */
+  holdAt?: HoldAt & string
+}
+/**
+ * What a run may take. None of it cuts an iteration: tokens and time are looked at before every request to the model,
+ * iterations when one is over.
+ */
+export interface RunLimitsInput {
+  /**
+   * Iterations: 50 where nothing is said, `null` for no limit.
+   */
+  iterations?: number | null
+  /**
+   * Tokens, of requests and answers together.
+   */
+  tokens?: number | null
+  /**
+   * Milliseconds of work: without the time it was held or asked.
+   */
+  timeMs?: number | null
+}
+/**
+ * Ends the open turn.
+ */
+export interface InterruptRequest {
+  /**
+   * Only if it is this one.
+   */
+  turn?: TurnId | null
+  /**
+   * Answers at once instead of with the receipt.
+   */
+  noWait?: boolean
 }
 /**
  * Holds or releases: the other of what the client was showing.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::id::{AskId, CallId};
@@ -95,8 +95,13 @@ pub struct QuestionReply {
     pub id: String,
     /// An option's label or free text, never empty; none (`null`) if the user skips the question.
     #[serde(deserialize_with = "Option::deserialize")]
-    #[schemars(required)]
+    #[schemars(schema_with = "text_or_null")]
     pub answer: Option<String>,
+}
+
+/// A text that may be `null` and can't be left out.
+fn text_or_null(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "null"] })
 }
 
 /// What a tool is told after it asked a question.

@@ -1,5 +1,6 @@
 //! The vocabulary as clients see it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
+mod described;
 mod json;
 mod weight;

@@ -47,7 +47,7 @@ export const UNKNOWN: SessionState = {
   hold: { state: 'off' },
   question: null,
   model: '',
-  tokens: { input: 0, output: 0 },
+  tokens: { input: 0, cached: 0, output: 0, estimated: false },
   isDebugEnabled: false,
   version: 0,
 }

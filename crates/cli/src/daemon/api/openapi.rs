@@ -1,7 +1,10 @@
 //! The description of all this, OpenAPI 3.1, as handlers' types have it. Schemas are those of the types themselves (JSON
 //! Schema 2020-12, which is what OpenAPI 3.1 takes).
 
+use std::collections::BTreeSet;
+
 use holdpoint_common::api::API_VERSION;
+use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -11,11 +14,82 @@ use super::route::Resource;
 /// Where the schemas of types are within the document.
 const SCHEMAS: &str = "/components/schemas";
 
+/// Where those of requests are until both are merged.
+const REQUESTS: &str = "/components/requests";
+
+/// The schemas of both directions: a field with a default may be left out of a request, but an answer always has it.
+pub(super) struct Schemas {
+    pub(super) requests: SchemaGenerator,
+    pub(super) answers: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let settings = |path: &'static str| {
+            SchemaSettings::draft2020_12().with(|settings| {
+                settings.meta_schema = None;
+                settings.definitions_path = path.into();
+            })
+        };
+        let requests = settings(REQUESTS).into_generator();
+        Self { requests, answers: settings(SCHEMAS).for_serialize().into_generator() }
+    }
+
+    /// One map of all schemas. A type that is another one in requests has a second schema, `…Input`, and the references
+    /// of `paths` are led there.
+    fn merge(mut self, paths: &mut Value) -> Map<String, Value> {
+        let requests = self.requests.take_definitions(true);
+        let mut schemas = self.answers.take_definitions(true);
+        let mut inputs = BTreeSet::new();
+        loop {
+            let differs = |(name, request): &(&String, &Value)| {
+                !inputs.contains(*name)
+                    && schemas.get(*name).is_some_and(|answer| redirected(request, &inputs) != *answer)
+            };
+            let more: Vec<_> = requests.iter().filter(differs).map(|(name, _)| name.clone()).collect();
+            if more.is_empty() {
+                break;
+            }
+            inputs.extend(more);
+        }
+        for (name, request) in &requests {
+            schemas.entry(renamed(name, &inputs)).or_insert_with(|| redirected(request, &inputs));
+        }
+        *paths = redirected(paths, &inputs);
+        schemas
+    }
+}
+
+/// The name of a request's type in the document.
+fn renamed(name: &str, inputs: &BTreeSet<String>) -> String {
+    let suffix = if inputs.contains(name) { "Input" } else { "" };
+    format!("{name}{suffix}")
+}
+
+/// The same with references to requests' types as they are in the document.
+fn redirected(value: &Value, inputs: &BTreeSet<String>) -> Value {
+    match value {
+        Value::Object(object) => {
+            let fields = object.iter().map(|(name, value)| {
+                let target = value.as_str().filter(|_| name == "$ref");
+                let target =
+                    target.and_then(|target| target.strip_prefix('#')?.strip_prefix(REQUESTS)?.strip_prefix('/'));
+                let value = match target {
+                    Some(target) => json!(format!("#{SCHEMAS}/{}", renamed(target, inputs))),
+                    None => redirected(value, inputs),
+                };
+                (name.clone(), value)
+            });
+            Value::Object(fields.collect())
+        }
+        Value::Array(values) => values.iter().map(|value| redirected(value, inputs)).collect(),
+        value => value.clone(),
+    }
+}
+
 /// The whole document.
 pub(super) fn document(resources: &[Resource]) -> Value {
-    let mut settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
-    settings.definitions_path = SCHEMAS.into();
-    let mut schemas = settings.into_generator();
+    let mut schemas = Schemas::new();
     let mut paths = Map::new();
     for resource in resources {
         let mut methods = Map::new();
@@ -25,6 +99,8 @@ pub(super) fn document(resources: &[Resource]) -> Value {
         }
         paths.insert(resource.path().to_owned(), Value::Object(methods));
     }
+    let mut paths = Value::Object(paths);
+    let schemas = schemas.merge(&mut paths);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -35,6 +111,6 @@ pub(super) fn document(resources: &[Resource]) -> Value {
         // The same for all versions: a client of any version asks for the status there.
         "servers": [{ "url": "/v1" }],
         "paths": paths,
-        "components": { "schemas": schemas.take_definitions(true) },
+        "components": { "schemas": schemas },
     })
 }

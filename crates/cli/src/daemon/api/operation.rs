@@ -6,6 +6,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::fault::Fault;
+use super::openapi::Schemas;
 
 /// What a handler takes of a request.
 pub(super) trait Takes {
@@ -21,7 +22,7 @@ pub(super) trait Gives {
 
 /// A method of a path, as it is described.
 pub(super) struct Operation<'a> {
-    schemas: &'a mut SchemaGenerator,
+    schemas: &'a mut Schemas,
     parameters: Vec<Value>,
     body: Option<Value>,
     answers: Map<String, Value>,
@@ -29,7 +30,7 @@ pub(super) struct Operation<'a> {
 
 impl<'a> Operation<'a> {
     /// What a method takes and gives, with the schemas of its types among these.
-    pub(super) fn of(describe: fn(&mut Operation<'_>), what: &str, schemas: &'a mut SchemaGenerator) -> Value {
+    pub(super) fn of(describe: fn(&mut Operation<'_>), what: &str, schemas: &'a mut Schemas) -> Value {
         let mut operation = Operation { schemas, parameters: Vec::new(), body: None, answers: Map::new() };
         describe(&mut operation);
         let Operation { parameters, body, answers, .. } = operation;
@@ -66,7 +67,7 @@ impl<'a> Operation<'a> {
     }
 
     fn parameter<T: JsonSchema>(&mut self, name: &str, place: &str, required: bool, what: &str) {
-        let schema = self.schemas.subschema_for::<T>();
+        let schema = self.schemas.requests.subschema_for::<T>();
         let parameter =
             json!({ "name": name, "in": place, "required": required, "description": what, "schema": schema });
         self.parameters.push(parameter);
@@ -74,13 +75,13 @@ impl<'a> Operation<'a> {
 
     /// The request's body.
     pub(super) fn body<T: JsonSchema>(&mut self, media: &str) {
-        let schema = self.schemas.subschema_for::<T>();
+        let schema = self.schemas.requests.subschema_for::<T>();
         self.body = Some(json!({ "content": { media: { "schema": schema } } }));
     }
 
     /// An answer of this status, with a body.
     pub(super) fn answer<T: JsonSchema>(&mut self, status: &str, media: &str, what: &str) {
-        let schema = self.schemas.subschema_for::<T>();
+        let schema = self.schemas.answers.subschema_for::<T>();
         let answer = json!({ "description": what, "content": { media: { "schema": schema } } });
         self.answers.insert(status.to_owned(), answer);
     }

@@ -1,0 +1,228 @@
+//! The description of the API against the JSON of the types: a field of an answer is required there exactly if it is
+//! always sent. The declarations of the Node.js package are made of the same description.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdpoint_common::Snapshot;
+use holdpoint_common::api::{
+    Answered, DaemonStatus, ErrorBody, Inbox, InterruptReply, Prompted, RunStarted, SessionList, SessionNews,
+    StreamFrame,
+};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// A document, and where its schemas are.
+#[derive(Clone, Copy)]
+struct Schemas<'a> {
+    root: &'a Value,
+}
+
+impl<'a> Schemas<'a> {
+    /// The schema that is referred to, if there is nothing beside the reference.
+    fn resolve(self, schema: &'a Value) -> &'a Value {
+        match self.target(schema) {
+            Some(target) if schema.get("properties").is_none() => self.resolve(target),
+            _ => schema,
+        }
+    }
+
+    fn target(self, schema: &Value) -> Option<&'a Value> {
+        schema["$ref"].as_str().and_then(|target| self.root.pointer(target.trim_start_matches('#')))
+    }
+
+    /// The schemas of which one or all hold besides.
+    fn alternatives(self, schema: &'a Value) -> Vec<&'a Value> {
+        let lists = ["oneOf", "anyOf", "allOf"].into_iter().filter_map(|how| schema[how].as_array()).flatten();
+        lists.chain(self.target(schema)).collect()
+    }
+
+    /// Instances with as little as each allows, so that every alternative and every optional field is in one of them.
+    fn instances(self, schema: &'a Value) -> Vec<Value> {
+        if schema["$ref"].as_str().is_some_and(|target| target.ends_with("AskId")) {
+            return vec![json!("k3v9x2m7qa.41")];
+        }
+        let schema = self.resolve(schema);
+        if let Some(value) = schema.get("const") {
+            return vec![value.clone()];
+        }
+        if let Some(values) = schema["enum"].as_array() {
+            return values[..1].to_vec();
+        }
+        let own = match kind(schema) {
+            Some("object") => self.objects(schema),
+            Some("array") => {
+                let items = schema.get("items").map(|items| self.instances(items)).unwrap_or_default();
+                [json!([])].into_iter().chain(items.into_iter().map(|item| json!([item]))).collect()
+            }
+            Some("string") => vec![json!("k3v9x2m7qa")],
+            Some("integer" | "number") => vec![json!(1)],
+            Some("boolean") => vec![json!(true)],
+            _ => vec![json!({})],
+        };
+        let alternatives: Vec<_> = self
+            .alternatives(schema)
+            .into_iter()
+            .filter(|alternative| alternative["type"] != "null")
+            .flat_map(|alternative| self.instances(alternative))
+            .collect();
+        match (&own[..], &alternatives[..]) {
+            (_, []) => own,
+            ([Value::Object(_), ..], [Value::Object(_), ..]) => {
+                let first = alternatives[0].clone();
+                let others = own[1..].iter().map(|own| joined(own, &first));
+                alternatives.iter().map(|alternative| joined(&own[0], alternative)).chain(others).collect()
+            }
+            _ => alternatives,
+        }
+    }
+
+    fn objects(self, schema: &'a Value) -> Vec<Value> {
+        let required = names(schema);
+        let properties: Vec<_> = fields(schema).map(|(name, schema)| (name, self.instances(schema))).collect();
+        let least = properties.iter().filter(|(name, _)| required.contains(name.as_str()));
+        let least: Map<_, _> = least.map(|(name, values)| ((*name).clone(), values[0].clone())).collect();
+        let mut objects = vec![Value::Object(least.clone())];
+        for (name, values) in properties {
+            let more = values.into_iter().map(|value| {
+                let mut object = least.clone();
+                object.insert(name.clone(), value);
+                Value::Object(object)
+            });
+            objects.extend(more);
+        }
+        objects
+    }
+}
+
+/// The type of a schema, `null` aside.
+fn kind(schema: &Value) -> Option<&str> {
+    match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
+        kind => kind.as_str().or_else(|| schema.get("properties").map(|_| "object")),
+    }
+}
+
+fn fields(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema["properties"].as_object().into_iter().flatten()
+}
+
+fn names(schema: &Value) -> BTreeSet<&str> {
+    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn joined(one: &Value, other: &Value) -> Value {
+    let both = [one, other].into_iter().filter_map(Value::as_object).flatten();
+    Value::Object(both.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// The fields of sent objects, by the schema they are of.
+#[derive(Default)]
+struct Sent {
+    /// Optional fields, and whether an object was without one.
+    optional: BTreeMap<String, bool>,
+    /// Fields that are required and were not there.
+    missing: BTreeSet<String>,
+    /// Types that were sent.
+    types: BTreeSet<String>,
+}
+
+impl Sent {
+    fn look(&mut self, schemas: Schemas<'_>, schema: &Value, value: &Value, place: &str) {
+        let name = schema["$ref"].as_str().and_then(|target| target.rsplit('/').next());
+        let place = name.unwrap_or(place);
+        self.types.extend(name.map(str::to_owned));
+        let schema = schemas.resolve(schema);
+        for alternative in schemas.alternatives(schema).into_iter().filter(|other| fits(schemas, other, value)) {
+            let variant = fields(alternative).find_map(|(_, schema)| schema["const"].as_str()).unwrap_or("");
+            self.look(schemas, alternative, value, &format!("{place} {variant}"));
+        }
+        if let Some(items) = value.as_array() {
+            items.iter().for_each(|item| self.look(schemas, &schema["items"], item, &format!("{place} item")));
+        }
+        let Some(object) = value.as_object() else { return };
+        let required = names(schema);
+        for (name, schema) in fields(schema) {
+            let place = format!("{}.{name}", place.trim_end());
+            match object.get(name) {
+                Some(value) => self.look(schemas, schema, value, &place),
+                None if required.contains(name.as_str()) => _ = self.missing.insert(place.clone()),
+                None => {}
+            }
+            if !required.contains(name.as_str()) {
+                *self.optional.entry(place).or_default() |= !object.contains_key(name);
+            }
+        }
+    }
+}
+
+/// Whether a value may be of this schema, by its type and by the words that its fields must have.
+fn fits(schemas: Schemas<'_>, schema: &Value, value: &Value) -> bool {
+    let schema = schemas.resolve(schema);
+    let is_word = |name: &str, word: &Value| value.get(name) == Some(word);
+    let words = fields(schema).filter_map(|(name, schema)| Some((name, schema.get("const")?)));
+    let alternatives = schemas.alternatives(schema);
+    let is_object = kind(schema) == Some("object") || schema.get("properties").is_some();
+    schema.get("const").is_none_or(|word| word == value)
+        && schema["type"] != "null"
+        && (!is_object || value.is_object())
+        && words.into_iter().all(|(name, word)| is_word(name, word))
+        && (alternatives.is_empty() || alternatives.into_iter().any(|schema| fits(schemas, schema, value)))
+}
+
+fn send<T: JsonSchema + Serialize + DeserializeOwned>(document: &Value, sent: &mut Sent) {
+    let root = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
+    let schema = json!({ "$ref": format!("#/components/schemas/{}", T::schema_name()) });
+    for given in (Schemas { root: &root }).instances(&root) {
+        let value: T = serde_json::from_value(given.clone()).unwrap_or_else(|error| panic!("{error}: {given}"));
+        sent.look(Schemas { root: document }, &schema, &serde_json::to_value(&value).unwrap(), "");
+    }
+}
+
+#[test]
+fn a_field_of_an_answer_is_required_exactly_if_it_is_always_sent() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut sent = Sent::default();
+    send::<Answered>(&document, &mut sent);
+    send::<DaemonStatus>(&document, &mut sent);
+    send::<ErrorBody>(&document, &mut sent);
+    send::<Inbox>(&document, &mut sent);
+    send::<InterruptReply>(&document, &mut sent);
+    send::<Prompted>(&document, &mut sent);
+    send::<RunStarted>(&document, &mut sent);
+    send::<SessionList>(&document, &mut sent);
+    send::<SessionNews>(&document, &mut sent);
+    send::<Snapshot>(&document, &mut sent);
+    send::<StreamFrame>(&document, &mut sent);
+    assert_eq!(sent.missing, BTreeSet::new(), "required, but not always sent");
+    let always: Vec<_> = sent.optional.iter().filter(|(_, is_left_out)| !**is_left_out).collect();
+    assert!(always.is_empty(), "optional, but always sent: {always:#?}");
+    assert!(sent.optional.len() > 30, "{:#?}", sent.optional);
+
+    // And every type that an answer has was sent here.
+    let mut answered = BTreeSet::new();
+    let answers = document["paths"].as_object().unwrap().values();
+    for operation in answers.flat_map(|methods| methods.as_object().unwrap().values()) {
+        reach(Schemas { root: &document }, &operation["responses"], &mut answered);
+    }
+    assert_eq!(answered.difference(&sent.types).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+/// The types that are referred to, and those that these refer to.
+fn reach(schemas: Schemas<'_>, value: &Value, reached: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            if let Some(target) = value["$ref"].as_str()
+                && reached.insert(target.rsplit('/').next().unwrap().to_owned())
+            {
+                reach(schemas, schemas.resolve(value), reached);
+            }
+            object.values().for_each(|value| reach(schemas, value, reached));
+        }
+        Value::Array(values) => values.iter().for_each(|value| reach(schemas, value, reached)),
+        _ => {}
+    }
+}
