@@ -29,12 +29,4 @@ function caller(whose, onError = warning(whose)) {
   }
 }
 
-/** Refuses a callback of this function that is none. */
-function check(whose, callbacks) {
-  for (const [what, given] of Object.entries(callbacks)) {
-    if (typeof given === 'function') continue
-    throw Object.assign(new TypeError(`the ${what} of ${whose} is not a function`), { code: 'invalidArgument' })
-  }
-}
-
-module.exports = { caller, check, warning }
+module.exports = { caller, warning }

@@ -1,7 +1,8 @@
 'use strict'
 // How events reach JavaScript: a batch at a time, of which one is on its way, and the next comes when it was taken.
 
-const { caller, check, warning } = require('./callbacks.js')
+const { caller, warning } = require('./callbacks.js')
+const { checkType, optionsOf } = require('./refusals.js')
 
 /** Milliseconds of callbacks after which other things have their turn. */
 const SLICE = 8
@@ -10,7 +11,9 @@ const others = () => new Promise((resolve) => setImmediate(resolve))
 
 /** What takes batches and gives a callback their events, one after the other. */
 function toCallback(callback, { onEnd = () => {}, onError = warning('sessionAttach') } = {}) {
-  check('sessionAttach', { callback, onEnd, onError })
+  for (const [name, value] of Object.entries({ callback, 'options.onEnd': onEnd, 'options.onError': onError })) {
+    checkType(name, 'function', value)
+  }
   const call = caller('sessionAttach', onError)
   return async (events, end) => {
     if (end) return call(onEnd, JSON.parse(end))
@@ -50,7 +53,7 @@ async function* generate(arriving, attach, detach, options) {
         batches.push({ events, end, taken })
         arriving.wake()
       }),
-    { ...options, keepAlive: true },
+    { ...optionsOf(options), keepAlive: true },
   )
   let taken = () => {}
   try {

@@ -470,7 +470,7 @@ export interface OpenRules {
  * Throws `alreadyStarted` if it has been used, `config` if the configuration is wrong, `start` if another process has
  * the saved sessions, and `store` if they can't be opened.
  */
-export declare function start(options: StartOptions): void
+export declare function start(options?: StartOptions): void
 
 /** What the engine of the process is started with. */
 export interface StartOptions {

@@ -4,7 +4,7 @@
 const { iterate, toCallback } = require('./events.js')
 const { startLogging } = require('./log.js')
 const native = require('./native.js')
-const { promised, thrown } = require('./refusals.js')
+const { checkType, optionsOf, promised, thrown } = require('./refusals.js')
 
 const { Sessions, connect, start, takeLog, version } = native
 
@@ -13,13 +13,14 @@ const AT_ONCE = new Set(['sessionGetStatus', 'sessionGetPauseState', 'sessionSna
 
 const own = Sessions.prototype
 for (const name of Object.getOwnPropertyNames(own)) {
-  if (name !== 'constructor') own[name] = AT_ONCE.has(name) ? thrown(own[name]) : promised(own[name])
+  if (name !== 'constructor') own[name] = AT_ONCE.has(name) ? thrown(own[name], name) : promised(own[name], name)
 }
 
 const { sessionAttach } = own
 
 own.sessionAttach = async function (id, callback, options) {
-  const { onEnd, onError, ...rest } = options ?? {}
+  checkType('id', 'string', id)
+  const { onEnd, onError, ...rest } = optionsOf(options)
   return sessionAttach.call(this, id, toCallback(callback, { onEnd, onError }), rest)
 }
 
@@ -32,9 +33,10 @@ own.sessionEvents = function (id, options) {
 function constructible(name) {
   const { prototype } = native[name]
   for (const [member, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
-    if (member !== 'constructor' && value) prototype[member] = thrown(value)
+    if (member !== 'constructor' && value) prototype[member] = thrown(value, `${name}.${member}`)
   }
-  return new Proxy(native[name], { construct: thrown(Reflect.construct) })
+  const construct = (made, args, target) => thrown(() => Reflect.construct(made, args, target), name)(...args)
+  return new Proxy(native[name], { construct })
 }
 
 const here = Sessions.here()
@@ -43,8 +45,8 @@ module.exports = {
   Sessions,
   AskForm: constructible('AskForm'),
   AfterAsk: constructible('AfterAsk'),
-  connect: promised(connect),
-  start: (options) => startLogging(thrown(start), takeLog, options),
+  connect: promised(connect, 'connect'),
+  start: (options) => startLogging(thrown(start, 'start'), takeLog, optionsOf(options)),
   version,
 }
 for (const name of Object.getOwnPropertyNames(own)) {

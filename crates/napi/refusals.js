@@ -1,44 +1,90 @@
 'use strict'
-// What is refused before the addon has it, and what the addon itself throws at arguments of a wrong type: as all errors
-// of this package are, with a code of ours.
+// Refuses arguments before the addon has them, and makes the addon's errors those of this package.
 
-/** An argument that can't be meant. */
-function refused(what) {
-  return Object.assign(new TypeError(what), { code: 'invalidArgument' })
+const parameters = require('./parameters.js')
+
+/** The error for an argument that is refused. */
+function refused(message) {
+  return Object.assign(new TypeError(message), { code: 'invalidArgument' })
 }
 
-/**
- * Refuses what JSON has no word for, and would make `null`, an empty object or nothing: a limit of `NaN` would be none.
- * Callbacks are arguments of their own.
- */
-function check(argument) {
-  if (typeof argument === 'number' && !Number.isFinite(argument)) throw refused(`${argument} is no number that can be meant`)
-  if (typeof argument !== 'object' || argument === null) return
-  try {
-    JSON.stringify(argument, (name, value) => {
-      const where = name === '' ? 'an argument' : `\`${name}\``
-      if (typeof value === 'number' && !Number.isFinite(value)) throw refused(`${where} is ${value}, which can't be meant`)
-      if (typeof value === 'function' || typeof value === 'symbol') throw refused(`${where} is a ${typeof value}, which can't be meant`)
-      if (value instanceof Map || value instanceof Set) throw refused(`${where} is a ${value.constructor.name}: give a plain object or an array`)
-      return value
-    })
-  } catch (error) {
-    throw error.code === 'invalidArgument' ? error : refused(error.message)
+/** A value's type, as an error says it. */
+function kindOf(value) {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  return typeof value === 'number' && !Number.isFinite(value) ? String(value) : typeof value
+}
+
+const PRIMITIVES = { string: 'a string', number: 'a number', boolean: 'a boolean', function: 'a function' }
+
+/** Refuses a value that is not of this primitive type. */
+function checkType(name, type, value) {
+  const fits = typeof value === type && (type !== 'number' || Number.isFinite(value))
+  if (!fits) throw refused(`\`${name}\` must be ${PRIMITIVES[type]}, got ${kindOf(value)}`)
+}
+
+/** Refuses values that JSON would turn into `null`, `{}` or nothing: with a limit of `NaN` there would be no limit. */
+function checkPlain(name, value, around = []) {
+  if (typeof value === 'number') checkType(name, 'number', value)
+  if (['bigint', 'function', 'symbol'].includes(typeof value)) throw refused(`\`${name}\` can't be a ${typeof value}`)
+  if (typeof value !== 'object' || value === null) return
+  if (around.includes(value)) throw refused(`\`${name}\` refers back to an object that it is in`)
+  checkCollection(name, value)
+  for (const [key, part] of Object.entries(value)) {
+    checkPlain(Array.isArray(value) ? `${name}[${key}]` : `${name}.${key}`, part, [...around, value])
   }
 }
 
-/** An error, with a code of ours. */
-function ours(error) {
-  if (/Expected$|^InvalidArg$/.test(error?.code)) error.code = 'invalidArgument'
-  else if (error?.code === 'GenericFailure') error.code = 'failed'
-  return error
+/** Refuses collections that JSON would turn into `{}`. */
+function checkCollection(name, value) {
+  if (!(value instanceof Map) && !(value instanceof Set)) return
+  throw refused(`\`${name}\` must be a plain object or an array, got ${value.constructor.name}`)
 }
 
-/** The same function, whose errors are ours. */
-function thrown(call) {
+/** The options that a call was given, as an object. */
+function optionsOf(options) {
+  if (options === undefined || options === null) return {}
+  if (typeof options !== 'object' || Array.isArray(options)) {
+    throw refused(`\`options\` must be an object, got ${kindOf(options)}`)
+  }
+  checkCollection('options', options)
+  return options
+}
+
+/** Refuses arguments that the function of this name does not take. */
+function check(name, args) {
+  for (const [at, { name: parameter, type, isOptional }] of (parameters[name] ?? []).entries()) {
+    const value = args[at]
+    if (isOptional && (value === undefined || value === null)) continue
+    if (type in PRIMITIVES) checkType(parameter, type, value)
+    else if (value === undefined) throw refused(`\`${parameter}\` is missing`)
+    else readable(parameter, value)
+  }
+}
+
+function readable(parameter, value) {
+  try {
+    checkPlain(parameter, value)
+  } catch (error) {
+    // A getter may throw, and objects may be too deep.
+    throw error.code === 'invalidArgument' ? error : refused(`\`${parameter}\` can't be read: ${error.message}`)
+  }
+}
+
+/** An error of the addon as one of this package. */
+function ours(error) {
+  // The types of arguments are checked above: this is about `this`.
+  if (/Expected$|^InvalidArg$/.test(error?.code)) return refused('`this` must be an object of the class of this method')
+  if (error?.code === 'GenericFailure') error.code = 'failed'
+  if (error?.code !== 'invalidArgument' || error instanceof TypeError) return error
+  return Object.assign(new TypeError(error.message), error)
+}
+
+/** The function of this name, with its arguments checked and errors of this package. */
+function thrown(call, name) {
   return function (...args) {
     try {
-      args.forEach(check)
+      check(name, args)
       return call.apply(this, args)
     } catch (error) {
       throw ours(error)
@@ -46,12 +92,16 @@ function thrown(call) {
   }
 }
 
-/** The same, with a promise for all that goes wrong. */
-function promised(call) {
-  const throwing = thrown(call)
+/** The same for a function that returns a promise, which rejects with the errors. */
+function promised(call, name) {
+  const throwing = thrown(call, name)
   return async function (...args) {
-    return throwing.apply(this, args)
+    try {
+      return await throwing.apply(this, args)
+    } catch (error) {
+      throw ours(error)
+    }
   }
 }
 
-module.exports = { promised, thrown }
+module.exports = { checkType, optionsOf, promised, thrown }

@@ -1,5 +1,5 @@
 // Writes index.d.ts, from what napi declares: its class, and the functions of the package, which are those of one of its
-// instances; index.mjs, which names them all, and index.d.mts. With --check, says whether they are as they would be
+// instances; index.mjs, which names them all, and index.d.mts; and parameters.js, by which arguments are checked. With --check, says whether they are as they would be
 // written.
 import { readFile, writeFile } from 'node:fs/promises'
 
@@ -28,6 +28,31 @@ const members = [...declared.match(aClass('Sessions'))[1].matchAll(/( {2}\/\*\*(
 const functions = members.map(
   ([, doc, name, signature]) => `${doc.replace(/^ {2}/gm, '')}export declare function ${name}${signature}\n`,
 )
+
+/** The parameters of a signature: `(id: string, options?: CloseOptions): Promise<void>`. */
+function parametersOf(signature) {
+  const [, list] = signature.match(/^\((.*)\)(?:: |$)/)
+  return list.split(/, (?=\w+\??: )/).filter(Boolean).map((parameter) => {
+    const [, name, optional, type] = parameter.match(/^(\w+)(\??): (.*)$/)
+    const kind = type.startsWith('(') ? 'function' : ['string', 'number', 'boolean'].includes(type) ? type : 'data'
+    return `{ name: '${name}', type: '${kind}', isOptional: ${optional !== ''} }`
+  })
+}
+
+const signatures = members.map(([, , name, signature]) => [name, signature])
+for (const [, name, signature] of declared.matchAll(/^export declare function (\w+)(\(.*)/gm)) signatures.push([name, signature])
+for (const name of ['AfterAsk', 'AskForm']) {
+  for (const [, member, signature] of declared.match(aClass(name))[1].matchAll(/^ {2}(\w+)(\(.*)/gm)) {
+    signatures.push([member === 'constructor' ? name : `${name}.${member}`, signature])
+  }
+}
+const parameters = `'use strict'
+// Written by scripts/declarations.mjs: the parameters of every function, as they are declared. What is \`data\` is checked by
+// the addon.
+
+module.exports = {
+${signatures.map(([name, signature]) => `  '${name}': [${parametersOf(signature).join(', ')}],\n`).join('')}}
+`
 const names = [...members.map(([, , name]) => name)].sort()
 const types = `// Written by scripts/declarations.mjs.\n${header}\n${declared.trim()}\n\n${functions.join('\n')}`
 const module = `// Written by scripts/declarations.mjs: the package, for \`import\`.
@@ -47,7 +72,7 @@ const ofModule = `// Written by scripts/declarations.mjs: the declarations, for 
 export * from './index.js'
 `
 
-for (const [name, text] of [['index.d.ts', types], ['index.mjs', module], ['index.d.mts', ofModule]]) {
+for (const [name, text] of [['index.d.ts', types], ['index.mjs', module], ['index.d.mts', ofModule], ['parameters.js', parameters]]) {
   if (process.argv.includes('--check')) {
     if ((await read(name)) !== text) {
       console.error(`${name} is not as the addon is: run \`npm run build\` and commit it`)

@@ -7,13 +7,15 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures_util::FutureExt;
-use holdpoint_common::{json, unknown};
+use holdpoint_common::json;
 use napi::bindgen_prelude::{Function, JsObjectValue, Object, PromiseRaw};
 use napi::{Env, Unknown};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::given;
 
 /// A promise of what `work` comes to.
 pub(crate) fn promise<'env, T: Serialize>(
@@ -73,39 +75,25 @@ pub(crate) fn parse<'env>(env: &'env Env, text: &str) -> napi::Result<Unknown<'e
     global_json(env)?.get_named_property::<Function<'_, &str, Unknown<'env>>>("parse")?.call(text)
 }
 
-/// An object of JavaScript, read as ours. `what` names it in the error.
-pub(crate) fn read<T: DeserializeOwned>(env: &Env, what: &str, value: Unknown<'_>) -> Result<T, Failure> {
-    let text = text(env, what, value)?;
-    // It would be taken for the fields of an object, in their order.
-    if text.starts_with('[') {
-        return Err(Failure::argument(format!("{what}: this is an array, and not an object")));
-    }
-    known(what, &mut serde_json::Deserializer::from_str(&text))
-}
-
-/// The same of what may be an array.
-pub(crate) fn read_list<T: DeserializeOwned>(env: &Env, what: &str, value: Unknown<'_>) -> Result<T, Failure> {
-    known(what, &mut serde_json::Deserializer::from_str(&text(env, what, value)?))
-}
-
-fn text(env: &Env, what: &str, value: Unknown<'_>) -> Result<String, Failure> {
+/// An argument of this name, read as ours.
+pub(crate) fn read<T: DeserializeOwned>(env: &Env, name: &str, value: Unknown<'_>) -> Result<T, Failure> {
     let stringify =
         |env| global_json(env)?.get_named_property::<Function<'_, Unknown<'_>, Option<String>>>("stringify");
     let text = stringify(env).and_then(|stringify| stringify.call(value));
-    let text = text.map_err(|error| Failure::argument(format!("{what}: {error}")))?;
-    Ok(text.unwrap_or_else(|| "null".to_owned()))
+    let text = text.map_err(|error| Failure::argument(format!("`{name}` can't be read: {}", error.reason)))?;
+    let value = text.map_or(Ok(Value::Null), |text| serde_json::from_str(&text));
+    let value = value.map_err(|error| {
+        // All else that JavaScript writes is JSON.
+        let is_deep = json::fault(&error).starts_with("recursion limit");
+        let words = if is_deep { "is nested too deep" } else { "has text that is not Unicode" };
+        Failure::argument(format!("`{name}` {words}"))
+    })?;
+    given(name, value)
 }
 
-/// A value of ours. What it was given that we know nothing of is an error: most likely a name is wrong.
-pub(crate) fn known<'de, T: Deserialize<'de>>(
-    what: &str,
-    given: impl Deserializer<'de, Error = serde_json::Error>,
-) -> Result<T, Failure> {
-    match unknown::read(given) {
-        Ok((value, None)) => Ok(value),
-        Ok((_, Some(path))) => Err(Failure::argument(format!("{what}: there is no option `{path}`"))),
-        Err(error) => Err(Failure::argument(format!("{what}: {}", json::fault(&error)))),
-    }
+/// The same of a value that has crossed.
+pub(crate) fn given<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, Failure> {
+    given::read(name, value).map_err(Failure::argument)
 }
 
 fn global_json<'env>(env: &'env Env) -> napi::Result<Object<'env>> {

@@ -68,7 +68,7 @@ pub struct StartOptions {
 ///
 /// Throws `alreadyStarted` if it has been used, `config` if the configuration is wrong, `start` if another process has
 /// the saved sessions, and `store` if they can't be opened.
-#[napi(catch_unwind, ts_args_type = "options: StartOptions")]
+#[napi(catch_unwind, ts_args_type = "options?: StartOptions")]
 pub fn start(env: &Env, options: Unknown<'_>, wake: Option<Function<'_, (), ()>>) -> napi::Result<()> {
     let wake = wake.map(|wake| log::wake(&wake)).transpose()?;
     now(env, || {

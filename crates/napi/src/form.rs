@@ -213,7 +213,7 @@ impl Clock {
     fn instant(&self, milliseconds: f64) -> Result<Instant, Failure> {
         let since = Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
         let instant = since.and_then(|since| self.0.checked_add(since));
-        instant.ok_or_else(|| Failure::argument(format!("at: {milliseconds} is not a time in milliseconds")))
+        instant.ok_or_else(|| Failure::argument(format!("`at` must be a time in milliseconds, got {milliseconds}")))
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `stream`, `batch` | events on their way to a callback: in order, in batches, as fast as it takes them |
 //! | `log` | what is logged, on its way to a callback: as much of it as there is room for |
 //! | `crossing` | values and promises, on their way to JavaScript and back |
+//! | `given` | arguments read as our types, with errors in the words of JavaScript |
 //! | `failure` | what goes wrong, as an error of JavaScript with a `code` |
 //! | `panics`, `stop` | ways to panic, and a tool that stops, for the tests (feature `test-support`) |
 //!
@@ -22,6 +23,7 @@ mod crossing;
 mod engine;
 mod failure;
 mod form;
+mod given;
 mod log;
 #[cfg(feature = "test-support")]
 mod panics;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::supplies::Environment;
 use super::turn::{InterruptOptions, Interrupted, interrupt};
 use super::{Place, Sessions, read_again};
-use crate::crossing::{promise, read, read_list};
+use crate::crossing::{promise, read};
 use crate::failure::Failure;
 
 /// Which ask is answered.
@@ -121,7 +121,7 @@ impl Sessions {
         answers: Unknown<'_>,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let answers = read_list::<Option<Vec<QuestionReply>>>(env, "answers", answers);
+        let answers = read::<Option<Vec<QuestionReply>>>(env, "answers", answers);
         let options = read::<Option<AnswerOptions>>(env, "options", options);
         let answer = answers.and_then(|answers| {
             let answer = answers.map_or(Answer::Cancel, |answers| Answer::Reply { answers });

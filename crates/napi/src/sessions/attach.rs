@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::{Place, Sessions};
 use crate::batch::WAITING;
 use crate::crossing::{Collected, caught, done, now, read, write};
+use crate::failure::Failure;
 use crate::stream::{Attached, Deliver, Delivery, Stream, Untaken};
 
 /// What is received.
@@ -120,10 +121,14 @@ impl Sessions {
         &self,
         env: &'env Env,
         id: String,
-        attachment: Option<u32>,
+        attachment: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         let known = &self.place().known;
-        let attached = known.find(&id).map(|id| id.map(|id| known.detach(&id, attachment)).unwrap_or_default());
+        let detach = |attachment| {
+            let id = known.find(&id)?;
+            Ok::<_, Failure>(id.map(|id| known.detach(&id, attachment)).unwrap_or_default())
+        };
+        let attached = read::<Option<u32>>(env, "attachment", attachment).and_then(detach);
         let detached = attached.map(|attached| join_all(attached.into_iter().map(Attached::detach)));
         done(env, async move {
             detached?.await;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::Sessions;
-use crate::crossing::{known, promise, read};
+use crate::crossing::{given, promise, read};
 use crate::failure::Failure;
 
 /// How a turn is interrupted.
@@ -87,7 +87,7 @@ impl Sessions {
             let mut run = run?;
             let (_, config) = place.sessions()?;
             run.entry("holdAt").or_insert_with(|| json!(config.hold_at));
-            Ok(session.start_run(known("run", Value::from(run))?).await?)
+            Ok(session.start_run(given("run", Value::from(run))?).await?)
         })
     }
 
