@@ -1,6 +1,6 @@
 // The package itself: its two entries, its declarations, and a project that has it installed.
 import assert from 'node:assert/strict'
-import { mkdir, readFile, readdir, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, readdir, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { test } from 'node:test'
@@ -37,6 +37,22 @@ test('m_f4_everything_that_is_declared_is_described', () => {
 test('m_f4_the_declarations_are_those_of_the_addon', async () => {
   await run(process.execPath, ['scripts/declarations.mjs', '--check'], { cwd: root })
   await run(process.execPath, ['scripts/types.mjs', '--check'], { cwd: root })
+})
+
+test('m_f4_the_lock_of_every_package_is_whole', async () => {
+  const { stdout } = await run('git', ['ls-files', '*package-lock.json'], { cwd: path.join(root, '../..') })
+  const locks = stdout.trim().split('\n')
+  assert.ok(locks.includes('crates/napi/package-lock.json'))
+  for (const lock of locks) {
+    const [from, project] = [path.join(root, '../..', path.dirname(lock)), await folder()]
+    for (const file of ['package.json', 'package-lock.json']) await copyFile(path.join(from, file), path.join(project, file))
+    const npm = (...args) => run('npm', [...args, '--offline', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: project })
+    // Without the parts for other platforms, the one refuses the lock and the other adds them.
+    await npm('ci', '--dry-run').catch(({ stderr }) => assert.fail(`${lock}: ${stderr}`))
+    await npm('install', '--package-lock-only')
+    const read = (folder) => readFile(path.join(folder, 'package-lock.json'), 'utf8')
+    assert.equal(await read(project), await read(from), `${lock}: npm install changes it`)
+  }
 })
 
 const PROGRAM = `
@@ -81,6 +97,7 @@ test('m_f4_a_fresh_project_uses_the_package', async () => {
     await symlink(path.join(root, 'node_modules', name), path.join(modules, name))
   }
   const typed = `import ${NAMES} from 'holdpoint'
+import { sessionAnswerQuestion } from 'holdpoint'
 import { SessionsProvider, useRustSessionState, type SessionState } from 'holdpoint/react'
 import type { Event, HoldpointError, PauseState, Sessions, Snapshot } from 'holdpoint'
 export const seen = (event: Event): string => event.body.type === 'text' ? event.body.text : ''
@@ -92,6 +109,7 @@ export async function main(): Promise<Snapshot> {
   const id = await sessionOpen({ policy: 'edits', env: { ...process.env, ONE: 'more' } })
   await sessionAttach(id, (event) => console.log(seen(event)), { after: 3, onEnd: ({ reason }) => console.log(reason) })
   await sessionPauseConfirm(id, true, { always: true })
+  await sessionAnswerQuestion(id, [{ id: 'colour', answer: null }])
   await sessionPrompt(id, 'say hello')
   // @ts-expect-error There is no such policy.
   await sessionOpen({ policy: 'everything' })
@@ -114,4 +132,18 @@ export { holdpoint }
   const options = ['--noEmit', ...strict, '--module', 'nodenext', '--target', 'es2023', '--types', 'node']
   const checked = run(process.execPath, [tsc, ...options, 'typed.mts', 'typed.cts', 'module.mts'], { cwd: project })
   await checked.catch(({ stdout }) => assert.fail(stdout))
+
+  // And as older projects have it, which know nothing of `exports`.
+  const old = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'commonjs', '--moduleResolution', 'node10', '--target', 'es2023']
+  const oldText = `${typed}
+import { shown as safe } from 'holdpoint/ink'
+export const text: string = safe('text')
+// @ts-expect-error There is no such part, and what there is has types.
+import { Nothing } from 'holdpoint/ink'
+// @ts-expect-error There is no such hook.
+import { useNothing } from 'holdpoint/react'
+`
+  await writeFile(path.join(project, 'old.ts'), oldText)
+  const checkedOld = run(process.execPath, [tsc, ...old, '--types', 'node', 'old.ts'], { cwd: project })
+  await checkedOld.catch(({ stdout }) => assert.fail(stdout))
 })
