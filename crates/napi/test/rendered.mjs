@@ -35,8 +35,8 @@ export const keys = {
     '\u001b]4;1;rgb:cd00/0000/0000\u001b\\', '\u001b]10;rgb:ffff/ffff/ffff\u0007', '\u001b]11;rgb:0/0/0\u001b\\',
     '\u001b]52;c;eQ==\u0007', '\u001bP>|xterm(390)\u001b\\', '\u001b_Gi=1;OK\u0007y\u001b\\', '\u001b^yes\u001b\\', '\u001bXyes\u001b\\',
   ],
-  /** Inputs that mean nothing: Alt with a key, reports of the focus and the mouse, a key without a name. */
-  unknown: ['\u001by', '\u001b!', '\u001b[I', '\u001b[<0;10;10M', '\u001b[15~', '\u001bOk'],
+  /** Inputs that mean nothing: Alt with a key, reports of the focus and the mouse, keys without a name (Ctrl+F1 is one to Ink). */
+  unknown: ['\u001by', '\u001b!', '\u001b[I', '\u001b[<0;10;10M', '\u001b[15~', '\u001bOk', '\u001b[1;5P', '\u001b[9;5~'],
   ctrl: (letter) => String.fromCharCode(letter.charCodeAt(0) - 96),
   pasted: '\u001b[201~',
   paste: (text) => `\u001b[200~${text}${keys.pasted}`,

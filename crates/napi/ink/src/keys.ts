@@ -7,6 +7,7 @@ import { useInput, useStdin, useStdout, type Key } from 'ink'
 import { createContext, useContext, useEffect, useLayoutEffect, useRef, type RefObject } from 'react'
 
 import { ControlStrings } from './control-strings.js'
+import { keepReadable } from './readable.js'
 
 /** A key, or another input of the terminal. */
 export interface Press {
@@ -131,6 +132,7 @@ export function useKeys(take: Presses, isActive = true): void {
     const read = (input: string) => {
       sequence.current = input
     }
+    if (inputs) keepReadable(inputs)
     inputs?.prependListener('input', read)
     return () => {
       inputs?.off('input', read)
