@@ -104,7 +104,7 @@ export type ErrorCode =
   | 'invalidArgument' | 'config' | 'alreadyStarted'
   // Saving, and daemons.
   | 'notSaving' | 'store' | 'start' | 'unreachable' | 'disconnected' | 'otherVersion'
-  // A session that can't be followed any more, thrown by hooks: it is gone; or its daemon was stopped.
+  // A session that is gone, thrown by hooks; a daemon or process that is about to end.
   | 'ended' | 'stopped'
   // Faults: of a session's actor, of this package, of how it was installed.
   | 'gone' | 'failed' | 'panicked' | 'noAddon'

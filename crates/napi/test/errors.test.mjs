@@ -315,8 +315,8 @@ test('m_f1_every_code_that_is_named_is_thrown', () => {
   const [, union] = declarations.match(/export type ErrorCode =([^]*?)\(string & \{\}\)/)
   const named = [...union.matchAll(/'(\w+)'/g)].map(([, code]) => code)
   assert.ok(named.length > 30)
-  // Those of other processes and of hooks, which their tests throw.
-  const elsewhere = { start: 'saved', stopped: 'react', ended: 'react' }
+  // Those of other processes and of hooks.
+  const elsewhere = { start: 'saved', stopped: 'a daemon or process that ends', ended: 'react' }
   const left = named.filter((code) => !thrown.has(code) && !(code in elsewhere))
   assert.deepEqual(left, program ? [] : ['damaged', 'tooManyConnections', 'disconnected'])
 })

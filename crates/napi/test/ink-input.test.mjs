@@ -26,6 +26,18 @@ everywhere('the input', (place) => {
     assert.equal(seen.events.filter(({ body }) => body.type === 'promptAccepted').length, 1)
   })
 
+  test('m_f3_enter_opens_a_closed_session_again', async () => {
+    const { screen, sessions, id } = await shownPart(place, InputTransition, { props: { placeholder: 'What next?' } })
+    await screen.shows(/What next\?/)
+    for (const typed of ['', 'say again']) {
+      await sessions.sessionClose(id)
+      await screen.shows(/> .*Closed: Enter opens it again/)
+      await screen.press(...typed, keys.enter)
+      await screen.shows(/> .*What next\?/)
+    }
+    assert.equal((await sessions.sessionSettled(id)).lastTurn.outcome, 'done')
+  })
+
   test('m_a10_the_draft_is_kept_and_no_key_leaks_into_it', async () => {
     const { screen, seen, sessions, id } = await shownPart(place, InputTransition)
     await screen.shows(/>/)

@@ -12,12 +12,13 @@ import { useRustSessionState, useSessionEvents, useSessionSnapshot } from 'holdp
 import * as react from 'holdpoint/react'
 
 import { counting, opened, show, waiters } from './rendered.mjs'
-import { everywhere, folder, holdpoint, program, record, run, script, startDaemon } from './support.mjs'
+import { everywhere, folder, holdpoint, record, script } from './support.mjs'
 
 const CONFIRM = 'shell: echo confirmed > made'
 const QUESTION = `call ask_user {"questions": [{"id": "colour", "header": "Colour", "question": "Which?"}]}`
 const FIELDS = [
-  'status', 'isLoading', 'isPaused', 'pauseInfo', 'hold', 'question', 'model', 'tokens', 'isDebugEnabled', 'version',
+  'status', 'isLoading', 'isPaused', 'pauseInfo', 'hold', 'question', 'model', 'tokens', 'isDebugEnabled', 'connection',
+  'version',
 ]
 
 /** A component that keeps every state it was rendered with, and ways to wait for one. */
@@ -65,6 +66,7 @@ everywhere('the hook', (place, { remote }) => {
     assert.deepEqual(rest, {
       status: 'idle', isLoading: false, isPaused: false, pauseInfo: null, hold: { state: 'off' }, question: null,
       model: sessions.sessionSnapshot(id).settings.model, tokens: sessions.sessionSnapshot(id).usage, isDebugEnabled: false,
+      connection: 'connected',
     })
   })
 
@@ -228,7 +230,7 @@ everywhere('the hook', (place, { remote }) => {
     assert.ok(calls.sessionSnapshot < 40, `${calls.sessionSnapshot} readings, ${states.length} renderings`)
   })
 
-  test('m_f2_a_session_that_closes_is_idle_at_last', async () => {
+  test('m_f2_a_session_that_was_closed_is_closed', async () => {
     const sessions = await place()
     const id = await opened(sessions)
     const { Follower, states, until } = follower()
@@ -236,8 +238,9 @@ everywhere('the hook', (place, { remote }) => {
     await sessions.sessionPrompt(id, CONFIRM)
     await until(({ isPaused }) => isPaused)
     await sessions.sessionClose(id)
-    const last = await until(({ status }) => status === 'idle')
+    const last = await until(({ status }) => status === 'closed')
     assert.equal(last.pauseInfo, null)
+    assert.equal(last.isPaused || last.isLoading, false)
     const versions = [...new Set(states)].map(({ version }) => version)
     assert.ok(versions.every((version, at) => at === 0 || version > versions[at - 1]), `${versions}`)
   })
@@ -250,7 +253,7 @@ everywhere('the hook', (place, { remote }) => {
     await sessions.sessionPrompt(id, CONFIRM)
     await until(({ isPaused }) => isPaused)
     await sessions.sessionClose(id)
-    await until(({ status }) => status === 'idle')
+    await until(({ status }) => status === 'closed')
     for (const how of ['rendered', 'followed by another']) {
       await sessions.sessionFind(id)
       await sessions.sessionPrompt(id, CONFIRM)
@@ -262,6 +265,7 @@ everywhere('the hook', (place, { remote }) => {
       await sessions.sessionPauseConfirm(id, false)
       await until(({ status }) => status === 'idle')
       await sessions.sessionClose(id)
+      await until(({ status }) => status === 'closed')
     }
   })
 
@@ -300,21 +304,6 @@ test('m_f4_both_kinds_of_modules_share_it', () => {
   assert.equal(required.useRustSessionState, useRustSessionState)
   assert.deepEqual(Object.keys(react).sort(), Object.keys(required).filter((name) => name !== '__esModule').sort())
   assert.equal(typeof holdpoint.sessionOpen, 'function')
-})
-
-test('m_f2_a_daemon_that_is_stopped_is_for_an_error_boundary', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, async () => {
-  const { stateDir, sessions } = await startDaemon()()
-  const id = await opened(sessions)
-  const { Follower, until } = follower()
-  const { Boundary, found } = boundary()
-  const screen = show(h(Boundary, null, h(Follower, { id })), { sessions })
-  await until(({ model }) => model !== '')
-  while (sessions.sessionSnapshot(id).clients === 0) await turn()
-  await run(program, ['--state-dir', stateDir, 'daemon', 'stop'])
-  await screen.shows(/^stopped$/)
-  const { code, message } = await found
-  assert.equal(code, 'stopped')
-  assert.match(message, /after event \d+/)
 })
 
 test('m_f2_a_session_that_is_gone_is_for_an_error_boundary', async () => {

@@ -1,9 +1,10 @@
 // What is on the screen: what was said and done, what is being said, the status bar, and where one types and answers.
 
-import { useSessions } from 'holdpoint/react'
+import type { Event, StreamEnd } from 'holdpoint'
+import { useRustSessionState, useSessions } from 'holdpoint/react'
 import { InputTransition, shown, StatusBar } from 'holdpoint/ink'
 import { Box, Static, Text } from 'ink'
-import { useEffect, useState, type ReactElement } from 'react'
+import { useEffect, useRef, useState, type ReactElement } from 'react'
 
 import { add, NOTHING, said, type Transcript } from './transcript.js'
 
@@ -27,25 +28,38 @@ export function App({ sessionId, prompt }: { sessionId: string; prompt?: string 
   )
 }
 
-/** What the session's events come to, from its beginning on. It is given the prompt first, if there is one. */
+/**
+ * What the session's events come to, from its beginning on. It is given the prompt first, if there is one. When its daemon
+ * was gone and is back, they go on behind the last one that came.
+ */
 function useTranscript(sessionId: string, prompt?: string): Transcript {
   const sessions = useSessions()
+  const isConnected = useRustSessionState(sessionId).connection === 'connected'
   const [transcript, setTranscript] = useState(NOTHING)
+  const last = useRef(0)
+  const isPrompted = useRef(prompt === undefined)
   useEffect(() => {
-    setTranscript(NOTHING)
-    const attached = sessions.sessionAttach(sessionId, (event) => setTranscript((before) => add(before, event)), {
-      onEnd: ({ reason }) => setTranscript((before) => said(before, `no more comes: ${reason}`, 'dim')),
-    })
+    if (!isConnected) return
     const failed = (error: Error) => setTranscript((before) => said(before, error.message, 'bad'))
+    const taken = (event: Event) => {
+      last.current = event.seq
+      setTranscript((before) => add(before, event))
+    }
+    const ended = ({ reason }: StreamEnd) => {
+      if (reason === 'closed' || reason === 'ended') setTranscript((before) => said(before, `no more comes: ${reason}`, 'dim'))
+    }
+    const attached = sessions.sessionAttach(sessionId, taken, { after: last.current, onEnd: ended })
     const begin = async () => {
       await attached
-      if (prompt !== undefined) await sessions.sessionPrompt(sessionId, prompt)
+      if (isPrompted.current) return
+      isPrompted.current = true
+      await sessions.sessionPrompt(sessionId, prompt ?? '')
     }
     begin().catch(failed)
     return () => {
-      attached.then(({ attachment }) => sessions.sessionDetach(sessionId, attachment)).catch(failed)
+      attached.then(({ attachment }) => sessions.sessionDetach(sessionId, attachment)).catch(() => {})
     }
-  }, [sessions, sessionId, prompt])
+  }, [sessions, sessionId, prompt, isConnected])
   return transcript
 }
 

@@ -2,7 +2,7 @@
 
 import { useRustSessionState, useSessions, useSessionSnapshot } from '../../react/index.mjs'
 import { Box, Text, useApp } from 'ink'
-import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { useEffect, useReducer, useRef, useState, type ReactElement } from 'react'
 
 import { useAfterAsk } from './after-ask.js'
 import { said, useInterrupt } from './answering.js'
@@ -17,6 +17,12 @@ import { shownLine } from './shown.js'
 
 /** Milliseconds in which a second Ctrl+C leaves. */
 const AGAIN = 2_000
+
+/** Lines about a daemon that is gone. */
+const GONE = {
+  lost: 'The daemon is gone. This goes on when it is back.',
+  stopped: 'The daemon was stopped. Every session is saved. This goes on when it is back.',
+}
 
 /** What it is about, and what it says and does. */
 export interface InputTransitionProps {
@@ -39,18 +45,20 @@ export interface InputTransitionProps {
  * `QuestionPrompt` while it asks. Whatever stands there, what is being typed is kept and `ctrl+x p`
  * holds and releases. After an ask, keys are swallowed until none was pressed for 300 ms, and a
  * line says who has closed it if not this user. Prompts of this process that an interrupt hands
- * back are typed again, unless something else is.
+ * back are typed again, unless something else is. A session that was closed is opened again by
+ * Enter. While the daemon is gone, a line says so.
  */
 export function InputTransition(props: InputTransitionProps): ReactElement {
   const { sessionId, placeholder, thinking = 'Thinking...', isActive = true } = props
   const sessions = useSessions()
-  const { status, pauseInfo, question, hold } = useRustSessionState(sessionId)
+  const { status, pauseInfo, question, hold, connection } = useRustSessionState(sessionId)
   const snapshot = useSessionSnapshot(sessionId)
   const { exit } = useApp()
   const [draft, setDraft] = useLatest(EMPTY)
   const [awaitsKey, setAwaitsKey] = useLatest(false)
   const leaves = useArmed(AGAIN)
   const [trouble, setTrouble] = useState<string | null>(null)
+  const [, redraw] = useReducer((count: number) => count + 1, 0)
   const inner = useRef<Inner>({ press: null, forms: new Map(), answered: new Set(), interrupted: null })
   const afterAsk = useAfterAsk(sessionId, pauseInfo?.id ?? question?.id, inner)
   const interrupt = useInterrupt(sessionId, inner)
@@ -66,7 +74,12 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
     setDraft(EMPTY)
     const { onSubmit = (prompt: string) => sessions.sessionPrompt(sessionId, prompt) } = props
     // What is not taken is not lost, unless something else is being typed by then.
-    attempt((async () => onSubmit(text))(), () => draft.current.text === '' && setDraft(draftOf(text)))
+    attempt((async () => onSubmit(text))().then(redraw), () => draft.current.text === '' && setDraft(draftOf(text)))
+  }
+  const enter = (text: string) => {
+    if (text.trim() !== '') submit(text)
+    // Rendered again, it is followed again.
+    else if (status === 'closed') attempt(sessions.sessionFind(sessionId).then(redraw))
   }
   const leave = () => {
     const { onLeave = () => exit() } = props
@@ -79,7 +92,7 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
     const { text } = draft.current
     switch (press.name) {
       case 'enter':
-        return text.trim() === '' ? undefined : submit(text)
+        return enter(text)
       case 'ctrl+c':
         if (leaves.isArmed()) return leave()
         leaves.arm()
@@ -117,12 +130,14 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
     if (question) return <QuestionPrompt sessionId={sessionId} isActive={isActive} />
     if (status === 'interrupted') return <Text dimColor>Interrupting...</Text>
     if (isWorking) return <Text dimColor>{`${shownLine(thinking)} (Esc to interrupt)`}</Text>
-    return <DraftText draft={draft.current} {...(placeholder !== undefined && { placeholder })} />
+    const empty = status === 'closed' ? 'Closed: Enter opens it again' : placeholder
+    return <DraftText draft={draft.current} {...(empty !== undefined && { placeholder: empty })} />
   }
   return (
     <Box flexDirection="column">
       <InnerOf.Provider value={inner}>{shownNow()}</InnerOf.Provider>
       {afterAsk.notice !== null && <Text color="yellow">{afterAsk.notice}</Text>}
+      {connection !== 'connected' && <Text color="yellow">{GONE[connection]}</Text>}
       {trouble !== null && <Text color="red">{trouble}</Text>}
       <Text dimColor>
         {leaves.shown ? 'Ctrl+C again to leave' : hint(awaitsKey.current, hold.state !== 'off')}

@@ -1,9 +1,9 @@
 // The status bar: what a session is doing, in whole segments.
 
 import type { HoldCause, Snapshot, Task } from '../../index.js'
-import { useSessionSnapshot } from '../../react/index.mjs'
+import { useRustSessionState, useSessionSnapshot, type SessionState } from '../../react/index.mjs'
 import { Text, useStdout } from 'ink'
-import { useEffect, useState, type ReactElement } from 'react'
+import { useEffect, useRef, useState, type ReactElement } from 'react'
 
 import { shownLine } from './shown.js'
 
@@ -24,21 +24,25 @@ export interface StatusBarProps {
 /**
  * `holdpoint | my-session | 00:12:34 | Iteration #3 | ✓2 ●1 ○3 | 5 files modified ◐`: the session, how long it has worked (of a
  * run, in that run), the iteration and the tasks of a run (done, begun, to do), the files its tools have changed, and what
- * it does now. What has nothing to say is left out; what has no room is left out or shortened, whole.
+ * it does now. What has nothing to say is left out; what has no room is left out or shortened, whole. While the daemon is
+ * gone, the time stands still.
  */
 export function StatusBar({ sessionId, width }: StatusBarProps): ReactElement | null {
   const snapshot = useSessionSnapshot(sessionId)
   const columns = useColumns()
-  const now = useNow(snapshot)
+  const state = useRustSessionState(sessionId)
+  const now = useNow(snapshot, state.connection === 'connected')
   if (!snapshot) return null
-  const label = labelOf(snapshot, now)
+  const label = labelOf(snapshot, state, now)
   const room = (width ?? columns) - (label ? label.length + 1 : 0)
   const segments = segmentsOf(snapshot, now, room)
   return (
     <Text wrap="truncate">
       {segments}
       {segments && label && ' '}
-      <Text bold>{label}</Text>
+      <Text bold={state.status !== 'closed'} dimColor={state.status === 'closed'}>
+        {label}
+      </Text>
     </Text>
   )
 }
@@ -67,7 +71,9 @@ function segmentsOf(snapshot: Snapshot, now: number, room: number): string {
 }
 
 /** What it does now. */
-function labelOf({ hold, status, asks }: Snapshot, now: number): string {
+function labelOf({ hold, status, asks }: Snapshot, state: SessionState, now: number): string {
+  if (state.connection !== 'connected') return state.connection === 'lost' ? 'daemon gone' : 'daemon stopped'
+  if (state.status === 'closed') return 'closed'
   const spinner = TURNS[Math.floor(now / QUARTER) % TURNS.length] ?? ''
   if (status === 'interrupted') return `${spinner} interrupting`
   if (hold.state === 'requested') return `${spinner} PAUSING...${asks.length > 0 ? ', asks you' : ''}`
@@ -132,16 +138,18 @@ function fitting(text: string, room: number): string {
   return `${kept}…`
 }
 
-/** The time, often enough for what turns, and standing still while nothing does. */
-function useNow(snapshot: Snapshot | null): number {
+/** The time, often enough for what turns, and standing still while nothing does or the daemon is gone. */
+function useNow(snapshot: Snapshot | null, isConnected: boolean): number {
   const [, setTick] = useState(0)
-  const turns = snapshot?.status === 'running' || snapshot?.status === 'interrupted' || snapshot?.hold.state === 'requested'
+  const latest = useRef(0)
+  if (isConnected || latest.current === 0) latest.current = Date.now()
+  const works = snapshot?.status === 'running' || snapshot?.status === 'interrupted' || snapshot?.hold.state === 'requested'
   useEffect(() => {
-    if (!turns) return
+    if (!works || !isConnected) return
     const timer = setInterval(() => setTick((tick) => tick + 1), QUARTER)
     return () => clearInterval(timer)
-  }, [turns])
-  return Date.now()
+  }, [works, isConnected])
+  return latest.current
 }
 
 /** How wide the terminal is. */

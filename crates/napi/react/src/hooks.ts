@@ -11,9 +11,10 @@ import { storeOf, type SessionStore } from './store'
  * A session's state: the same object until something in it has changed, and fresh when a component begins to use it.
  * All who follow a session share one attachment, which ends with the last of them.
  *
- * Of a session that is not known here yet it says `idle`, with an empty `model`, until it is found. Throws in
- * rendering, for an error boundary, if there is no such session or the connection to its daemon is lost; its
- * `code` says which. Of a session that was closed the last state stays, idle.
+ * Of a session that is not known here yet it says `idle`, with an empty `model`, until it is found. While the daemon of a
+ * session is gone, `connection` says so; when it is back, the session is followed again from its last event on. A
+ * session that was closed is `closed` until it is opened again. Throws in rendering, for an error boundary, if the
+ * session can't be followed; its `code` says why.
  */
 export function useRustSessionState(sessionId: string): SessionState {
   const store = useStore(sessionId)
@@ -31,7 +32,8 @@ export function useSessionSnapshot(sessionId: string): Snapshot | null {
 
 /**
  * Calls `take` with every event of a session that comes from now on, in order. Shares the attachment of
- * {@link useRustSessionState}; what was before, and what is missed while nobody looks, `sessionAttach` gives.
+ * {@link useRustSessionState}; what was before, and what is missed while no component looks, `sessionAttach` gives. Events
+ * of the time when the daemon could not be reached follow when it is back.
  */
 export function useSessionEvents(sessionId: string, take: (event: Event) => void): void {
   const store = useStore(sessionId)

@@ -2,4 +2,4 @@
 
 export { SessionsProvider, useSessions, type SessionsProviderProps } from './sessions'
 export { useRustSessionState, useSessionEvents, useSessionSnapshot } from './hooks'
-export type { QuestionState, SessionState } from './state'
+export type { Connection, QuestionState, SessionState } from './state'

@@ -14,10 +14,13 @@ export interface QuestionState extends QuestionRequest {
   since: Timestamp
 }
 
+/** The connection to a session: `lost` if its daemon is gone, `stopped` if that was stopped. It is made again by itself. */
+export type Connection = 'connected' | 'lost' | 'stopped'
+
 /** A session at one moment: all fields are of the same one. */
 export interface SessionState {
-  /** What it is doing. */
-  readonly status: SessionStatus
+  /** What it is doing; `closed` if it was closed. */
+  readonly status: SessionStatus | 'closed'
   /** It is running. */
   readonly isLoading: boolean
   /** It is paused: an ask is open, or it is held. */
@@ -34,6 +37,8 @@ export interface SessionState {
   readonly tokens: Usage
   /** It is logged at debug level. */
   readonly isDebugEnabled: boolean
+  /** Whether events come. Without them all else is as it was last known. */
+  readonly connection: Connection
   /** It rises with every change: the number of an event this state comes from, or more where that was one before, too. */
   readonly version: number
 }
@@ -49,12 +54,14 @@ export const UNKNOWN: SessionState = {
   model: '',
   tokens: { input: 0, cached: 0, output: 0, estimated: false },
   isDebugEnabled: false,
+  connection: 'connected',
   version: 0,
 }
 
-/** The state that a snapshot says. If it is what it was, that very object; if a part is, that very part. */
-export function following(before: SessionState, snapshot: Snapshot): SessionState {
-  const { status, asks, hold, settings, usage, isDebugEnabled = false, seq } = snapshot
+/** The state that follows from a snapshot. What has not changed is the same object as before. */
+export function following(before: SessionState, snapshot: Snapshot, life: { isClosed: boolean; connection: Connection }): SessionState {
+  const { asks, hold, settings, usage, isDebugEnabled, seq } = snapshot
+  const status: SessionState['status'] = life.isClosed ? 'closed' : snapshot.status
   const ask = asks[0]
   const state = {
     status,
@@ -66,6 +73,7 @@ export function following(before: SessionState, snapshot: Snapshot): SessionStat
     model: settings.model,
     tokens: kept(before.tokens, usage),
     isDebugEnabled,
+    connection: life.connection,
   }
   const { version: _, ...was } = before
   const changed = Object.entries(state).some(([field, value]) => !Object.is(value, was[field as keyof typeof was]))

@@ -3,10 +3,16 @@
 
 import type { Event, HoldpointError, Sessions, Snapshot, StreamEnd } from 'holdpoint'
 
-import { closed, following, UNKNOWN, type SessionState } from './state'
+import { closed, following, UNKNOWN, type Connection, type SessionState } from './state'
 
 /** Events that change nothing of what a session is. */
 const PASSING = new Set(['text', 'thought', 'output', 'itemSoFar', 'retrying', 'historyCut', 'projectCut', 'gap'])
+
+/** Milliseconds between two looks whether the daemon is back, as on the screen of `holdpoint`. */
+const LOOK = 1_000
+
+/** Codes of errors that pass when the daemon is back. */
+const AWAY = new Set(['unreachable', 'disconnected', 'stopped'])
 
 /** One attachment, from its begin to its end. */
 interface Link {
@@ -34,6 +40,12 @@ export class SessionStore {
   #snapshot: Snapshot | null = null
   #state = UNKNOWN
   #failure: Error | null = null
+  /** The number of the last event that has come, or of the snapshot that events follow. */
+  #cursor: number | null = null
+  #connection: Connection = 'connected'
+  #isClosed = false
+  /** The next try to attach again. */
+  #retry: ReturnType<typeof setTimeout> | undefined
 
   constructor(sessions: Sessions, id: string) {
     this.#sessions = sessions
@@ -88,7 +100,16 @@ export class SessionStore {
 
   #take(snapshot: Snapshot) {
     this.#snapshot = snapshot
-    this.#state = following(this.#state, snapshot)
+    this.#state = following(this.#state, snapshot, { isClosed: this.#isClosed, connection: this.#connection })
+  }
+
+  /** The connection is another one now. */
+  #turn(connection: Connection) {
+    if (connection === this.#connection) return
+    this.#connection = connection
+    if (this.#snapshot) this.#take(this.#snapshot)
+    else this.#state = { ...this.#state, connection, version: this.#state.version + 1 }
+    this.#tell()
   }
 
   /** What it has last published, if it is known here at all. */
@@ -107,33 +128,49 @@ export class SessionStore {
     return last !== null && (this.#look()?.seq ?? 0) > last
   }
 
+  /** Attaches behind the last event that came, or with the next event if none came. */
   #attach(): Link {
     const current = (what: () => void) => () => {
       if (this.#link === link) what()
     }
     const onEvent = (event: Event) => {
       const { type } = event.body
-      link.closed ||= type === 'sessionClosed'
+      // Behind its last fact there may be something passing.
+      if (!PASSING.has(type)) link.closed = type === 'sessionClosed'
       current(() => {
+        this.#cursor = event.seq
         if (!PASSING.has(type)) this.#changed()
         for (const follower of [...this.#followers]) follower(event)
       })()
     }
     const onEnd = (end: StreamEnd) => current(() => this.#ended(end))()
+    const from = this.#cursor === null ? { limit: 0 } : { after: this.#cursor }
     const link: Link = {
       live: false,
       closed: false,
       last: null,
-      attached: this.#sessions.sessionAttach(this.#id, onEvent, { limit: 0, onEnd }).then(({ attachment, snapshot }) => {
+      attached: this.#sessions.sessionAttach(this.#id, onEvent, { ...from, onEnd }).then(({ attachment, snapshot }) => {
         link.live = true
         current(() => {
           this.#id = snapshot.settings.id
+          this.#cursor ??= snapshot.seq
+          if (this.#isClosed) {
+            this.#isClosed = false
+            this.#take(this.#look() ?? snapshot)
+          }
+          this.#turn('connected')
           this.#changed()
         })()
         return attachment
       }),
     }
-    link.attached.catch((error: Error) => current(() => this.#fail(error))())
+    link.attached.catch((error: HoldpointError) =>
+      current(() => {
+        if (AWAY.has(error.code)) this.#lose(error.code)
+        else if (error.code === 'closed' && this.#cursor !== null) this.#close(this.#cursor)
+        else this.#fail(error)
+      })(),
+    )
     return link
   }
 
@@ -141,6 +178,9 @@ export class SessionStore {
     const link = this.#link
     this.#link = null
     this.#snapshot = null
+    this.#cursor = null
+    this.#isClosed = false
+    clearTimeout(this.#retry)
     // Who comes next tries again.
     this.#failure = null
     // What could not be attached, or has ended, is detached.
@@ -148,16 +188,33 @@ export class SessionStore {
   }
 
   #ended({ reason, after }: StreamEnd) {
-    if (this.#link && (reason === 'closed' || this.#link.closed)) {
-      this.#link.last = after
-      const last = this.#look() ?? this.#snapshot
-      if (last) this.#take(closed(last))
-      this.#stale = false
-      this.#tell()
+    if (reason === 'closed' || this.#link?.closed) {
+      this.#close(after)
+    } else if (AWAY.has(reason)) {
+      this.#cursor = Math.max(this.#cursor ?? 0, after)
+      this.#lose(reason)
     } else if (reason !== 'detached') {
       const error = new Error(`the session ${this.#id} can't be followed any more: ${reason}, after event ${after}`)
       this.#fail(Object.assign(error, { code: reason }))
     }
+  }
+
+  /** The session was closed: this was its last event. */
+  #close(after: number) {
+    if (this.#link) this.#link.last = after
+    this.#isClosed = true
+    const last = this.#look() ?? this.#snapshot
+    if (last) this.#take(closed(last))
+    this.#stale = false
+    this.#turn('connected')
+    this.#tell()
+  }
+
+  /** The daemon is gone: attaches again when it is back. Nothing keeps Node for that. */
+  #lose(reason: string) {
+    this.#turn(reason === 'stopped' || this.#connection === 'stopped' ? 'stopped' : 'lost')
+    this.#retry = setTimeout(() => (this.#link = this.#attach()), LOOK)
+    this.#retry.unref()
   }
 
   #fail(error: Error) {

@@ -1,0 +1,138 @@
+// Hooks and parts of Ink whose daemon goes away: they say so, and go on where they were when it is back.
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { describe, test } from 'node:test'
+
+import { Box, Text } from 'ink'
+import { createElement as h } from 'react'
+
+import { InputTransition, StatusBar } from 'holdpoint/ink'
+import { useRustSessionState, useSessionEvents } from 'holdpoint/react'
+
+import { opened, show, waiters } from './rendered.mjs'
+import { program, record, run, startDaemon } from './support.mjs'
+
+/** A component that keeps what a session's hooks give, and ways to wait for it. */
+function follower() {
+  const [states, events] = [[], []]
+  const { look, until } = waiters(() => JSON.stringify([states.at(-1), events.map(({ body }) => body.type).slice(-20)]))
+  function Follower({ id }) {
+    states.push(useRustSessionState(id))
+    useSessionEvents(id, (event) => {
+      events.push(event)
+      look()
+    })
+    queueMicrotask(look)
+    return h(Text, null, states.at(-1).connection)
+  }
+  const state = (found) => until(() => states.length > 0 && found(states.at(-1)) && states.at(-1))
+  const count = (type) => events.filter(({ body }) => body.type === type).length
+  return { Follower, states, events, state, comes: (type, times = 1) => until(() => count(type) >= times) }
+}
+
+/** Facts of a session, as its log has them. */
+async function factsOf(sessions, id, after) {
+  const seen = await record(sessions, id, { after })
+  const { seq } = await sessions.sessionSettled(id)
+  await sessions.sessionDetach(id, seen.attachment)
+  return seen.events.filter((event) => event.seq <= seq && isFact(event))
+}
+
+const isFact = ({ body }) => !['text', 'thought', 'output', 'status', 'itemSoFar', 'saved'].includes(body.type)
+
+/** Every fact once and in order, and no event twice. */
+async function missedNothing(sessions, id, first, events) {
+  const numbers = events.map(({ seq }) => seq)
+  assert.deepEqual(numbers, [...new Set(numbers)].sort((one, other) => one - other))
+  const facts = await factsOf(sessions, id, first)
+  assert.ok(facts.length > 10)
+  assert.deepEqual(events.filter(isFact).slice(0, facts.length), facts)
+}
+
+describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names no program' }, () => {
+  const begin = async () => {
+    const { stateDir, sessions } = await startDaemon()()
+    const daemon = (what) => run(program, ['--state-dir', stateDir, 'daemon', what])
+    const kill = async () => process.kill(Number(await readFile(path.join(stateDir, 'data/daemon.lock'), 'utf8')), 'SIGKILL')
+    return { sessions, daemon, kill, id: await opened(sessions) }
+  }
+
+  test('m_f2_m_b6_the_hook_goes_on_when_a_daemon_is_started_again', async () => {
+    const { sessions, daemon, id } = await begin()
+    const { Follower, states, events, state, comes } = follower()
+    show(h(Follower, { id }), { sessions })
+    await state(({ model }) => model !== '')
+    const { seq: first } = sessions.sessionSnapshot(id)
+    await sessions.sessionPrompt(id, 'say one')
+    await comes('turnFinished')
+    for (const round of [1, 2]) {
+      const before = states.at(-1)
+      await daemon('stop')
+      const away = await state(({ connection }) => connection === 'stopped')
+      assert.deepEqual({ ...away, connection: 0, version: 0 }, { ...before, connection: 0, version: 0 }, 'as it was last known')
+      assert.ok(away.version > before.version)
+      await daemon('start')
+      // It happens before the hook is back, or while it comes back.
+      await sessions.sessionPrompt(id, 'say two')
+      await comes('turnFinished', 1 + round)
+      await state(({ connection, status }) => connection === 'connected' && status === 'idle')
+    }
+    await missedNothing(sessions, id, first, events)
+  })
+
+  test('m_f2_m_b6_the_hook_goes_on_when_a_daemon_was_killed', async () => {
+    const { sessions, daemon, kill, id } = await begin()
+    const { Follower, events, state, comes } = follower()
+    show(h(Follower, { id }), { sessions })
+    await state(({ model }) => model !== '')
+    const { seq: first } = sessions.sessionSnapshot(id)
+    for (const round of [1, 2]) {
+      await sessions.sessionPrompt(id, `say@20 ${'word '.repeat(2_000)}`)
+      await comes('text', 10 * round)
+      await kill()
+      await state(({ connection }) => connection === 'lost')
+      await daemon('start')
+      await comes('turnFinished', round)
+      await state(({ connection, status }) => connection === 'connected' && status !== 'running')
+    }
+    await missedNothing(sessions, id, first, events)
+  })
+
+  test('m_f2_what_comes_when_the_daemon_is_gone_already_is_followed_when_it_is_back', async () => {
+    const { sessions, daemon, id } = await begin()
+    await daemon('stop')
+    const { Follower, state } = follower()
+    show(h(Follower, { id }), { sessions })
+    await state(({ connection }) => connection !== 'connected')
+    await daemon('start')
+    await state(({ connection }) => connection === 'connected')
+    await sessions.sessionPrompt(id, 'hang')
+    await state(({ isLoading }) => isLoading)
+    await sessions.sessionInterrupt(id)
+  })
+
+  test('m_f3_ink_says_that_the_daemon_is_gone_and_goes_on', async () => {
+    const { sessions, daemon, kill, id } = await begin()
+    const parts = [h(StatusBar, { sessionId: id, key: 'bar' }), h(InputTransition, { sessionId: id, key: 'input' })]
+    const screen = show(h(Box, { flexDirection: 'column' }, parts), { sessions })
+    await screen.shows(/holdpoint \|/)
+    await sessions.sessionPrompt(id, 'hang')
+    await screen.shows(/Thinking/)
+    await daemon('stop')
+    await screen.shows(/daemon stopped\n[^]*The daemon was stopped\. Every session is saved\./)
+    await daemon('start')
+    await screen.shows((text) => /ctrl\+x p/.test(text) && !/daemon|Thinking/.test(text))
+    await sessions.sessionPrompt(id, 'shell: echo made > made')
+    await screen.shows(/asks you\n[^]*\[Y\] Approve/)
+    await kill()
+    await screen.shows(/daemon gone\n[^]*\[Y\] Approve[^]*The daemon is gone\./)
+    await daemon('start')
+    // A Confirm of the policy is open again under its id.
+    await screen.shows((text) => /asks you\n[^]*\[Y\] Approve/.test(text) && !/daemon/.test(text))
+    screen.guard()
+    await screen.press('n')
+    await screen.shows((text) => !/Approve/.test(text))
+    assert.equal((await sessions.sessionSettled(id)).asks.length, 0)
+  })
+})
