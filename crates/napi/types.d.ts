@@ -251,6 +251,10 @@ export type HoldCause =
         }
     )
 /**
+ * The gaps of a session, in order: at most 64.
+ */
+export type Gaps = Gap[]
+/**
  * What is allowed unasked.
  */
 export type PolicyMode = 'ask' | 'edits' | 'all' | 'readonly'
@@ -500,6 +504,16 @@ export type Fact =
       type: 'toolFinished'
     })
   | {
+      type: 'projectCut'
+      /**
+       * How much is missing, and why: one line.
+       */
+      reason: string
+    }
+  | (HistoryCut & {
+      type: 'historyCut'
+    })
+  | {
       type: 'filesChanged'
       /**
        * Their paths, relative to the workspace.
@@ -630,6 +644,10 @@ export type BlockKind = 'text' | 'thought'
  * How a tool call ended.
  */
 export type ToolStatus = 'ok' | 'error' | 'denied' | 'interrupted' | 'panicked'
+/**
+ * A limit of the conversation that a model is sent.
+ */
+export type HistoryLimit = 'lines' | 'tokens' | 'window'
 /**
  * How a background job ended.
  */
@@ -780,16 +798,6 @@ export type Delta =
       waitMs: number
       /**
        * Why the last one failed.
-       */
-      reason: string
-    }
-  | (HistoryCut & {
-      type: 'historyCut'
-    })
-  | {
-      type: 'projectCut'
-      /**
-       * How much is missing, and why: one line.
        */
       reason: string
     }
@@ -1095,6 +1103,10 @@ export interface SessionSummary {
    * Its folder.
    */
   workspace: string
+  /**
+   * Which of its events can't be read.
+   */
+  gaps?: Gaps
 }
 /**
  * How a session's last turn ended.
@@ -1274,6 +1286,19 @@ export interface TaskCounts {
   dropped: number
 }
 /**
+ * Events of a session that can't be read, because they are damaged or lost in the store.
+ */
+export interface Gap {
+  /**
+   * The number of the first event.
+   */
+  from: number
+  /**
+   * The number of the last event.
+   */
+  to: number
+}
+/**
  * Open asks, the oldest first.
  */
 export interface Inbox {
@@ -1433,6 +1458,10 @@ export interface Snapshot {
    * Why not everything is saved; absent if it is.
    */
   notSaved?: string | null
+  /**
+   * Which of its events can't be read.
+   */
+  gaps?: Gaps
   /**
    * It is logged at debug level.
    */
@@ -1845,6 +1874,39 @@ export interface FileMark {
   hash?: string | null
 }
 /**
+ * What was left out of a request to a model, and how much was left in.
+ */
+export interface HistoryCut {
+  /**
+   * Messages that were left out.
+   */
+  messages: number
+  /**
+   * Results of tools that were cut.
+   */
+  results: number
+  /**
+   * Tokens of what was left in, by our own count.
+   */
+  tokens: number
+  /**
+   * Tokens that a request may have.
+   */
+  limit: number
+  /**
+   * Lines of what was left in.
+   */
+  lines: number
+  /**
+   * Lines that a request may have.
+   */
+  lineLimit: number
+  /**
+   * The limit that was reached.
+   */
+  reached: HistoryLimit
+}
+/**
  * An omission and its reason.
  */
 export interface Omission {
@@ -1890,6 +1952,10 @@ export interface Receipt {
    * The queued prompts that were handed back.
    */
   prompts: PromptId[]
+  /**
+   * The runtime, or the session's actor, had ended before the turn was: its processes were not counted.
+   */
+  uncounted?: boolean
 }
 /**
  * A tool call that the cut of its turn found running.
@@ -1924,35 +1990,6 @@ export interface EndedProcesses {
    * Could not be ended: their process ids.
    */
   left?: number[]
-}
-/**
- * What was left out of a request to a model, and how much was left in.
- */
-export interface HistoryCut {
-  /**
-   * Messages that were left out.
-   */
-  messages: number
-  /**
-   * Results of tools that were cut.
-   */
-  results: number
-  /**
-   * Tokens of what was left in, by our own count.
-   */
-  tokens: number
-  /**
-   * Tokens that a request may have.
-   */
-  limit: number
-  /**
-   * Lines of what was left in.
-   */
-  lines: number
-  /**
-   * Lines that a request may have.
-   */
-  lineLimit: number
 }
 /**
  * A prompt was accepted.
