@@ -124,7 +124,7 @@ everywhere('sessions', (place) => {
     assert.equal((await failure(sessions.sessionRun(id, { task: 1 }))).code, 'invalidArgument')
     const misspelt = await failure(sessions.sessionRun(id, { goal: 'x', limits: { iteration: 3 } }))
     assert.equal(misspelt.code, 'invalidArgument')
-    assert.match(misspelt.message, /there is no option `limits\.iteration`/)
+    assert.match(misspelt.message, /`run\.limits\.iteration` is not known/)
     await sessions.sessionClose(id)
   })
 

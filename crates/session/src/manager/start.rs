@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use actix::dev::channel;
 use actix::prelude::*;
-use holdpoint_common::{
-    Body, Event, Fact, ItemId, RestoreCause, SessionId, SessionSettings, Snapshot, Supplies, Timestamp, Who,
-};
+use holdpoint_common::{Body, Event, Fact, ItemId, RestoreCause, SessionId, SessionSettings, Supplies, Timestamp, Who};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument;
 
@@ -277,7 +275,10 @@ async fn start(
     if name != named {
         mended.push(Fact::SessionRenamed { name, by: Who::named("holdpoint") });
     }
-    note(mended, &mut state, &mut numbers, &*log, &shown).await?;
+    note(mended, &mut state, &mut numbers, &*log).await?;
+    let not_saved = shown.borrow().not_saved.clone();
+    // Who looks at once sees that it goes on.
+    shown.send_replace(Arc::new(state.snapshot(numbers.used(), 0, not_saved)));
     let parts = Parts { state, numbers, log, shown, outfit, restored, alive, closes };
     // The address is made first, so that nobody waits for the arbiter.
     let (address, mailbox) = channel::channel(MAILBOX);
@@ -304,7 +305,6 @@ async fn note(
     state: &mut State,
     numbers: &mut Numbers,
     log: &dyn SessionLog,
-    shown: &watch::Sender<Arc<Snapshot>>,
 ) -> Result<(), SessionError> {
     if facts.is_empty() {
         return Ok(());
@@ -315,7 +315,5 @@ async fn note(
     let events: Vec<_> = facts.into_iter().map(event).collect();
     state.follow(&events);
     log.append(last, events, state.summary()).await?;
-    let not_saved = shown.borrow().not_saved.clone();
-    shown.send_replace(Arc::new(state.snapshot(state.last(), 0, not_saved)));
     Ok(())
 }

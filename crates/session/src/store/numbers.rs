@@ -49,9 +49,10 @@ impl Numbers {
         self.0.end = reserved.end;
     }
 
-    /// Gives back the numbers that were not used: the next owner goes on behind the last one that was.
+    /// Gives back the numbers that were not used, but for one: with that, the first snapshot of the next owner is newer
+    /// than all that clients have seen.
     pub(crate) fn give_back(&self, log: &dyn SessionLog) -> impl Future<Output = ()> + 'static {
-        let given_back = log.give_back(self.0.clone());
+        let given_back = log.give_back(self.0.start + 1..self.0.end);
         async move {
             // Numbers that are lost do no harm.
             if let Err(error) = given_back.await {
