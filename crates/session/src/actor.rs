@@ -300,7 +300,7 @@ impl Actor for SessionActor {
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        // Of what was not saved, clients may have seen more items than numbers.
+        // One unsaved fact may name many items that clients have seen.
         if self.outbox.is_saved() {
             actix_rt::spawn(self.numbers.give_back(&*self.log));
         }

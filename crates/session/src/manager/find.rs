@@ -43,7 +43,7 @@ pub(crate) struct Seen {
 /// How long the first list waits for the store to be checked.
 const CHECK_WAIT: Duration = Duration::from_millis(500);
 
-/// The store was read through: what is listed may say more.
+/// The store was read through: lists may name more gaps.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Checked;
@@ -56,7 +56,7 @@ impl Handler<Checked> for Manager {
     }
 }
 
-/// Waits for so long; gives back what is not ready by then.
+/// Waits for a check at most for a time; returns the check if it is still running.
 async fn wait_for(mut check: BoxFuture<'static, ()>, most: Duration) -> Result<(), BoxFuture<'static, ()>> {
     tokio::time::timeout(most, &mut check).await.map_err(|_| check)
 }
@@ -245,7 +245,7 @@ impl Handler<List> for Manager {
             if let Some(check) = check
                 && let Err(check) = wait_for(check, CHECK_WAIT).await
             {
-                // There is much to read: those who watch hear of it when that is done.
+                // A large store: clients that watch the list are notified at the end.
                 actix_rt::spawn(async move {
                     check.await;
                     manager.do_send(Checked);

@@ -172,9 +172,7 @@ pub(super) async fn resume(
     let (found, workspace) = look(base, &id).await?;
     let one_at_a_time = room.lock().await;
     let cause = match manager.send(Begin { id: id.clone(), seen }).await.map_err(stopped)?? {
-        Begun::Live(live) => {
-            return Ok(live);
-        }
+        Begun::Live(live) => return Ok(live),
         Begun::Starting(live) => {
             drop(one_at_a_time);
             return live.await.unwrap_or(Err(SessionError::Stopped));
@@ -228,7 +226,7 @@ async fn look(base: &Base, id: &SessionId) -> Result<(Found, PathBuf), SessionEr
     Ok((found, workspace))
 }
 
-/// What there is of a session: what was found, unless somebody has written on since.
+/// The session as it was found, read again if its log has grown since.
 async fn as_it_is_now(base: &Base, id: &SessionId, found: Found) -> Result<Found, SessionError> {
     let log = base.store.open(id).await?;
     if log.page(found.state.last() + 1..u64::MAX, 1).await?.facts.is_empty() {
@@ -277,7 +275,7 @@ async fn start(
     }
     note(mended, &mut state, &mut numbers, &*log).await?;
     let not_saved = shown.borrow().not_saved.clone();
-    // Who looks at once sees that it goes on.
+    // Newer than any snapshot of the actor before: a client can tell that the session is open again.
     shown.send_replace(Arc::new(state.snapshot(numbers.used(), 0, not_saved)));
     let parts = Parts { state, numbers, log, shown, outfit, restored, alive, closes };
     // The address is made first, so that nobody waits for the arbiter.

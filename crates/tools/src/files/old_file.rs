@@ -28,7 +28,7 @@ pub(crate) struct OldFile {
 pub(crate) enum NoText {
     /// It has more bytes than are looked at.
     TooLarge(u64),
-    /// It has zero bytes, and so many in all.
+    /// A binary file, by its zero bytes; its size in bytes.
     Binary(u64),
     /// It is not UTF-8, and its encoding is not known.
     Unknown,

@@ -88,7 +88,7 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
             spans.extend(result);
             return lines.push(on_one_line(spans, width).style(looks));
         }
-        // The call, what it asked, its result.
+        // The call, its asks, its result.
         lines.push(on_one_line(spans, width).style(looks));
         asked(lines);
         return lines.extend(result.map(|result| on_one_line(vec![result], width)));

@@ -24,7 +24,7 @@ pub(super) fn may_change(events: &[Arc<Event>]) -> bool {
     events.iter().any(|event| matches!(event.fact(), Some(Fact::ToolFinished(_) | Fact::TurnFinished { .. })))
 }
 
-/// Tells the branch of this folder: now, and after each `look` at which it is another one.
+/// Sends the branch of this folder: now, and after each `look` if it has changed.
 pub(super) async fn watch(shared: Shared, attachment: u64, folder: PathBuf, look: Arc<Notify>) {
     let mut told = None;
     loop {
@@ -84,7 +84,7 @@ mod tests {
     fn git(folder: &Path, args: &[&str]) {
         let who = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "init.defaultBranch=main"];
         let mut command = Command::new("git");
-        // Not the configuration of whoever runs the tests, nor the repository they are in.
+        // Without the user's configuration, and without a repository named by the environment.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder);
         let ran = command.args(who).args(args).current_dir(folder).output().unwrap();
         assert!(ran.status.success(), "{ran:?}");

@@ -88,7 +88,7 @@ pub(super) fn used(session: &Session, width: usize) -> String {
     let folder = format!("folder {}", folder.as_deref().unwrap_or("/"));
     let branch = session.branch.as_ref().map(|branch| format!("branch {}", prose_line(branch))).unwrap_or_default();
     let context = context.filter(|context| context.limit > 0);
-    let percent = context.map(|context| (context.tokens * 100).div_ceil(context.limit).min(100));
+    let percent = context.map(|context| context.tokens.saturating_mul(100).div_ceil(context.limit).min(100));
     let percent = percent.map(|percent| format!("context {percent}%")).unwrap_or_default();
     let window = context.map(|context| format!("{percent} of {}", short(context.limit))).unwrap_or_default();
     let tokens = match usage.total() {

@@ -34,7 +34,7 @@ fn m_d6_the_clock_stands_while_the_daemon_is_gone() {
     tty.end(0);
 }
 
-/// A Confirm stands, and a prompt waits behind its turn: what is approved runs to its boundary, and is held there.
+/// A Confirm is open again, with a prompt queued behind its turn: the approved call runs, and the turn is held at its end.
 #[test]
 fn m_b7_m_a11_what_is_approved_after_a_crash_is_held_at_its_boundary() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! The status line: the bar, and what is at its right.
+//! The status line: the bar, and the model, folder and usage at its right.
 
 use holdpoint_common::{
     ContextFill, Delta, Hold, HoldAt, HoldCause, Outcome, Run, RunLimits, RunProgress, RunSettings, Task, TaskId,
