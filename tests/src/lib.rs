@@ -3,6 +3,7 @@
 pub mod faults;
 pub mod json;
 pub mod model_server;
+pub mod proxy_server;
 pub mod said;
 pub mod tls_server;
 pub mod world;

@@ -1,22 +1,52 @@
-//! TLS before a scripted model server, with a self-signed certificate.
+//! TLS before a scripted model server, with a self-signed certificate or one of an authority of the test's own.
 #![allow(clippy::expect_used, reason = "a part of tests: what goes wrong here ends the test")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, CertifiedKey, DnType, IsCa, KeyPair,
+    generate_simple_self_signed,
+};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// A server that speaks TLS and forwards to another.
 pub struct TlsServer {
     /// Where it listens, on loopback.
     pub address: SocketAddr,
+}
+
+/// A certificate authority.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    /// An authority of this name, with a key of its own.
+    ///
+    /// # Panics
+    /// If it can't be made.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority"))
+    }
+
+    /// Its certificate in PEM.
+    #[must_use]
+    pub fn pem(&self) -> String {
+        let lines = BASE64_STANDARD.encode(self.0.der());
+        let lines = lines.as_bytes().chunks(64).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n");
+        format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
+    }
 }
 
 impl TlsServer {
@@ -28,12 +58,29 @@ impl TlsServer {
     pub fn before(target: SocketAddr) -> Self {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).expect("a certificate");
-        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("its key");
+        Self::with(target, cert.der().clone(), &signing_key)
+    }
+
+    /// The same with a certificate of `authority`, for these names and addresses.
+    ///
+    /// # Panics
+    /// If it can't be started.
+    #[must_use]
+    pub fn signed(authority: &Authority, names: &[&str], target: SocketAddr) -> Self {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let params = CertificateParams::new(names).expect("names");
+        let key = KeyPair::generate().expect("a key");
+        let cert = params.signed_by(&key, &authority.0).expect("a certificate");
+        Self::with(target, cert.der().clone(), &key)
+    }
+
+    fn with(target: SocketAddr, cert: CertificateDer<'static>, key: &KeyPair) -> Self {
+        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("its key");
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("ring's versions of TLS")
             .with_no_client_auth()
-            .with_single_cert(vec![cert.der().clone()], key)
+            .with_single_cert(vec![cert], key)
             .expect("a configuration");
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");

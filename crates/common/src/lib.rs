@@ -84,7 +84,7 @@ pub use config::{Config, ConfigError, ModelName, Notify, Provider, Screen};
 pub use limits::{LimitError, Limits};
 pub use model::{MaxTokensField, ModelSettings, Price, ToolIds};
 pub use policy::{PolicyClass, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
-pub use supplies::{ModelSupplies, Proxies, Supplies};
+pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
 
 // The web tool.
 pub use web::{WebAction, WebRequest, WebSearch, WebSearchHtml, WebSettings};

@@ -36,10 +36,32 @@ pub struct ModelSupplies {
     pub models: BTreeMap<String, ModelSettings>,
     /// What stands between here and them.
     pub proxies: Proxies,
+    /// The certificate authorities that their servers are checked by.
+    pub certificates: Certificates,
 }
 
-/// The proxies that requests to models go through: what the usual variables of an environment say, in lower or upper
-/// case.
+/// The certificate authorities that are trusted instead of the system's, where a client's environment names any.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Certificates {
+    /// A file of certificates in PEM, by its absolute path: `SSL_CERT_FILE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Folders of such files, by their absolute paths, with colons between them: `SSL_CERT_DIR`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
+}
+
+impl Certificates {
+    /// The values of an environment. An empty value counts as unset.
+    pub fn of(env: impl Fn(&str) -> Option<String>) -> Self {
+        let read = |name| env(name).filter(|value| !value.is_empty());
+        Self { file: read("SSL_CERT_FILE"), dir: read("SSL_CERT_DIR") }
+    }
+}
+
+/// The proxies that requests to models go through: the usual variables of an environment, in lower or upper case.
+/// Addresses begin with `http://`, `https://`, `socks5://` or `socks5h://`; without a scheme, it is `http`.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Proxies {
@@ -58,10 +80,14 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// What an environment says.
+    /// The values of an environment. A variable in lower case goes before the one in upper case, even if it is empty.
     pub fn of(env: impl Fn(&str) -> Option<String>) -> Self {
-        let read = |name: &str| env(name).or_else(|| env(&name.to_ascii_uppercase())).filter(|value| !value.is_empty());
-        Self { http: read("http_proxy"), https: read("https_proxy"), all: read("all_proxy"), no: read("no_proxy") }
+        let set = |value: Option<String>| value.filter(|value| !value.trim().is_empty());
+        let read = |name: &str| set(env(name).or_else(|| env(&name.to_ascii_uppercase())));
+        // A web server passes the header `Proxy` of a request to a CGI program as HTTP_PROXY: anybody may have set it.
+        let is_cgi = env("REQUEST_METHOD").is_some();
+        let http = if is_cgi { set(env("http_proxy")) } else { read("http_proxy") };
+        Self { http, https: read("https_proxy"), all: read("all_proxy"), no: read("no_proxy") }
     }
 }
 
@@ -86,5 +112,39 @@ impl fmt::Debug for Supplies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
         f.debug_struct("Supplies").field("env", &names).field("models", &self.models).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxies(vars: &[(&str, &str)]) -> Proxies {
+        Proxies::of(|name| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn m_e2_lower_case_goes_before_upper_case() {
+        let both = proxies(&[("https_proxy", "http://a"), ("HTTPS_PROXY", "http://b"), ("ALL_PROXY", "http://c")]);
+        assert_eq!((both.https.as_deref(), both.all.as_deref()), (Some("http://a"), Some("http://c")));
+        let off = proxies(&[("https_proxy", " "), ("HTTPS_PROXY", "http://b"), ("NO_PROXY", "x"), ("all_proxy", "c")]);
+        assert_eq!((off.https, off.no.as_deref(), off.all.as_deref()), (None, Some("x"), Some("c")));
+    }
+
+    #[test]
+    fn m_e2_a_cgi_program_takes_no_proxy_from_a_header() {
+        let header = [("REQUEST_METHOD", "GET"), ("HTTP_PROXY", "http://anybody"), ("HTTPS_PROXY", "http://b")];
+        let cgi = proxies(&header);
+        assert_eq!((cgi.http, cgi.https.as_deref()), (None, Some("http://b")));
+        let lower = proxies(&[("REQUEST_METHOD", "GET"), ("http_proxy", "http://a")]);
+        assert_eq!(lower.http.as_deref(), Some("http://a"));
+        assert_eq!(proxies(&header[1..]).http.as_deref(), Some("http://anybody"));
+    }
+
+    #[test]
+    fn m_e2_an_empty_certificate_variable_counts_as_none() {
+        let of = |value: &str| Certificates::of(|_| Some(value.to_owned()));
+        assert_eq!(of(""), Certificates::default());
+        assert_eq!(of("/a").dir.as_deref(), Some("/a"));
     }
 }

@@ -166,6 +166,8 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
             "manager/saved.rs",
             // The manager, when a session is opened.
             "model/catalog.rs",
+            // The runners of sessions with one model, for a look-up; the client is made without it.
+            "model/provider/remote/client.rs",
             // One session's actor and those who read its past; the manager, when a session is opened.
             "store/memory.rs",
             // The threads of the store: taken when something was damaged, and to look whether it was.

@@ -23,4 +23,5 @@ mod private;
 mod socket;
 mod starting;
 mod status;
+mod ways;
 mod web;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdpoint_common::{Config, ModelName, ModelSettings, ModelSupplies, Proxies};
+use holdpoint_common::{Certificates, Config, ModelName, ModelSettings, ModelSupplies, Proxies};
 
 use self::reach::Reach;
 use super::provider::HINT;
@@ -21,6 +21,7 @@ pub struct Catalog {
     providers: BTreeMap<Provider, Reach>,
     settings: BTreeMap<String, ModelSettings>,
     proxies: Proxies,
+    certificates: Certificates,
     /// Models that are there from the beginning, by their full name: `rehearsal`, and those of an embedder.
     models: BTreeMap<String, Arc<dyn Model>>,
     /// Those that were made, the last used last. Held for a look-up only.
@@ -67,7 +68,8 @@ impl Catalog {
     /// configuration says goes before it, and an empty value counts as none.
     pub fn new(config: &Config, env: impl Fn(&str) -> Option<String>) -> Self {
         let Config { model, providers, models, .. } = config.clone();
-        Self::of(ModelSupplies { model, providers, models, proxies: Proxies::of(&env) }, &env)
+        let (proxies, certificates) = (Proxies::of(&env), absolute(Certificates::of(&env)));
+        Self::of(ModelSupplies { model, providers, models, proxies, certificates }, &env)
     }
 
     /// The models that a client brings along.
@@ -77,7 +79,7 @@ impl Catalog {
     }
 
     fn of(supplies: ModelSupplies, env: &impl Fn(&str) -> Option<String>) -> Self {
-        let ModelSupplies { model, mut providers, models, proxies } = supplies;
+        let ModelSupplies { model, mut providers, models, proxies, certificates } = supplies;
         let reached = |provider| {
             let configured = providers.remove(Provider::name(provider)).unwrap_or_default();
             (provider, Reach::find(provider, configured, env))
@@ -89,6 +91,7 @@ impl Catalog {
             providers: Provider::ALL.into_iter().map(reached).collect(),
             settings: models,
             proxies,
+            certificates,
             models: BTreeMap::from([("rehearsal".to_owned(), rehearsal)]),
             made: Mutex::default(),
         }
@@ -178,12 +181,14 @@ impl Catalog {
             providers: self.providers.iter().map(reached).collect(),
             models: self.settings.clone(),
             proxies: self.proxies.clone(),
+            certificates: self.certificates.clone(),
         }
     }
 
     /// How a provider is reached.
     fn access(&self, provider: Provider) -> Result<Access, ModelError> {
-        let access = self.providers.get(&provider).and_then(|reach| reach.access(provider, &self.proxies));
+        let reach = self.providers.get(&provider);
+        let access = reach.and_then(|reach| reach.access(provider, &self.proxies, &self.certificates));
         access.ok_or_else(|| ModelError::Setup {
             message: format!("there is no key for {provider}"),
             hint: format!(
@@ -221,6 +226,18 @@ impl Catalog {
     fn made(&self) -> MutexGuard<'_, Vec<(String, Arc<dyn Model>)>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The same with absolute paths: a relative one starts at the folder of this process, and a daemon has another one.
+fn absolute(certificates: Certificates) -> Certificates {
+    let path = |path: &str| match std::path::absolute(path) {
+        Ok(absolute) => absolute.to_string_lossy().into_owned(),
+        // Without a current folder, or for an empty entry of a list.
+        Err(_) => path.to_owned(),
+    };
+    let Certificates { file, dir } = certificates;
+    let dirs = |dirs: String| dirs.split(':').map(path).collect::<Vec<_>>().join(":");
+    Certificates { file: file.as_deref().map(path), dir: dir.map(dirs) }
 }
 
 /// What a bare provider stands for.
@@ -326,6 +343,15 @@ mod tests {
             assert!(model.name().starts_with(name), "{}", model.name());
         }
         assert!(!format!("{setups:?}{catalog:?}").contains(KEY));
+    }
+
+    #[test]
+    fn m_e2_paths_of_certificates_start_at_the_clients_folder() {
+        let here = std::env::current_dir().unwrap();
+        let env = [("SSL_CERT_FILE", "ca.pem"), ("SSL_CERT_DIR", "/etc/a:b::")];
+        let Certificates { file, dir } = catalog("", &env).supplies().certificates;
+        assert_eq!(file.as_deref(), here.join("ca.pem").to_str());
+        assert_eq!(dir, Some(format!("/etc/a:{}::", here.join("b").display())));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use holdpoint_common::{ModelSettings, Proxies};
+use holdpoint_common::{Certificates, ModelSettings, Proxies};
 
 use super::{Model, ModelError};
 use remote::Remote;
@@ -40,6 +40,8 @@ pub struct Access {
     pub base_url: String,
     /// What stands before it. This machine itself is reached without.
     pub proxies: Proxies,
+    /// The certificate authorities that it is checked by, instead of the system's.
+    pub certificates: Certificates,
 }
 
 impl Provider {

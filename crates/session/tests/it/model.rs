@@ -14,3 +14,4 @@ mod settings;
 mod streams;
 mod thoughts;
 mod tool_arguments;
+mod ways;

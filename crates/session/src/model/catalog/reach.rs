@@ -1,6 +1,6 @@
 //! How providers are reached: from the configuration, else from the environment.
 
-use holdpoint_common::{Provider as Configured, Proxies};
+use holdpoint_common::{Certificates, Provider as Configured, Proxies};
 
 use crate::model::{Access, Provider};
 
@@ -30,7 +30,7 @@ impl Reach {
     }
 
     /// How its models are reached; nothing if a key is missing.
-    pub(super) fn access(&self, provider: Provider, proxies: &Proxies) -> Option<Access> {
+    pub(super) fn access(&self, provider: Provider, proxies: &Proxies, certificates: &Certificates) -> Option<Access> {
         // A server of one's own may need none.
         let needs_key = provider.key_variable().is_some() && self.base_url.is_none();
         let key = self.key.as_ref().map(|setting| setting.value.clone());
@@ -38,6 +38,7 @@ impl Reach {
             key: key.unwrap_or_default(),
             base_url: self.base_url(provider),
             proxies: proxies.clone(),
+            certificates: certificates.clone(),
         })
     }
 

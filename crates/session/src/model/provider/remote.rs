@@ -6,13 +6,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::Arc;
 
-use holdpoint_common::{AssistantMessage, ModelSettings, Proxies, ToolResult};
+use holdpoint_common::{AssistantMessage, Certificates, ModelSettings, Proxies, ToolResult};
 use reqwest::{Client, RequestBuilder, Url};
 use serde::Serialize;
 use serde_json::Value;
 
+use self::client::Slot;
 use super::{Access, Provider};
 use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
@@ -33,7 +34,10 @@ mod fault;
 mod frames;
 mod http;
 mod json;
+mod no_proxy;
+mod proxy;
 mod reader;
+mod roots;
 mod surrogates;
 mod switches;
 mod tls;
@@ -70,6 +74,7 @@ pub(super) struct Endpoint {
     /// Without a slash at its end.
     pub(super) base_url: String,
     pub(super) proxies: Proxies,
+    pub(super) certificates: Certificates,
     pub(super) settings: ModelSettings,
 }
 
@@ -95,6 +100,7 @@ impl Endpoint {
             key: access.key.trim().to_owned(),
             base_url: versioned.unwrap_or(base_url).to_owned(),
             proxies: access.proxies.clone(),
+            certificates: access.certificates.clone(),
             settings: settings.clone(),
         })
     }
@@ -140,25 +146,25 @@ impl fmt::Debug for Endpoint {
 pub(super) struct Remote<P> {
     name: String,
     protocol: P,
-    /// Made at the first request: who never asks pays nothing.
-    client: OnceLock<Result<Client, ModelError>>,
+    client: Arc<Slot>,
 }
 
 impl<P: Protocol> Remote<P> {
     pub(super) fn new(protocol: P) -> Self {
         let endpoint = protocol.endpoint();
         let name = format!("{}/{}", endpoint.provider, endpoint.model);
-        Self { name, protocol, client: OnceLock::new() }
+        Self { name, protocol, client: Arc::default() }
     }
 
     fn open(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
         let endpoint = self.protocol.endpoint();
-        let client = self.client.get_or_init(|| client::client(&endpoint.base_url, &endpoint.proxies)).clone()?;
-        let http = self.protocol.request(&client, request).build().map_err(|error| ModelError::Setup {
+        let Endpoint { base_url, proxies, certificates, .. } = endpoint;
+        let client = self.client.get(|| client::client(base_url, proxies, certificates))?;
+        let http = self.protocol.request(&client.http, request).build().map_err(|error| ModelError::Setup {
             message: format!("the request can't be made: {}", error::chain(&error.without_url())),
             hint: "look at the model's key, name and base URL".into(),
         })?;
-        Ok(answer::stream::<P>(client, http, endpoint.key.clone(), request.bytes()))
+        Ok(answer::stream::<P>(Arc::clone(&self.client), client, http, endpoint.key.clone(), request.bytes()))
     }
 }
 

@@ -1,9 +1,12 @@
 //! An answer as it streams: the events of its frames, then what its end means.
 
+use std::sync::Arc;
+
 use futures_util::{FutureExt, TryFutureExt, stream};
 use holdpoint_common::Usage;
-use reqwest::{Client, Request};
+use reqwest::Request;
 
+use super::client::{HttpClient, Slot};
 use super::http::{self, Body};
 use super::reader::{Counts, End, Finish, Pieces, Reader, says_nothing};
 use super::surrogates::Surrogates;
@@ -11,10 +14,19 @@ use super::{MOST_EVENT, Protocol, error, fault};
 use crate::model::{ModelError, ModelEvent, ModelStream};
 
 /// The answer to a request, which is sent when the stream is first polled. Dropping the stream drops the connection.
-/// `bytes_in`: the size of what the request asks.
-pub(super) fn stream<P: Protocol>(client: Client, request: Request, key: String, bytes_in: u64) -> ModelStream {
+/// `slot` has the client for later requests. `bytes_in`: the size of what the request asks.
+pub(super) fn stream<P: Protocol>(
+    slot: Arc<Slot>,
+    client: HttpClient,
+    request: Request,
+    key: String,
+    bytes_in: u64,
+) -> ModelStream {
     let sent = async move {
         let sent = http::send(client, request, P::FRAMING, &key).await;
+        if matches!(sent, Err(ModelError::Setup { .. })) {
+            slot.clear();
+        }
         let body = sent.map_err(|error| error::without_key(error, &key))?;
         let answer = Answer::<P::Reader>::new(body, key, bytes_in);
         Ok(stream::unfold(answer, async |mut answer| answer.next().await.map(|event| (event, answer))))

@@ -8,6 +8,7 @@ use reqwest::header::{self, DATE, HeaderMap, RETRY_AFTER};
 use rustls::CertificateError;
 use serde_json::Value;
 
+use super::client::Route;
 use crate::model::ModelError;
 
 /// Bytes of a provider's words that are kept where they are no message in JSON.
@@ -46,18 +47,42 @@ pub(super) fn hidden_beginning(text: String, key: &str) -> String {
     text
 }
 
-/// The connection could not be made, or broke. A certificate that is not trusted, or a server that does not speak TLS, is
-/// an error of the set-up: it does not pass.
-pub(super) fn connection(error: &reqwest::Error) -> ModelError {
-    if let Some(hint) = tls_fault(error) {
-        let message = format!("no secure connection to the model: {}", chain(error.source().unwrap_or(error)));
-        return ModelError::Setup { message, hint: hint.to_owned() };
-    }
+/// Words with which a proxy's refusal of a user or a password is reported: of HTTP, then of SOCKS.
+const LOCKED: [&str; 4] = [
+    "proxy authorization required",
+    "credentials not accepted",
+    "does not support user/pass authentication",
+    "implements authentication incorrectly",
+];
+
+/// The connection could not be made, or broke. A certificate that is not trusted, a server that does not speak TLS, or a
+/// proxy that wants another user, is an error of the set-up: it does not pass.
+pub(super) fn connection(error: &reqwest::Error, route: &Route) -> ModelError {
     // The address that reqwest puts first is known, and hides the cause. Where nobody answers, it is the cause.
-    let message = chain(error.source().unwrap_or(error));
+    let words = chain(error.source().unwrap_or(error));
+    let through = route.proxy.as_ref().map(|proxy| format!("through the proxy {proxy}"));
+    if let Some(hint) = tls_fault(error, route) {
+        let through = through.map(|through| format!(" ({through})")).unwrap_or_default();
+        return ModelError::Setup { message: format!("no secure connection to the model: {words}{through}"), hint };
+    }
+    if let Some(proxy) = &route.proxy
+        && LOCKED.iter().any(|locked| words.contains(locked))
+    {
+        return locked(proxy);
+    }
     let place = Some(error).filter(|error| error.is_connect()).and_then(reqwest::Error::url);
-    let place = place.map(|url| format!(" ({})", url.origin().ascii_serialization())).unwrap_or_default();
-    ModelError::Connection { message: format!("{message}{place}") }
+    let place = place.map(|url| url.origin().ascii_serialization());
+    let way: Vec<_> = place.into_iter().chain(through).collect();
+    let way = if way.is_empty() { String::new() } else { format!(" ({})", way.join(", ")) };
+    ModelError::Connection { message: format!("{words}{way}") }
+}
+
+/// A proxy refuses the user and the password, or wants them.
+pub(super) fn locked(proxy: &str) -> ModelError {
+    ModelError::Setup {
+        message: format!("the proxy {proxy} does not accept the user and the password, or their absence"),
+        hint: "put them into its address, percent-encoded: http://user:password@proxy:3128".into(),
+    }
 }
 
 /// Codes with which a provider says that it takes no request from this account, whatever its status is.
@@ -78,22 +103,28 @@ const BARRED_WORDS: [&str; 4] =
     ["credit balance is too low", "api key not valid", "api key expired", "insufficient balance"];
 
 /// The hint for a fault of TLS while connecting; `None` for any other fault.
-fn tls_fault(error: &reqwest::Error) -> Option<&'static str> {
+fn tls_fault(error: &reqwest::Error, route: &Route) -> Option<String> {
     if !error.is_connect() {
         return None;
     }
     let mut causes = std::iter::successors(error.source(), |cause| cause_of(*cause));
-    match causes.find_map(|cause| cause.downcast_ref::<rustls::Error>())? {
+    let hint = match causes.find_map(|cause| cause.downcast_ref::<rustls::Error>())? {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) if !route.authorities.is_empty() => {
+            let named = &route.authorities;
+            let hint = "add the server's certificate authority to";
+            return Some(format!("{hint} {named}: with it, the system's authorities are not trusted"));
+        }
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            Some("add the server's certificate authority to the system's, or name it in SSL_CERT_FILE")
+            "add the server's certificate authority to the system's, or name it in SSL_CERT_FILE"
         }
-        rustls::Error::InvalidCertificate(_) => Some("look at the base URL, the server's certificate and the clock"),
-        rustls::Error::InvalidMessage(_) => Some("if the server speaks plain HTTP, begin its base URL with http://"),
+        rustls::Error::InvalidCertificate(_) => "look at the base URL, the server's certificate and the clock",
+        rustls::Error::InvalidMessage(_) => "if the server speaks plain HTTP, begin its base URL with http://",
         rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_) => {
-            Some("look at the versions of TLS that the server speaks")
+            "look at the versions of TLS that the server speaks"
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// The cause of an error. An I/O error names the cause of the one it wraps, and not that one.

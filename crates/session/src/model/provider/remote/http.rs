@@ -1,10 +1,12 @@
 //! One request over HTTP: sent as it is, and answered by a body that comes in frames. A response that is no stream
 //! becomes an error that says what it is instead.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Client, Request, Response, StatusCode, header};
+use reqwest::{Request, Response, StatusCode, header};
 
+use super::client::{HttpClient, Route};
 use super::error;
 use super::frames::{Framer, Framing, Rest};
 use crate::model::ModelError;
@@ -19,10 +21,29 @@ const REFUSAL_PATIENCE: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// [`ModelError`] if the provider can't be reached, refuses the request, or answers with something else than a stream.
-/// `key` is not in the part of a body that it quotes.
-pub(super) async fn send(client: Client, request: Request, framing: Framing, key: &str) -> Result<Body, ModelError> {
-    let response = client.execute(request).await.map_err(|error| error::connection(&error))?;
+/// `key` is not in the part of a body that it quotes, and neither is a proxy's password.
+pub(super) async fn send(
+    client: HttpClient,
+    request: Request,
+    framing: Framing,
+    key: &str,
+) -> Result<Body, ModelError> {
+    let route = Arc::clone(&client.route);
+    let sent = request_body(client, request, framing, key).await;
+    sent.map_err(|error| error::without_key(error, &route.password))
+}
+
+async fn request_body(
+    HttpClient { http, route }: HttpClient,
+    request: Request,
+    framing: Framing,
+    key: &str,
+) -> Result<Body, ModelError> {
+    let response = http.execute(request).await.map_err(|error| error::connection(&error, &route))?;
     let status = response.status();
+    if let (StatusCode::PROXY_AUTHENTICATION_REQUIRED, Some(proxy)) = (status, &route.proxy) {
+        return Err(error::locked(proxy));
+    }
     if !status.is_success() {
         let headers = response.headers().clone();
         return Err(error::refused(status, &headers, &beginning(response, key).await, key));
@@ -33,13 +54,14 @@ pub(super) async fn send(client: Client, request: Request, framing: Framing, key
     }
     match not_a_stream(&response) {
         Some(kind) => Err(ModelError::Malformed { message: format!("it is no event stream but `{kind}`") }),
-        None => Ok(Body::new(response, framing)),
+        None => Ok(Body::new(response, framing, route)),
     }
 }
 
 /// The body of an answer. Dropping it drops the connection.
 pub(super) struct Body {
     response: Response,
+    route: Arc<Route>,
     framer: Framer,
     /// The bytes that came last; up to `framed`, they are cut into frames.
     chunk: Vec<u8>,
@@ -49,9 +71,9 @@ pub(super) struct Body {
 }
 
 impl Body {
-    fn new(response: Response, framing: Framing) -> Self {
+    fn new(response: Response, framing: Framing, route: Arc<Route>) -> Self {
         let empty = Some(response.status());
-        Self { response, framer: Framer::new(framing), chunk: Vec::new(), framed: 0, empty }
+        Self { response, route, framer: Framer::new(framing), chunk: Vec::new(), framed: 0, empty }
     }
 
     /// The next frame of what came. `None`: more has to come.
@@ -70,7 +92,7 @@ impl Body {
     /// # Errors
     /// [`ModelError`] if the connection breaks, or the body is over without a byte.
     pub(super) async fn more(&mut self) -> Result<bool, ModelError> {
-        match self.response.chunk().await.map_err(|error| error::connection(&error))? {
+        match self.response.chunk().await.map_err(|error| error::connection(&error, &self.route))? {
             Some(chunk) => {
                 if !chunk.is_empty() {
                     self.empty = None;

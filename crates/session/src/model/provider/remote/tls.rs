@@ -3,32 +3,70 @@
 
 use std::sync::Arc;
 
+use holdpoint_common::Certificates;
+use rustls::client::WantsClientCert;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::{ClientConfig, Error, RootCertStore};
-use rustls_platform_verifier::Verifier;
+use rustls::{ClientConfig, ConfigBuilder, Error, RootCertStore, WantsVerifier};
 
-/// The TLS of a client whose server is reached over HTTPS: certificates are verified by the system's roots.
+use super::{error, roots};
+use crate::model::ModelError;
+
+/// The TLS of a client that checks certificates: by the authorities that are named, else by the system's.
 ///
 /// # Errors
-/// If the system's roots can't be loaded.
-pub(super) fn by_system_roots() -> Result<ClientConfig, Error> {
-    let provider = Arc::new(ring::default_provider());
-    let verifier = Arc::new(Verifier::new(Arc::clone(&provider))?);
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(http1(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()))
+/// [`ModelError::Setup`] if there is no authority.
+pub(super) fn by_authorities(certificates: &Certificates) -> Result<ClientConfig, ModelError> {
+    if let Some(roots) = roots::named(certificates)? {
+        return by_roots(roots);
+    }
+    let builder = by_system(builder().map_err(|error| no_client(&error))?).map_err(|error| no_client(&*error))?;
+    Ok(http1(builder))
 }
 
-/// The TLS of a client whose server is reached over plain HTTP. It trusts nobody.
+/// The TLS of a client that reaches its server without. It trusts no certificate.
 ///
 /// # Errors
 /// If ring lacks a protocol version.
-pub(super) fn by_no_roots() -> Result<ClientConfig, Error> {
-    let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(http1(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()))
+pub(super) fn by_no_roots() -> Result<ClientConfig, ModelError> {
+    by_roots(RootCertStore::empty())
 }
 
-fn http1(mut config: ClientConfig) -> ClientConfig {
+/// A client can't be made.
+pub(super) fn no_client(why: &dyn std::error::Error) -> ModelError {
+    ModelError::Setup {
+        message: format!("no HTTP client can be made: {}", error::chain(why)),
+        hint: "are the system's TLS certificates installed (package ca-certificates)?".into(),
+    }
+}
+
+fn by_roots(roots: RootCertStore) -> Result<ClientConfig, ModelError> {
+    let builder = builder().map_err(|error| no_client(&error))?;
+    Ok(http1(builder.with_root_certificates(roots)))
+}
+
+type Verifying = ConfigBuilder<ClientConfig, WantsClientCert>;
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// The system's own verifier would read `SSL_CERT_FILE` of this process.
+#[cfg(not(target_vendor = "apple"))]
+fn by_system(builder: ConfigBuilder<ClientConfig, WantsVerifier>) -> Result<Verifying, Fault> {
+    Ok(builder.with_root_certificates(roots::of_system()?))
+}
+
+/// By the keychain.
+#[cfg(target_vendor = "apple")]
+fn by_system(builder: ConfigBuilder<ClientConfig, WantsVerifier>) -> Result<Verifying, Fault> {
+    let verifier = rustls_platform_verifier::Verifier::new(Arc::new(ring::default_provider()))?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
+}
+
+fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, Error> {
+    let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
+    ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
+}
+
+fn http1(builder: Verifying) -> ClientConfig {
+    let mut config = builder.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config
 }

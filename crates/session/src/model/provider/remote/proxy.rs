@@ -1,0 +1,136 @@
+//! The proxy that a server is reached through: by the rules of `https_proxy` and its like.
+
+use std::net::IpAddr;
+
+use holdpoint_common::Proxies;
+use reqwest::{Proxy, Url};
+
+use super::no_proxy;
+use crate::model::ModelError;
+
+/// The schemes of proxies.
+const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
+
+/// A proxy for one server.
+pub(super) struct Chosen {
+    pub(super) proxy: Proxy,
+    /// Whether it is reached over TLS.
+    pub(super) is_secure: bool,
+    /// Its address without user and password, and the variable that has it.
+    pub(super) shown: String,
+    /// The password; empty without one.
+    pub(super) password: String,
+}
+
+/// The proxy for the server of `url`. None for this machine, and for a server that `no_proxy` names.
+///
+/// # Errors
+/// [`ModelError::Setup`] if the proxy's address is not one. It is not repeated: it may have a password in it.
+pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<Chosen>, ModelError> {
+    let of_scheme = if url.scheme() == "https" {
+        ("https_proxy", proxies.https.as_deref())
+    } else {
+        ("http_proxy", proxies.http.as_deref())
+    };
+    let all = ("all_proxy", proxies.all.as_deref());
+    let mut set = [of_scheme, all].into_iter().filter_map(|(variable, address)| Some((variable, address?)));
+    let Some((variable, address)) = set.next() else { return Ok(None) };
+    if is_loopback(url) || proxies.no.as_deref().is_some_and(|no| no_proxy::names(no, url)) {
+        return Ok(None);
+    }
+    let wrong = |why: &str| ModelError::Setup {
+        message: format!("the proxy's address in {variable} {why}"),
+        hint: format!(
+            "set {variable} like http://proxy:3128 or socks5h://user:password@proxy:1080, with special characters of \
+             the user and the password percent-encoded"
+        ),
+    };
+    let proxy = parse(address).map_err(wrong)?;
+    let port = proxy.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let shown = format!("{}://{}{port} ({variable})", proxy.scheme(), proxy.host_str().unwrap_or_default());
+    let is_secure = proxy.scheme() == "https";
+    let password = percent_encoding::percent_decode_str(proxy.password().unwrap_or_default()).decode_utf8_lossy();
+    let password = password.into_owned();
+    let proxy = Proxy::all(proxy).map_err(|_| wrong("is not an address"))?;
+    Ok(Some(Chosen { proxy, is_secure, shown, password }))
+}
+
+/// A proxy's address, or why it is not one.
+fn parse(address: &str) -> Result<Url, &'static str> {
+    let address = address.trim();
+    let with_scheme = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
+    let url = Url::parse(&with_scheme).map_err(|_| "is not an address")?;
+    if !SCHEMES.contains(&url.scheme()) {
+        return Err("begins with none of http://, https://, socks5:// and socks5h://");
+    }
+    if !url.has_host() || url.host_str() == Some("") {
+        return Err("names no host");
+    }
+    // An `@`, `/`, `?` or `#` in a password that is not encoded would make a part of the password the host.
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    if with_scheme.matches('@').count() > usize::from(has_user) {
+        return Err("has an `@` besides the one before its host");
+    }
+    Ok(url)
+}
+
+/// Whether it is on this machine: `localhost`, a name below it, or a loopback address.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.').trim_matches(['[', ']']);
+    let is_name = host == "localhost" || host.ends_with(".localhost");
+    is_name || host.parse().is_ok_and(|ip: IpAddr| ip.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(address: &str, proxies: &Proxies) -> Option<String> {
+        choose(&Url::parse(address).unwrap(), proxies).unwrap().map(|chosen| chosen.shown)
+    }
+
+    #[test]
+    fn m_e2_the_scheme_chooses_the_proxy() {
+        let set = |text: &str| Some(text.to_owned());
+        let mut proxies = Proxies { http: set("http://a:1"), https: set("b:2"), all: set("socks5h://c"), no: None };
+        assert_eq!(chosen("http://x.example", &proxies).unwrap(), "http://a:1 (http_proxy)");
+        assert_eq!(chosen("https://x.example", &proxies).unwrap(), "http://b:2 (https_proxy)");
+        proxies.http = set("http://me:pw@a:1/x?y#z");
+        assert_eq!(chosen("http://x.example", &proxies).unwrap(), "http://a:1 (http_proxy)");
+        (proxies.http, proxies.https) = (None, None);
+        for address in ["http://x.example", "https://x.example"] {
+            assert_eq!(chosen(address, &proxies).unwrap(), "socks5h://c (all_proxy)");
+        }
+        proxies.no = set("x.example:443");
+        assert_eq!(chosen("https://x.example", &proxies), None);
+        assert!(chosen("https://x.example:8443", &proxies).is_some());
+        for local in ["localhost", "LOCALHOST.", "a.localhost", "127.0.0.2:1", "[::1]", "[::ffff:127.0.0.1]"] {
+            assert_eq!(chosen(&format!("https://{local}/v1"), &proxies), None, "{local}");
+        }
+    }
+
+    #[test]
+    fn m_e2_a_proxys_address_is_never_repeated_with_its_password() {
+        for bad in [
+            "::",
+            "http://",
+            "socks5://",
+            "socks://me:hunter2@proxy",
+            "ftp://me:hunter2@proxy",
+            "http://me:hun@ter2@proxy",
+            "http://me:hun#hunter2@proxy",
+            "http://me:1/hunter2@proxy",
+            "http://me:1?hunter2@proxy:3128",
+            "http://me:hunter2@proxy:port",
+        ] {
+            let proxies = Proxies { https: Some(bad.to_owned()), ..Proxies::default() };
+            let error = choose(&Url::parse("https://x.example").unwrap(), &proxies).err().unwrap();
+            let ModelError::Setup { message, hint } = &error else { panic!("{bad}: {error}") };
+            let said = format!("{message} {hint}");
+            assert!(said.contains("https_proxy") && !said.contains("hunter2"), "{bad}: {said}");
+        }
+        let proxies = Proxies { https: Some("http://me:hunter%322@proxy:3128/".to_owned()), ..Proxies::default() };
+        let good = choose(&Url::parse("https://x.example").unwrap(), &proxies).unwrap().unwrap();
+        assert_eq!((&*good.shown, &*good.password), ("http://proxy:3128 (https_proxy)", "hunter22"));
+    }
+}

@@ -1,0 +1,151 @@
+//! The certificate authorities that servers are checked by: those that a session's environment names, else the system's.
+//! The environment of this process does not count: a daemon's is not that of its sessions.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use holdpoint_common::Certificates;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use crate::model::ModelError;
+
+/// Bytes of files that are read, all together. The authorities of a system are less than 1 MiB.
+const MOST_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Where systems other than Apple's keep all authorities in one file: the first that is there counts.
+#[cfg(not(target_vendor = "apple"))]
+const SYSTEM_FILES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",                // Debian, Arch, Gentoo
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", // Fedora, RHEL
+    "/etc/pki/tls/certs/ca-bundle.crt",                  // older Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",                            // openSUSE
+    "/etc/ssl/cert.pem",                                 // Alpine
+    "/usr/local/etc/ssl/cert.pem",                       // FreeBSD
+];
+
+/// Where they keep each in a file of its own.
+#[cfg(not(target_vendor = "apple"))]
+const SYSTEM_FOLDERS: [&str; 2] = ["/etc/ssl/certs", "/etc/pki/tls/certs"];
+
+/// The authorities that `certificates` names; nothing for an empty one.
+///
+/// # Errors
+/// [`ModelError::Setup`] if the file can't be read or has no certificate, or if file and folders together have
+/// no certificate.
+pub(super) fn named(certificates: &Certificates) -> Result<Option<RootCertStore>, ModelError> {
+    let Certificates { file, dir } = certificates;
+    if file.is_none() && dir.is_none() {
+        return Ok(None);
+    }
+    let mut roots = Roots::default();
+    if let Some(file) = file {
+        let read = roots.file(Path::new(file)).and_then(|()| roots.check());
+        read.map_err(|why| wrong("SSL_CERT_FILE", file, "a file of certificates in PEM", &why))?;
+    }
+    if let Some(dir) = dir {
+        let mut failed = None;
+        for folder in dir.split(':').filter(|folder| !folder.is_empty()) {
+            if let Err(error) = roots.folder(Path::new(folder)) {
+                tracing::warn!(folder, %error, "SSL_CERT_DIR: a folder can't be read");
+                failed = failed.or(Some((folder, error)));
+            }
+        }
+        if let Err(none) = roots.check() {
+            let (folder, why) = failed.unwrap_or((dir, none));
+            return Err(wrong("SSL_CERT_DIR", folder, "folders of such files, with colons between them", &why));
+        }
+    }
+    Ok(Some(roots.store))
+}
+
+/// The system's authorities.
+///
+/// # Errors
+/// If no file of the system has one.
+#[cfg(not(target_vendor = "apple"))]
+pub(super) fn of_system() -> io::Result<RootCertStore> {
+    let mut roots = Roots::default();
+    // Without them, other places may have some.
+    if let Some(file) = SYSTEM_FILES.into_iter().find(|file| Path::new(file).exists())
+        && let Err(error) = roots.file(Path::new(file))
+    {
+        tracing::warn!(file, %error, "the system's certificates can't be read");
+    }
+    for folder in SYSTEM_FOLDERS.into_iter().filter(|folder| Path::new(folder).exists()) {
+        if let Err(error) = roots.folder(Path::new(folder)) {
+            tracing::warn!(folder, %error, "the system's certificates can't be read");
+        }
+    }
+    roots.check().map(|()| roots.store)
+}
+
+/// A variable that names nothing to trust.
+fn wrong(variable: &str, path: &str, wanted: &str, why: &io::Error) -> ModelError {
+    ModelError::Setup {
+        message: format!("{variable} can't be used: {path}: {why}"),
+        hint: format!("set {variable} to {wanted}, or unset it, where the session is opened"),
+    }
+}
+
+/// Authorities as they are read.
+struct Roots {
+    store: RootCertStore,
+    /// Device and inode of each file that was read: a folder has several links to each.
+    seen: HashSet<(u64, u64)>,
+    /// Bytes that may still be read.
+    left: u64,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Self { store: RootCertStore::empty(), seen: HashSet::new(), left: MOST_BYTES }
+    }
+}
+
+impl Roots {
+    /// Whether there is an authority.
+    fn check(&self) -> io::Result<()> {
+        if self.store.is_empty() { Err(io::Error::other("there is no certificate in PEM")) } else { Ok(()) }
+    }
+
+    /// Adds the certificates of a file. Whatever else is in it is skipped.
+    fn file(&mut self, path: &Path) -> io::Result<()> {
+        // Opening a pipe would wait for its writer.
+        let about = fs::metadata(path)?;
+        if !about.is_file() {
+            return Err(io::Error::other("it is not a file"));
+        }
+        if !self.seen.insert((about.dev(), about.ino())) {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        File::open(path)?.take(self.left + 1).read_to_end(&mut bytes)?;
+        let left = self.left.checked_sub(bytes.len() as u64);
+        self.left = left.ok_or_else(|| io::Error::other(format!("there are more than {MOST_BYTES} bytes")))?;
+        self.store.add_parsable_certificates(CertificateDer::pem_slice_iter(&bytes).flatten());
+        Ok(())
+    }
+
+    /// Adds the certificates of each file in a folder, links to files included.
+    fn folder(&mut self, path: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(path)? {
+            let path = entry?.path();
+            // Folders in it and dangling links are not its files.
+            if !path.is_file() {
+                continue;
+            }
+            match self.file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    tracing::warn!(file = %path.display(), %error, "a certificate can't be read");
+                }
+                read => read?,
+            }
+        }
+        Ok(())
+    }
+}
