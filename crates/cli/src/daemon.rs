@@ -10,12 +10,14 @@
 //! | `memory` | that what is freed goes back to the system |
 //! | `log` | its log: bounded, private, without secrets |
 //! | `notify` | tells the user, by a command of theirs, that a session waits |
+//! | `desktop` | the variables of the desktop of the client that connected last, for that command |
 //! | `client`, `start`, `stop` | how a command finds it, starts it if there is none, and stops it |
 
 mod api;
 mod claim;
 mod client;
 mod connection;
+mod desktop;
 mod ending;
 mod host;
 mod log;
@@ -28,6 +30,7 @@ mod status;
 mod stop;
 
 use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix_web::web::Data;
@@ -115,7 +118,8 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         let mut serving = vec![server.handle()];
         let served = tokio::spawn(server);
         if let Some(command) = config.notify.command {
-            tokio::spawn(notify::of_asks(engine.sessions(Who::named("notify")), command, host.since));
+            let (sessions, desktops) = (engine.sessions(Who::named("notify")), Arc::clone(&host.desktops));
+            tokio::spawn(notify::of_asks(sessions, command, host.since, desktops));
         }
         tokio::spawn(memory::give_back(host.load.clone()));
         let status = status::of(&host).await;

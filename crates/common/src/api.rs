@@ -52,6 +52,9 @@ pub const API_VERSION: u32 = 2;
 pub const VERSION_HEADER: &str = "holdpoint-api";
 /// The header in which a client says its name.
 pub const CLIENT_HEADER: &str = "holdpoint-client";
+/// The header in which a client says how its user's desktop is reached, for the command of `notify`: variables as
+/// `NAME=VALUE`, percent-encoded, with `&` between them.
+pub const DESKTOP_HEADER: &str = "holdpoint-desktop";
 
 /// Opens a fresh session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -179,6 +179,20 @@ const DISPLAY: [&str; 3] = ["DISPLAY", "WAYLAND_DISPLAY", XAUTHORITY];
 /// The key to an X display. Without it, the file `.Xauthority` in the home folder.
 const XAUTHORITY: &str = "XAUTHORITY";
 
+/// Those of `vars` by which a program reaches a user's desktop: [`DESKTOP`]. Nothing without a display or a session bus.
+///
+/// Not among those that commands get, see [`display`].
+pub fn desktop(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let is_one = |(name, value): &(String, String)| DESKTOP.contains(&name.as_str()) && !value.is_empty();
+    let vars: Vec<_> = vars.into_iter().filter(is_one).collect();
+    let reaches = |name: &str| matches!(name, "DISPLAY" | "WAYLAND_DISPLAY" | "DBUS_SESSION_BUS_ADDRESS");
+    if vars.iter().any(|(name, _)| reaches(name)) { vars } else { Vec::new() }
+}
+
+/// The variables of a desktop: displays, the key to an X display, the session bus, and the folder of their sockets.
+pub const DESKTOP: [&str; 5] =
+    ["DISPLAY", "WAYLAND_DISPLAY", XAUTHORITY, "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
+
 fn is_allowed(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     (NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix)))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{Limits, Timestamp, Who};
@@ -15,6 +16,7 @@ use tracing_appender::non_blocking::ErrorCounter;
 use super::api::MOST_IMPORTS;
 use super::claim::Sockets;
 use super::connection::Connections;
+use super::desktop::Desktops;
 
 /// How long streams may take to tell what is left to tell, and then to say that the daemon stops.
 const LAST_FRAMES: Duration = Duration::from_millis(500);
@@ -29,6 +31,7 @@ pub(super) struct Host {
     pub(super) limits: Limits,
     pub(super) browsers: Browsers,
     pub(super) connections: Connections,
+    pub(super) desktops: Arc<Desktops>,
     /// Places for texts that are taken in.
     pub(super) importing: Semaphore,
     pub(super) since: Timestamp,
@@ -113,10 +116,16 @@ impl Host {
             limits,
             browsers,
             connections: Connections::default(),
+            desktops: Arc::new(Desktops::new(environment())),
             importing: Semaphore::new(MOST_IMPORTS),
             since: SystemTime::now().into(),
             stopping: Stopping::default(),
             about,
         }
     }
+}
+
+/// The daemon's own environment.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }

@@ -9,10 +9,13 @@ use std::time::Duration;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{Ask, AskId, SessionId, SessionSummary, Timestamp};
 use holdpoint_session::{SessionError, Sessions};
+use holdpoint_tools::environment;
 use holdpoint_tools::shown::prose_line;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Command;
 use tokio::sync::{Semaphore, watch};
+
+use super::desktop::{Desktops, Variables};
 
 /// How long the command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,8 +34,8 @@ struct Told {
 }
 
 /// Runs `command` for every ask that is raised from `since` on, until the engine stops: when it is the one its session
-/// shows.
-pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestamp) {
+/// shows. It gets the daemon's environment, and the variables of the current one of `desktops`.
+pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestamp, desktops: Arc<Desktops>) {
     let mut watch = loop {
         match sessions.watch().await {
             Ok(watch) => break watch,
@@ -64,7 +67,7 @@ pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestam
         }
         let (open, is_open) = watch::channel(true);
         told.insert(session.id.clone(), Told { ask: ask.id.clone(), open });
-        let (command, places) = (Arc::clone(&command), Arc::clone(&places));
+        let (command, places, desktops) = (Arc::clone(&command), Arc::clone(&places), Arc::clone(&desktops));
         tokio::spawn(async move {
             // Never closed.
             let _place = places.acquire().await;
@@ -72,7 +75,7 @@ pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestam
             if is_open.has_changed().is_err() || !*is_open.borrow() {
                 return;
             }
-            match run(telling(&command, &session, &ask), tokio::time::sleep(PATIENCE)).await {
+            match run(telling(&command, &session, &ask, desktops.current()), tokio::time::sleep(PATIENCE)).await {
                 Ok(Some(status)) if status.success() => {}
                 Ok(Some(status)) => tracing::warn!(%status, session = %session.id, "the command of `notify` failed"),
                 Ok(None) => {
@@ -85,8 +88,15 @@ pub(super) async fn of_asks(sessions: Sessions, command: String, since: Timestam
 }
 
 /// The command, as it is run to tell of what this session asks.
-fn telling(command: &str, session: &SessionSummary, ask: &Ask) -> Command {
+fn telling(command: &str, session: &SessionSummary, ask: &Ask, desktop: Option<Variables>) -> Command {
     let mut shell = Command::new("sh");
+    if let Some(desktop) = desktop {
+        // Part of one desktop and part of another is neither. The runtime folder is the user's on all of them.
+        for name in environment::DESKTOP.iter().filter(|name| **name != "XDG_RUNTIME_DIR") {
+            shell.env_remove(name);
+        }
+        shell.envs(desktop);
+    }
     shell
         .args(["-c", command])
         .env("HOLDPOINT_ASK", ask.id.to_string())

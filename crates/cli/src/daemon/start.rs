@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use holdpoint_session::folders::{self, Folders};
+use holdpoint_tools::environment;
 use rustix::fs::{FlockOperation, flock};
 use rustix::stdio::dup2_stdout;
 
@@ -27,17 +28,10 @@ const LOCK: &str = "start.lock";
 /// What a daemon says when it serves.
 const READY: &str = "ready";
 
-/// Of the environment, what a daemon is given: where its folders are, where certificates are, what it logs. All else
-/// comes from the clients, for the sessions they open.
-const ENVIRONMENT: [&str; 7] = [
-    "HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_RUNTIME_DIR",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    holdpoint_session::levels::VARIABLE,
-];
+/// Of the environment, what a daemon is given, besides [`environment::DESKTOP`]: where its folders are, what it logs, and
+/// for the command of `notify` the certificates. All else comes from the clients, for the sessions they open.
+const ENVIRONMENT: [&str; 6] =
+    ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", holdpoint_session::levels::VARIABLE];
 
 /// Starts a daemon, unless one can be reached by the time it is our turn. Blocks until it serves.
 ///
@@ -97,7 +91,8 @@ fn command(folders: &Folders, idle_stop: Option<Duration>) -> Command {
         command.arg("--idle-stop").arg(humantime::format_duration(idle).to_string());
     }
     command.env_clear().current_dir("/");
-    command.envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    let names = ENVIRONMENT.iter().chain(&environment::DESKTOP);
+    command.envs(names.filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }

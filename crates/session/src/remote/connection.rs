@@ -4,8 +4,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, ErrorBody, VERSION_HEADER};
+use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, ErrorBody, VERSION_HEADER};
 use holdpoint_common::{Supplies, Who};
+use holdpoint_tools::environment;
 use hyper::body::Bytes;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -18,6 +19,9 @@ use crate::error::SessionError;
 /// Bytes of an answer that is no stream, at most.
 const ANSWER: usize = 256 * 1024 * 1024;
 
+/// Bytes of a variable that is sent in a header; a longer one is left out.
+const VARIABLE: usize = 1024;
+
 /// What stays as it is in a piece of a path.
 const PIECE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -27,13 +31,15 @@ const PIECE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 pub(crate) struct Connection {
     socket: Arc<Path>,
     client: Arc<str>,
+    /// How the user's desktop is reached, as a header; empty without a desktop.
+    desktop: Arc<str>,
     pub(super) supplies: Arc<Supplies>,
 }
 
 impl Connection {
     pub(super) fn new(socket: Arc<Path>, who: &Who) -> Self {
-        let (client, supplies) = (Arc::from(""), Arc::default());
-        Self { socket, client, supplies }.for_client(who)
+        let (client, desktop, supplies) = (Arc::from(""), Arc::from(""), Arc::default());
+        Self { socket, client, desktop, supplies }.for_client(who)
     }
 
     pub(super) fn for_client(self, who: &Who) -> Self {
@@ -41,7 +47,7 @@ impl Connection {
     }
 
     pub(super) fn with_supplies(self, supplies: Supplies) -> Self {
-        Self { supplies: Arc::new(supplies), ..self }
+        Self { desktop: desktop(&supplies.env).into(), supplies: Arc::new(supplies), ..self }
     }
 
     /// Asks with nothing, and reads the answer.
@@ -82,9 +88,16 @@ impl Connection {
         answered(http::upload(&self.socket, path, &self.headers(&version), pieces).await).await
     }
 
-    fn headers<'a>(&'a self, version: &'a str) -> [(&'static str, &'a str); 2] {
-        [(VERSION_HEADER, version), (CLIENT_HEADER, &self.client)]
+    fn headers<'a>(&'a self, version: &'a str) -> Vec<(&'static str, &'a str)> {
+        let headers = [(VERSION_HEADER, version), (CLIENT_HEADER, &*self.client), (DESKTOP_HEADER, &*self.desktop)];
+        headers.into_iter().filter(|(name, value)| *name != DESKTOP_HEADER || !value.is_empty()).collect()
     }
+}
+
+/// How the desktop of an environment is reached, as a header.
+fn desktop(env: &[(String, String)]) -> String {
+    let vars = environment::desktop(env.iter().cloned()).into_iter().filter(|(_, value)| value.len() <= VARIABLE);
+    vars.map(|(name, value)| format!("{name}={}", piece(&value))).collect::<Vec<_>>().join("&")
 }
 
 /// What was answered, which is no error.

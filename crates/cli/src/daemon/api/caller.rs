@@ -7,7 +7,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header::{HeaderValue, USER_AGENT};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, VERSION_HEADER};
+use holdpoint_common::api::{API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, VERSION_HEADER};
 use holdpoint_common::{SessionId, Who};
 use holdpoint_session::{SessionError, SessionHandle, Sessions};
 use percent_encoding::percent_decode;
@@ -63,6 +63,9 @@ impl Caller {
         let connection = request.conn_data::<Arc<Connection>>()?;
         let peer = *request.conn_data::<Peer>()?;
         let host = request.app_data::<Data<Host>>()?.clone();
+        if let Some(desktop) = request.headers().get(DESKTOP_HEADER).and_then(|value| value.to_str().ok()) {
+            host.desktops.note(peer.pid, desktop);
+        }
         let who = Who { name: name(request), pid: peer.pid };
         Some(Self { who, peer, host, connection: Arc::downgrade(connection) })
     }
@@ -119,5 +122,7 @@ impl Takes for Caller {
 impl Takes for AnyCaller {
     fn describe(operation: &mut Operation<'_>) {
         operation.header::<String>(CLIENT_HEADER, "What the client calls itself, as others are told.");
+        let what = "How its user's desktop is reached, for the command of `notify`: `DISPLAY=%3A0&…`, percent-encoded.";
+        operation.header::<String>(DESKTOP_HEADER, what);
     }
 }

@@ -7,7 +7,7 @@ use holdpoint_common::{Answer, PolicyMode};
 use rustix::process::Signal;
 
 use super::house::House;
-use crate::world::patience;
+use crate::world::{Ran, patience};
 
 /// What the command has told, once it has told so much.
 fn told(house: &House, lines: usize) -> Vec<String> {
@@ -118,4 +118,39 @@ async fn a_question_is_told_of_whatever_is_in_it() {
     asks("long", &"漢".repeat(2_000)).await;
     let long = &told(&house, 2)[1];
     assert!(long.starts_with("long: 漢") && long.ends_with("漢…") && long.len() < 5000, "{} bytes", long.len());
+}
+
+/// Runs where the user is now, and not where the daemon was started.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_has_the_desktop_of_the_client_that_connected_last() {
+    let house = House::new();
+    let line = "$DISPLAY $WAYLAND_DISPLAY $XAUTHORITY $DBUS_SESSION_BUS_ADDRESS $LANG";
+    let echo = format!("echo \"$HOLDPOINT_NAME: {line} ${{XDG_RUNTIME_DIR##*/}}\"");
+    house.0.config(&format!("[notify]\ncommand = '{echo} >> ~/told'\n"));
+    let run = |args: &[&str], env: &[(&str, &str)]| {
+        let mut command = house.0.command(args);
+        command.envs(env.iter().copied());
+        Ran::of(command).code(0);
+    };
+    let mut asked = 0;
+    let mut next = async || {
+        asked += 1;
+        let open = house.session().policy(PolicyMode::Ask).name(asked.to_string());
+        house.sessions().open(open).await.unwrap().prompt("shell: touch a").await.unwrap();
+        told(&house, asked).pop().unwrap()
+    };
+    let (bus, key) = (("DBUS_SESSION_BUS_ADDRESS", "unix:path=/a,guid=1"), ("XAUTHORITY", "/home/me/a key"));
+    run(&["daemon", "start"], &[("DISPLAY", ":start"), key]);
+    assert_eq!(next().await, "1: :start  /home/me/a key   run");
+    // A client without a desktop changes nothing.
+    run(&["list"], &[]);
+    run(&["list"], &[("DISPLAY", ":1"), bus]);
+    assert_eq!(next().await, "2: :1   unix:path=/a,guid=1  run");
+    run(&["new", "--model", "rehearsal"], &[("WAYLAND_DISPLAY", "wayland-2")]);
+    assert_eq!(next().await, "3:  wayland-2    run");
+    // One that has logged in from elsewhere has a bus and no display.
+    run(&["list"], &[bus]);
+    assert_eq!(next().await, "4:  wayland-2    run");
+    run(&["inbox"], &[("DISPLAY", ":4"), key]);
+    assert_eq!(next().await, "5: :4  /home/me/a key   run");
 }

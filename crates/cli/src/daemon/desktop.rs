@@ -1,0 +1,103 @@
+//! How the user's desktop is reached, by the clients that connect: for the command of `notify`.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdpoint_tools::environment;
+use percent_encoding::percent_decode_str;
+
+/// Clients that are remembered. An older one that comes back counts as a new one.
+const KEPT: usize = 64;
+
+/// Variables, by name.
+pub(super) type Variables = Vec<(String, String)>;
+
+/// The desktops of clients, the one that connected last at the end.
+pub(super) struct Desktops(Mutex<VecDeque<Client>>);
+
+#[derive(PartialEq)]
+struct Client {
+    pid: Option<u32>,
+    desktop: Variables,
+}
+
+impl Desktops {
+    /// Those of a daemon that was started with this environment, before any client has connected.
+    pub(super) fn new(env: impl IntoIterator<Item = (String, String)>) -> Self {
+        let desktops = Self(Mutex::default());
+        desktops.add(Client { pid: Some(std::process::id()), desktop: environment::desktop(env) });
+        desktops
+    }
+
+    /// Notes a request of this process with this header. Only the first request of a client counts: another client
+    /// that has connected since is the newer one.
+    pub(super) fn note(&self, pid: Option<u32>, header: &str) {
+        let vars = header.split('&').filter_map(|pair| pair.split_once('='));
+        let vars = vars.filter_map(|(name, value)| {
+            let value = percent_decode_str(value).decode_utf8().ok()?;
+            // No variable can have it.
+            (!value.contains('\0')).then(|| (name.to_owned(), value.into_owned()))
+        });
+        self.add(Client { pid, desktop: environment::desktop(vars) });
+    }
+
+    /// The desktop of the client that connected last, of those that have a display; without any, of all. Nothing if no
+    /// client has one.
+    pub(super) fn current(&self) -> Option<Variables> {
+        let clients = self.lock();
+        let has_display = |client: &&Client| client.desktop.iter().any(|(name, _)| name.ends_with("DISPLAY"));
+        clients.iter().rev().find(has_display).or_else(|| clients.back()).map(|client| client.desktop.clone())
+    }
+
+    fn add(&self, client: Client) {
+        let mut clients = self.lock();
+        if client.desktop.is_empty() || clients.contains(&client) {
+            return;
+        }
+        if clients.len() == KEPT {
+            clients.pop_front();
+        }
+        clients.push_back(client);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Client>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn display(desktops: &Desktops) -> Option<String> {
+        desktops.current()?.into_iter().find(|(name, _)| name == "DISPLAY").map(|(_, value)| value)
+    }
+
+    #[test]
+    fn the_client_that_connected_last_counts() {
+        let desktops = Desktops::new([("PATH".to_owned(), "/bin".to_owned())]);
+        assert_eq!(desktops.current(), None);
+        desktops.note(Some(1), "DISPLAY=%3A1&PATH=/evil");
+        assert_eq!(desktops.current().unwrap(), [("DISPLAY".to_owned(), ":1".to_owned())]);
+        desktops.note(Some(2), "DISPLAY=%3A2");
+        // Later requests of an older client change nothing, and neither does one without a display.
+        desktops.note(Some(1), "DISPLAY=%3A1");
+        desktops.note(Some(3), "DBUS_SESSION_BUS_ADDRESS=unix%3Apath%3D%2Fbus");
+        for empty in ["", "DISPLAY=", "DISPLAY", "XDG_RUNTIME_DIR=%2Frun", "DISPLAY=%00"] {
+            desktops.note(Some(4), empty);
+        }
+        assert_eq!(display(&desktops).as_deref(), Some(":2"));
+        // The same process id with another display is another client.
+        desktops.note(Some(1), "DISPLAY=%3A4");
+        assert_eq!(display(&desktops).as_deref(), Some(":4"));
+    }
+
+    #[test]
+    fn as_many_clients_are_kept_as_are_of_use() {
+        let desktops = Desktops::new([("DISPLAY".to_owned(), ":start".to_owned())]);
+        for pid in 0..3 * KEPT {
+            desktops.note(u32::try_from(pid).ok(), "DISPLAY=%3A1");
+        }
+        assert_eq!(desktops.lock().len(), KEPT);
+    }
+}
