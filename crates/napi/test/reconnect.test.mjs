@@ -67,7 +67,7 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
     await sessions.sessionPrompt(id, 'say one')
     await comes('turnFinished')
     for (const round of [1, 2]) {
-      const before = states.at(-1)
+      const before = await state(({ status }) => status === 'idle')
       await daemon('stop')
       const away = await state(({ connection }) => connection === 'stopped')
       assert.deepEqual({ ...away, connection: 0, version: 0 }, { ...before, connection: 0, version: 0 }, 'as it was last known')

@@ -91,9 +91,10 @@ export class SessionStore {
   #read() {
     if (this.#failure) throw this.#failure
     if (this.#isFoundAgain()) this.#link = this.#attach()
-    if (this.#link?.live && !this.#stale) return
-    // Without events, nobody says when it gets old.
+    if (!this.#stale) return
     this.#stale = false
+    // Without events nothing says when it gets old. React reads twice in a rendering and wants the same both times.
+    if (!this.#link?.live) queueMicrotask(() => (this.#stale = true))
     const snapshot = this.#look()
     if (snapshot && snapshot.seq !== this.#snapshot?.seq) this.#take(snapshot)
   }
@@ -144,6 +145,7 @@ export class SessionStore {
       })()
     }
     const onEnd = (end: StreamEnd) => current(() => this.#ended(end))()
+    this.#stale = true
     const from = this.#cursor === null ? { limit: 0 } : { after: this.#cursor }
     const link: Link = {
       live: false,
@@ -177,6 +179,7 @@ export class SessionStore {
   #detach() {
     const link = this.#link
     this.#link = null
+    this.#stale = true
     this.#snapshot = null
     this.#cursor = null
     this.#isClosed = false
