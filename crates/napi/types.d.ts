@@ -2145,6 +2145,12 @@ export interface ModelSupplies {
   proxies?: Proxies & {
     [k: string]: unknown
   }
+  /**
+   * The certificate authorities that their servers are checked by.
+   */
+  certificates?: Certificates & {
+    [k: string]: unknown
+  }
 }
 /**
  * How a provider of models is reached. What is not set here is read from the environment.
@@ -2230,8 +2236,8 @@ export interface Price {
   output: number
 }
 /**
- * The proxies that requests to models go through: what the usual variables of an environment say, in lower or upper
- * case.
+ * The proxies that requests to models go through: the usual variables of an environment, in lower or upper case.
+ * Addresses begin with `http://`, `https://`, `socks5://` or `socks5h://`; without a scheme, it is `http`.
  */
 export interface Proxies {
   /**
@@ -2250,6 +2256,19 @@ export interface Proxies {
    * Hosts that are reached without: `no_proxy`.
    */
   no?: string | null
+}
+/**
+ * The certificate authorities that are trusted instead of the system's, where a client's environment names any.
+ */
+export interface Certificates {
+  /**
+   * A file of certificates in PEM, by its absolute path: `SSL_CERT_FILE`.
+   */
+  file?: string | null
+  /**
+   * Folders of such files, by their absolute paths, with colons between them: `SSL_CERT_DIR`.
+   */
+  dir?: string | null
 }
 /**
  * Gives a session something to do.
