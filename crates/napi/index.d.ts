@@ -372,6 +372,12 @@ export interface AttachOptions {
   onError?: (error: unknown) => void
 }
 
+/**
+ * A client of an event by its name and process, as users know it, to follow a verb: `from the command line (pid 7)`,
+ * `from the screen (pid 7)`, `from Node.js (pid 7)`, `by curl/8.5.0`. Throws `invalidArgument`.
+ */
+export declare function clientOrigin(name: string, pid?: number): string
+
 /** When a session is closed. */
 export interface CloseOptions {
   /**

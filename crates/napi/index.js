@@ -6,7 +6,7 @@ const { startLogging } = require('./log.js')
 const native = require('./native.js')
 const { checkType, optionsOf, promised, thrown } = require('./refusals.js')
 
-const { Sessions, connect, start, takeLog, version } = native
+const { Sessions, clientOrigin, connect, start, takeLog, version } = native
 
 /** What is read at once. All else gives a promise. */
 const AT_ONCE = new Set(['sessionGetStatus', 'sessionGetPauseState', 'sessionSnapshot'])
@@ -45,6 +45,7 @@ module.exports = {
   Sessions,
   AskForm: constructible('AskForm'),
   AfterAsk: constructible('AfterAsk'),
+  clientOrigin: thrown(clientOrigin, 'clientOrigin'),
   connect: promised(connect, 'connect'),
   start: (options) => startLogging(thrown(start, 'start'), takeLog, optionsOf(options)),
   version,

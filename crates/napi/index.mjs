@@ -5,6 +5,7 @@ export const {
   Sessions,
   AskForm,
   AfterAsk,
+  clientOrigin,
   connect,
   start,
   version,

@@ -29,6 +29,7 @@ module.exports = {
   'sessionSettled': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionInterrupt': [{ name: 'id', type: 'string', isOptional: false }, { name: 'options', type: 'data', isOptional: true }],
   'sessionEvents': [{ name: 'id', type: 'string', isOptional: false }, { name: 'options', type: 'data', isOptional: true }],
+  'clientOrigin': [{ name: 'name', type: 'string', isOptional: false }, { name: 'pid', type: 'number', isOptional: true }],
   'connect': [{ name: 'options', type: 'data', isOptional: true }],
   'start': [{ name: 'options', type: 'data', isOptional: true }],
   'version': [],

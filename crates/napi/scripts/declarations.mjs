@@ -62,6 +62,7 @@ export const {
   Sessions,
   AskForm,
   AfterAsk,
+  clientOrigin,
   connect,
   start,
   version,

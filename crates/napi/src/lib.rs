@@ -5,6 +5,7 @@
 //! | `engine`, `setup` | the engine of the process, and what it is started with |
 //! | `sessions` | all that is done with sessions, a file a concern |
 //! | `connect` | sessions of a daemon |
+//! | `client` | who a client is, in words |
 //! | `form` | the form of an ask, and the keys after it |
 //! | `stream`, `batch` | events on their way to a callback: in order, in batches, as fast as it takes them |
 //! | `log` | what is logged, on its way to a callback: as much of it as there is room for |
@@ -18,6 +19,7 @@
 #![allow(unreachable_pub, reason = "what is public here is reached by Node alone")]
 
 mod batch;
+mod client;
 mod connect;
 mod crossing;
 mod engine;

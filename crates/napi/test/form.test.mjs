@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { AfterAsk, AskForm } from '../index.mjs'
+import { AfterAsk, AskForm, clientOrigin } from '../index.mjs'
 import { failure } from './support.mjs'
 
 const ask = (request, more) => ({ id: 's.1', call: 1, origin: 'tool', since: 0, request, ...more })
@@ -106,4 +106,11 @@ test('m_f1_a_form_refuses_arguments_that_can_not_be_meant', async () => {
     assert.equal((await failure(refused)).code, 'invalidArgument', String(refused))
   }
   assert.ok(form instanceof AskForm && after instanceof AfterAsk)
+})
+
+test('m_f1_a_client_is_named_by_what_it_is', () => {
+  assert.equal(clientOrigin('approve', 7), 'from the command line (pid 7)')
+  assert.equal(clientOrigin('tui', 7), 'from the screen (pid 7)')
+  assert.equal(clientOrigin('node'), 'from Node.js')
+  assert.equal(clientOrigin('curl/8.5.0'), 'by curl/8.5.0')
 })

@@ -148,8 +148,8 @@ everywhere('asks on a screen', (place, { remote }) => {
     await seen.event('turnFinished')
   })
 
-  const BY_US = new RegExp(`^Answered by node \\(pid ${process.pid}\\)$`, 'm')
-  const UNSENT = new RegExp(`^Answered by node \\(pid ${process.pid}\\); your words were not sent$`, 'm')
+  const BY_US = new RegExp(`^Answered from Node\\.js \\(pid ${process.pid}\\)$`, 'm')
+  const UNSENT = new RegExp(`^Answered from Node\\.js \\(pid ${process.pid}\\); your words were not sent$`, 'm')
 
   test('m_a10_words_for_an_ask_that_somebody_else_answers_are_dropped_and_a_line_says_who', async () => {
     const { sessions, id, screen, seen } = await shownPart(place, InputTransition, { script: WORDS })
@@ -180,7 +180,7 @@ everywhere('asks on a screen', (place, { remote }) => {
     screen.guard()
     await screen.press('m', 'a', 'n')
     await sessions.sessionAnswerQuestion(id, [{ id: 'name', answer: 'Ann' }])
-    assert.match(await screen.shows(/\[Y\][^]*Answered by/), UNSENT)
+    assert.match(await screen.shows(/\[Y\][^]*Answered from/), UNSENT)
     for (const key of ['y', ' ', keys.enter]) {
       screen.guard(1)
       await screen.press(key)
@@ -190,7 +190,7 @@ everywhere('asks on a screen', (place, { remote }) => {
     await screen.press('n')
     assert.equal((await seen.event('askAnswered', 1)).body.answer.type, 'deny')
     await seen.event('turnFinished')
-    assert.doesNotMatch(await screen.shows(/^>/), /Answered by/, 'this user has answered')
+    assert.doesNotMatch(await screen.shows(/^>/), /Answered from/, 'this user has answered')
   })
 
   test('m_a10_a_line_says_why_an_ask_is_closed_unless_this_user_interrupted', async () => {
@@ -574,7 +574,7 @@ test('m_a10_after_an_interrupt_that_failed_a_line_says_who_closed_the_ask', asyn
     },
   }
   for (const [line, close] of [
-    [/^Answered by node \(pid \d+\)$/m, (id) => holdpoint.sessionPauseConfirm(id, false)],
+    [/^Answered from Node\.js \(pid \d+\)$/m, (id) => holdpoint.sessionPauseConfirm(id, false)],
     [/^Ask closed: the turn was interrupted$/m, (id) => holdpoint.sessionInterrupt(id)],
   ]) {
     const id = await opened(holdpoint)

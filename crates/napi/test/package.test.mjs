@@ -17,7 +17,7 @@ test('m_f4_both_entries_have_what_is_declared', () => {
   assert.equal(holdpoint.sessionOpen, require('../index.js').sessionOpen)
   assert.equal(holdpoint.version(), require('../package.json').version)
   // Every function is one of the class, so that `connect` gives them all.
-  const own = ['AfterAsk', 'AskForm', 'Sessions', 'connect', 'start', 'version']
+  const own = ['AfterAsk', 'AskForm', 'Sessions', 'clientOrigin', 'connect', 'start', 'version']
   const methods = Object.getOwnPropertyNames(holdpoint.Sessions.prototype).filter((name) => name !== 'constructor')
   assert.deepEqual([...methods, ...own].sort(), declared)
 })

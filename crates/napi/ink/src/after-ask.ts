@@ -1,7 +1,7 @@
 // The time after an ask: keys that were meant for it are swallowed, and a line says who closed it.
 
 import type { AskCloseCause, Event } from '../../index.mjs'
-import { AfterAsk } from '../../index.mjs'
+import { AfterAsk, clientOrigin } from '../../index.mjs'
 import { useSessionEvents } from '../../react/index.mjs'
 import { useLayoutEffect, useState, type RefObject } from 'react'
 
@@ -64,5 +64,5 @@ function closedByOther({ turn, body }: Event, inner: Inner): string | null {
   const { by } = body
   if (by.type === 'setting') return `Answered by asks = ${by.asks}${words}`
   if (isAnswered && by.pid === process.pid) return null
-  return `Answered by ${shownLine(by.name)}${by.pid == null ? '' : ` (pid ${by.pid})`}${words}`
+  return `Answered ${shownLine(clientOrigin(by.name, by.pid ?? undefined))}${words}`
 }

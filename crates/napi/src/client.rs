@@ -1,0 +1,15 @@
+//! Who a client is, in words for people.
+
+use holdpoint_common::Who;
+use napi::Env;
+use napi::bindgen_prelude::Unknown;
+use napi_derive::napi;
+
+use crate::crossing::{now, read};
+
+/// A client of an event by its name and process, as users know it, to follow a verb: `from the command line (pid 7)`,
+/// `from the screen (pid 7)`, `from Node.js (pid 7)`, `by curl/8.5.0`. Throws `invalidArgument`.
+#[napi(catch_unwind, ts_args_type = "name: string, pid?: number")]
+pub fn client_origin(env: &Env, name: String, pid: Unknown<'_>) -> napi::Result<String> {
+    now(env, || Ok(Who { name, pid: read(env, "pid", pid)? }.origin()))
+}
