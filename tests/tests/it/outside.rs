@@ -1,8 +1,8 @@
 //! The `testing` modules, used from projects outside of the workspace: each depends on one crate and has that crate's
 //! features alone, where the workspace's own tests have those of all crates together.
 //!
-//! The projects lie in cargo's folder for the files of tests, with a target folder that both share: what is built there
-//! is built once.
+//! The projects lie in cargo's folder for the files of tests. Target folder and profile are those of the workspace, so
+//! that dependencies that are built there already are used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,24 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
+/// The workspace's profile of tests. There it says how dependencies are built; here ours are among them.
+fn profile() -> String {
+    let mut manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    manifest.retain(|key, _| key == "profile");
+    manifest["profile"].as_table_mut().unwrap().retain(|key, _| key == "dev");
+    let packages = manifest["profile"]["dev"]["package"].as_table_mut().unwrap();
+    for ours in ["common", "tools", "session"] {
+        packages.insert(format!("holdpoint-{ours}"), toml::toml! { opt-level = 0 }.into());
+    }
+    manifest.to_string()
+}
+
 /// Runs the tests of a project that depends on one crate; says how many passed. `None` where this program was not
 /// started by cargo: then there may be no cargo at all.
 fn tests_of(krate: &str, tests: &str, further: &str) -> Option<usize> {
     let cargo = std::env::var_os("CARGO")?;
-    let outside = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("outside");
-    let (project, crates) = (outside.join(krate), root().join("crates"));
+    let files = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (project, crates) = (files.join("outside").join(krate), root().join("crates"));
     let crates = crates.display();
     let manifest = format!(
         r#"[package]
@@ -43,9 +55,8 @@ doctest = false
 holdpoint-{krate} = {{ path = "{crates}/{krate}", features = ["test-support"] }}
 serde_json = "1"
 {further}
-[profile.dev]
-debug = false
-"#
+{profile}"#,
+        profile = profile(),
     );
     write(&project.join("Cargo.toml"), &manifest);
     write(&project.join("src/lib.rs"), tests);
@@ -58,7 +69,7 @@ debug = false
     }
     let ran = Command::new(cargo)
         .args(["test", "--offline", "--lib", "--target-dir"])
-        .arg(outside.join("target"))
+        .arg(files.parent().unwrap())
         .current_dir(&project)
         .env("CARGO_TERM_COLOR", "never")
         .output()
