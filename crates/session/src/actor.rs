@@ -49,7 +49,7 @@ pub(crate) use close::PanicNow;
 pub(crate) use close::{Close, Shutdown, Unload};
 pub(crate) use debug::ChangeDebug;
 pub(crate) use hold::{Hold, Release, ToggleHold};
-pub(crate) use interrupt::{Interrupt, Interrupted};
+pub(crate) use interrupt::{AwaitEnd, Interrupt, Interrupted};
 pub(crate) use model::ChangeModel;
 pub(crate) use prompt::Prompt;
 pub(crate) use rename::Rename;

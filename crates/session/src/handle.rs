@@ -1,16 +1,17 @@
 //! One session, as a client holds it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use holdpoint_common::api::{Answered, Prompted, RunRequest, RunStarted, TurnEnd};
 use holdpoint_common::{Answer, AskId, Hold, HoldShown, SessionId, Snapshot, TurnId};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::actor::Interrupted;
 use crate::error::SessionError;
 use crate::local::LocalSession;
 #[cfg(feature = "remote")]
-use crate::remote::{RemoteInterrupted, RemoteSession, RemoteTurn};
+use crate::remote::RemoteSession;
 
 /// One session. Cheap to clone; keeps nothing alive. A session that was unloaded is opened again by use.
 #[derive(Clone)]
@@ -40,29 +41,17 @@ pub enum Interruption {
 pub struct InterruptedTurn {
     /// The turn.
     pub turn: TurnId,
-    session: SessionId,
-    end: TurnEnds,
-}
-
-/// Where the end of a turn comes from.
-#[derive(Debug)]
-enum TurnEnds {
-    Local(oneshot::Receiver<TurnEnd>),
-    #[cfg(feature = "remote")]
-    Remote(Box<RemoteTurn>),
+    session: SessionHandle,
 }
 
 impl InterruptedTurn {
     /// Waits until nothing of the turn runs any more.
     ///
     /// # Errors
-    /// [`SessionError::Gone`] if the session's actor failed meanwhile; [`SessionError::Disconnected`] if its daemon did.
+    /// [`SessionError::Gone`] if the session's actor failed meanwhile; else as [`Sessions::turn_end`](crate::Sessions::turn_end).
     pub async fn end(self) -> Result<TurnEnd, SessionError> {
-        match self.end {
-            TurnEnds::Local(end) => end.await.map_err(|_| SessionError::Gone { session: self.session }),
-            #[cfg(feature = "remote")]
-            TurnEnds::Remote(turn) => turn.end().await,
-        }
+        let end = self.session.turn_end(self.turn).await?;
+        end.ok_or_else(|| SessionError::Gone { session: self.session.id().clone() })
     }
 }
 
@@ -160,25 +149,26 @@ impl SessionHandle {
     /// # Errors
     /// [`SessionError`] if the session is closed.
     pub async fn interrupt(&self, turn: Option<TurnId>) -> Result<Interruption, SessionError> {
-        Ok(match &self.0 {
-            Way::Local(session) => match session.interrupt(turn).await? {
-                Interrupted::Interrupting { turn, end } => {
-                    let (session, end) = (session.id().clone(), TurnEnds::Local(end));
-                    Interruption::Interrupting(InterruptedTurn { turn, session, end })
-                }
-                Interrupted::RunEnded => Interruption::RunEnded,
-                Interrupted::NotRunning => Interruption::NotRunning,
-            },
+        let found = match &self.0 {
+            Way::Local(session) => session.interrupt(turn).await,
             #[cfg(feature = "remote")]
-            Way::Remote(session) => match session.interrupt(turn).await? {
-                RemoteInterrupted::Interrupting(end) => {
-                    let (turn, session) = (end.turn, session.id().clone());
-                    Interruption::Interrupting(InterruptedTurn { turn, session, end: TurnEnds::Remote(Box::new(end)) })
-                }
-                RemoteInterrupted::RunEnded => Interruption::RunEnded,
-                RemoteInterrupted::NotRunning => Interruption::NotRunning,
-            },
+            Way::Remote(session) => session.interrupt(turn).await,
+        };
+        Ok(match found? {
+            Interrupted::Interrupting(turn) => {
+                Interruption::Interrupting(InterruptedTurn { turn, session: self.clone() })
+            }
+            Interrupted::RunEnded => Interruption::RunEnded,
+            Interrupted::NotRunning => Interruption::NotRunning,
         })
+    }
+
+    async fn turn_end(&self, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+        match &self.0 {
+            Way::Local(session) => session.turn_end(turn).await,
+            #[cfg(feature = "remote")]
+            Way::Remote(session) => session.turn_end(turn).await,
+        }
     }
 
     /// Ends the open turn and waits for the receipt; `None` if none was open.
@@ -325,4 +315,10 @@ impl SessionHandle {
 fn has_settled(snapshot: &Snapshot) -> bool {
     let waits = snapshot.run.is_some() || !snapshot.queue.is_empty();
     snapshot.turn.is_none() && (!waits || snapshot.hold.shown() == HoldShown::Standing)
+}
+
+impl fmt::Debug for SessionHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionHandle").field(self.id()).finish()
+    }
 }

@@ -4,6 +4,7 @@ mod attachment;
 mod load;
 mod session;
 mod sessions;
+mod turn_end;
 mod watch;
 
 pub(crate) use attachment::LocalAttachment;

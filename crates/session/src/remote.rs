@@ -9,6 +9,6 @@ mod sse;
 mod watch;
 
 pub(crate) use attachment::RemoteAttachment;
-pub(crate) use session::{RemoteInterrupted, RemoteSession, RemoteTurn};
+pub(crate) use session::RemoteSession;
 pub(crate) use sessions::RemoteSessions;
 pub(crate) use watch::RemoteWatch;

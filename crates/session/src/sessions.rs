@@ -4,8 +4,8 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::api::{Answered, InboxAsk, SessionNews};
-use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::api::{Answered, InboxAsk, SessionNews, TurnEnd};
+use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
 
 use crate::error::SessionError;
 use crate::handle::SessionHandle;
@@ -268,6 +268,20 @@ impl Sessions {
             Place::Local(sessions) => sessions.close(id, unused_since).await,
             #[cfg(feature = "remote")]
             Place::Remote(sessions) => sessions.close(id, unused_since).await,
+        }
+    }
+
+    /// How this turn of a session has ended, once it has: with its receipt, if it was cut. `None` if the session has no such
+    /// turn. A session that is only saved stays so.
+    ///
+    /// # Errors
+    /// [`SessionError`] if there is no such session, or it can't be read; [`SessionError::Disconnected`] if its daemon
+    /// fails meanwhile.
+    pub async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+        match &self.0 {
+            Place::Local(sessions) => sessions.turn_end(id, turn).await,
+            #[cfg(feature = "remote")]
+            Place::Remote(sessions) => sessions.turn_end(id, turn).await,
         }
     }
 

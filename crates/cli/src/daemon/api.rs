@@ -52,6 +52,8 @@ fn resources() -> Vec<Resource> {
         Resource::at("/sessions/{id}/prompts").post("Gives a session something to do.", turns::prompt),
         Resource::at("/sessions/{id}/run").post("Begins a run: a goal, worked through in iterations.", turns::run),
         Resource::at("/sessions/{id}/interrupt").post("Ends the open turn, and the run it is of.", turns::interrupt),
+        Resource::at("/sessions/{id}/turns/{turn}")
+            .get("Says how a turn has ended, once it has; `null` if there is no such turn.", turns::end),
         Resource::at("/sessions/{id}/hold").post("Stops a session at its next boundary.", turns::hold),
         Resource::at("/sessions/{id}/release").post("Lets a session go on.", turns::release),
         Resource::at("/sessions/{id}/toggle")

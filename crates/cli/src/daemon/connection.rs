@@ -1,17 +1,20 @@
 //! Connections: so many at once, and each can be cut from elsewhere.
 //!
 //! Streams are long-lived, so they have a limit of their own: other requests get through, however many clients are attached.
-//! Of the other connections, one that sends no request makes room for a new one.
+//! Of the other connections, one that is not at a request makes room for a new one.
 
 use std::any::Any;
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-use actix_web::body::{EitherBody, MessageBody};
+use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
 use actix_web::middleware::Next;
+use actix_web::web::Bytes;
 use actix_web::{Error, HttpResponse};
 use holdpoint_common::Timestamp;
 use holdpoint_common::api::ErrorBody;
@@ -24,8 +27,8 @@ use super::peer;
 /// Streams that are open at once: of events, and of sessions that are written out.
 pub(super) const MOST_STREAMS: usize = 256;
 
-/// Other connections that are open at once. One more takes the place of one that sends no request, or gets an
-/// error and is closed.
+/// Other connections that are open at once. One more takes the place of one that is not at a request; if there is none, it
+/// gets an error and is closed.
 const MOST_OTHERS: usize = 64;
 
 /// Connections beyond these that are open at once, to be told so. Who comes after them waits to be accepted.
@@ -45,6 +48,8 @@ pub(super) struct Connections(Arc<Counted>);
 struct Counted {
     open: AtomicUsize,
     streams: AtomicUsize,
+    /// Requests that were answered.
+    answered: AtomicU64,
     /// When the last one was closed.
     closed: AtomicU64,
     /// Those that have a place, the oldest first. Closed ones are removed at the next arrival.
@@ -60,8 +65,10 @@ pub(super) struct Connection {
     /// There was no place.
     refused: bool,
     open: Connections,
-    /// It has sent a request.
-    asked: AtomicBool,
+    /// A request of it is being answered.
+    busy: AtomicBool,
+    /// The number of its last request that was answered; 0 before the first.
+    answered: AtomicU64,
     /// It is being ended.
     cut: AtomicBool,
 }
@@ -90,7 +97,8 @@ impl Connections {
             socket,
             refused,
             open: self.clone(),
-            asked: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+            answered: AtomicU64::new(0),
             cut: AtomicBool::new(false),
         });
         let noted = Arc::downgrade(&connection);
@@ -108,16 +116,17 @@ impl Connections {
         extensions.insert(connection);
     }
 
-    /// Whether there is a place for one more. If all are taken, the oldest connection is cut that has not sent a request yet.
-    /// One that has sent some stays: the server itself closes those that are idle.
+    /// Whether there is a place for one more. If all are taken, a connection is cut that is not at a request: the oldest
+    /// without any so far, else the one whose last answer is the longest ago.
     fn has_room(&self) -> bool {
         let mut served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
         served.retain(|connection| connection.upgrade().is_some_and(|connection| !connection.is_cut()));
         if served.len().saturating_sub(self.0.streams.load(Ordering::Relaxed)) < MOST_OTHERS {
             return true;
         }
-        let silent = served.iter().filter_map(Weak::upgrade).find(|connection| connection.is_silent());
-        silent.inspect(|connection| connection.cut()).is_some()
+        let idle = served.iter().filter_map(Weak::upgrade).filter(|connection| connection.is_idle());
+        let first = idle.min_by_key(|connection| connection.answered.load(Ordering::Relaxed));
+        first.inspect(|connection| connection.cut()).is_some()
     }
 }
 
@@ -145,10 +154,10 @@ impl Connection {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Whether it has not sent a request, nor is one waiting to be read.
-    fn is_silent(&self) -> bool {
+    /// Whether no request of it is being answered, or waits to be read.
+    fn is_idle(&self) -> bool {
         let unread = || self.socket.as_ref().and_then(|socket| ioctl_fionread(socket).ok()).unwrap_or(0);
-        !self.asked.load(Ordering::Relaxed) && unread() == 0
+        !self.busy.load(Ordering::Relaxed) && unread() == 0
     }
 }
 
@@ -166,15 +175,47 @@ impl Drop for Connection {
     }
 }
 
-/// Notes that a connection has sent a complete request.
-pub(super) async fn note_request<B: MessageBody>(
+/// Notes when a connection is at a request: from its head to the last byte of its answer.
+pub(super) async fn note_request(
     request: ServiceRequest,
-    next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
-    if let Some(connection) = request.conn_data::<Arc<Connection>>() {
-        connection.asked.store(true, Ordering::Relaxed);
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<Answer>, Error> {
+    let at_request = request.conn_data::<Arc<Connection>>().map(|connection| {
+        connection.busy.store(true, Ordering::Relaxed);
+        AtRequest(Arc::clone(connection))
+    });
+    let response = next.call(request).await?;
+    Ok(response.map_body(|_, body| Answer { body: body.boxed(), _at_request: at_request }))
+}
+
+/// A connection at a request, until this is dropped.
+struct AtRequest(Arc<Connection>);
+
+/// The body of an answer, which is dropped when it is sent.
+pub(super) struct Answer {
+    body: BoxBody,
+    _at_request: Option<AtRequest>,
+}
+
+impl Drop for AtRequest {
+    fn drop(&mut self) {
+        let Self(connection) = self;
+        let number = connection.open.0.answered.fetch_add(1, Ordering::Relaxed) + 1;
+        connection.answered.store(number, Ordering::Relaxed);
+        connection.busy.store(false, Ordering::Relaxed);
     }
-    next.call(request).await
+}
+
+impl MessageBody for Answer {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_next(context)
+    }
 }
 
 /// Refuses what comes over a connection that had no place.
@@ -214,24 +255,31 @@ mod tests {
     }
 
     #[test]
-    fn t_s5_a_connection_without_a_request_makes_room_and_no_other_does() {
+    fn t_s5_a_connection_that_is_at_no_request_makes_room_and_no_other_does() {
         System::new().block_on(making_room());
     }
 
     async fn making_room() {
         let connections = Connections::default();
         let mut all: Vec<_> = (0..MOST_OTHERS).map(|_| connect(&connections)).collect();
+        let mut at_request = Vec::new();
         for (n, (connection, theirs)) in all.iter_mut().enumerate() {
             // A request that waits to be read is as good as one that was read.
             match n {
                 2 | 7 => {}
                 5 => theirs.write_all(b"GET").await.unwrap(),
-                _ => connection.asked.store(true, Ordering::Relaxed),
+                _ => {
+                    connection.busy.store(true, Ordering::Relaxed);
+                    at_request.push(AtRequest(Arc::clone(connection)));
+                }
             }
         }
-        for place in [2, 7] {
+        // Two more are done, the younger one first.
+        drop(at_request.pop());
+        drop(at_request.pop());
+        for place in [2, 7, MOST_OTHERS - 1, MOST_OTHERS - 2] {
             let (more, theirs) = connect(&connections);
-            more.asked.store(true, Ordering::Relaxed);
+            more.busy.store(true, Ordering::Relaxed);
             assert!(!more.refused && all[place].1.read(&mut [0]).await.unwrap() == 0, "{place} is cut");
             all.push((more, theirs));
         }

@@ -21,17 +21,28 @@ pub(crate) struct Interrupt {
 /// What an interrupt found.
 #[derive(Debug)]
 pub(crate) enum Interrupted {
-    /// The turn is being cut. Its end comes through the channel; closed without one, the session is gone.
-    Interrupting { turn: TurnId, end: oneshot::Receiver<TurnEnd> },
-    /// A run was between two turns, and is over.
+    /// The turn is being cut.
+    Interrupting(TurnId),
+    /// No turn was open, but a run: it is over.
     RunEnded,
     /// There was no such turn.
     NotRunning,
 }
 
-/// Those who wait for turns to end.
+/// Waits for the end of a turn; nothing if this is neither the open turn nor the one before it.
+#[derive(Message)]
+#[rtype(result = "Option<oneshot::Receiver<TurnEnd>>")]
+pub(crate) struct AwaitEnd {
+    pub(crate) turn: TurnId,
+}
+
+/// The ends of turns.
 #[derive(Default)]
-pub(super) struct Ends(Vec<(TurnId, oneshot::Sender<TurnEnd>)>);
+pub(super) struct Ends {
+    waiting: Vec<(TurnId, oneshot::Sender<TurnEnd>)>,
+    /// Of the turn that ended last.
+    last: Option<TurnEnd>,
+}
 
 impl Handler<Interrupt> for SessionActor {
     type Result = Replied<Result<Interrupted, Refused>>;
@@ -41,9 +52,7 @@ impl Handler<Interrupt> for SessionActor {
         Replied::Now(match self.take(Input::Interrupt { turn, by: by.clone() }, ctx) {
             Ok(Reply::Interrupting { turn }) => {
                 tracing::info!(%turn, %by, "interrupt");
-                let (over, end) = oneshot::channel();
-                self.ends.0.push((turn, over));
-                Ok(Interrupted::Interrupting { turn, end })
+                Ok(Interrupted::Interrupting(turn))
             }
             Ok(Reply::RunInterrupted) => {
                 tracing::info!(%by, "a run was interrupted between two turns");
@@ -55,12 +64,42 @@ impl Handler<Interrupt> for SessionActor {
     }
 }
 
+impl Handler<AwaitEnd> for SessionActor {
+    type Result = MessageResult<AwaitEnd>;
+
+    fn handle(&mut self, AwaitEnd { turn }: AwaitEnd, _: &mut Self::Context) -> Self::Result {
+        let is_open = self.state.turn().is_some_and(|open| open.id == turn);
+        let is_last = self.ends.last.as_ref().is_some_and(|last| last.turn == turn);
+        MessageResult((is_open || is_last).then(|| self.ends.await_end(turn)))
+    }
+}
+
 impl SessionActor {
     pub(super) fn turn_over(&mut self, turn: TurnId, outcome: Outcome, receipt: Option<Receipt>) {
         tracing::info!(%turn, %outcome, "turn finished");
-        for (_, over) in self.ends.0.extract_if(.., |(waits_for, _)| *waits_for == turn) {
-            // Who waited may be gone.
-            let _ = over.send(TurnEnd { turn, outcome, receipt: receipt.clone() });
+        self.ends.over(TurnEnd { turn, outcome, receipt });
+    }
+}
+
+impl Ends {
+    /// The end of this turn, which is open or was the last.
+    fn await_end(&mut self, turn: TurnId) -> oneshot::Receiver<TurnEnd> {
+        let (over, end) = oneshot::channel();
+        match &self.last {
+            Some(last) if last.turn == turn => drop(over.send(last.clone())),
+            _ => {
+                self.waiting.retain(|(_, over)| !over.is_closed());
+                self.waiting.push((turn, over));
+            }
         }
+        end
+    }
+
+    fn over(&mut self, end: TurnEnd) {
+        for (_, over) in self.waiting.extract_if(.., |(turn, _)| *turn == end.turn) {
+            // Its client may be gone.
+            let _ = over.send(end.clone());
+        }
+        self.last = Some(end);
     }
 }

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
-use holdpoint_common::api::{Answered, Prompted, RunRequest, RunStarted};
+use holdpoint_common::api::{Answered, Prompted, RunRequest, RunStarted, TurnEnd};
 use holdpoint_common::{Answer, AskId, Hold, HoldShown, SessionId, Snapshot, Supplies, TurnId, Who};
 use tokio::sync::watch;
 
+use super::LocalSessions;
 use crate::actor::{self, Interrupted, SessionActor};
 use crate::error::SessionError;
 use crate::manager::{
@@ -81,6 +82,10 @@ impl LocalSession {
 
     pub(crate) async fn interrupt(&self, turn: Option<TurnId>) -> Result<Interrupted, SessionError> {
         Ok(self.send(|| actor::Interrupt { turn, by: self.who() }).await??)
+    }
+
+    pub(crate) async fn turn_end(&self, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+        LocalSessions::of(self.caller.clone()).turn_end(&self.id, turn).await
     }
 
     pub(crate) async fn hold(&self) -> Result<Hold, SessionError> {

@@ -26,6 +26,10 @@ impl LocalSessions {
         Self(Caller { manager, who, supplies: Arc::default() })
     }
 
+    pub(super) fn of(caller: Caller) -> Self {
+        Self(caller)
+    }
+
     pub(crate) fn for_client(self, who: Who) -> Self {
         Self(Caller { who, ..self.0 })
     }
@@ -71,7 +75,7 @@ impl LocalSessions {
         Ok(id)
     }
 
-    async fn base(&self) -> Result<Arc<Base>, SessionError> {
+    pub(super) async fn base(&self) -> Result<Arc<Base>, SessionError> {
         self.0.manager.send(GetBase).await.map_err(|_| SessionError::Stopped)
     }
 

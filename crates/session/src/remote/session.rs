@@ -1,24 +1,22 @@
 //! One session of a daemon.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use holdpoint_common::api::{
-    Answered, ClientEnd, CloseRequest, DebugRequest, InterruptReply, InterruptRequest, ModelRequest, PromptRequest,
-    Prompted, RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
+    Answered, CloseRequest, DebugRequest, InterruptReply, InterruptRequest, ModelRequest, PromptRequest, Prompted,
+    RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
-use holdpoint_common::{Answer, AnswerError, AskId, Event, Fact, Hold, HoldShown, SessionId, Snapshot, TurnId};
+use holdpoint_common::{Answer, AnswerError, AskId, Hold, HoldShown, SessionId, Snapshot, TurnId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use super::connection::{Connection, failed};
+use super::connection::Connection;
 use super::http::Response;
+use crate::actor::Interrupted;
 use crate::attach_from::AttachFrom;
 use crate::error::SessionError;
 use crate::open::Unloaded;
-use crate::state::Refused;
-use crate::transfer::Facts;
 
 /// One session of a daemon.
 #[derive(Clone)]
@@ -28,24 +26,6 @@ pub(crate) struct RemoteSession {
     id: SessionId,
     publisher: watch::Sender<Arc<Snapshot>>,
     shown: watch::Receiver<Arc<Snapshot>>,
-}
-
-/// A turn of a daemon's session that is being cut.
-pub(crate) struct RemoteTurn {
-    pub(crate) session: RemoteSession,
-    pub(crate) turn: TurnId,
-    /// Its end comes after this number.
-    after: u64,
-}
-
-/// What an interrupt found.
-pub(crate) enum RemoteInterrupted {
-    /// The turn is being cut.
-    Interrupting(RemoteTurn),
-    /// No turn was open, but a run: it is over.
-    RunEnded,
-    /// There was no such turn.
-    NotRunning,
 }
 
 impl RemoteSession {
@@ -92,18 +72,18 @@ impl RemoteSession {
         self.live(|| self.connection.post(&path, &answer)).await
     }
 
-    pub(crate) async fn interrupt(&self, turn: Option<TurnId>) -> Result<RemoteInterrupted, SessionError> {
-        let InterruptReply { turn, run, after, .. } =
+    pub(crate) async fn interrupt(&self, turn: Option<TurnId>) -> Result<Interrupted, SessionError> {
+        let InterruptReply { turn, run, .. } =
             self.post("interrupt", &InterruptRequest { turn, no_wait: true }).await?;
         Ok(match turn {
-            Some(turn) => {
-                // Where it is over already, its session is not opened for it.
-                let session = Self { unloaded: Unloaded::Stays, ..self.clone() };
-                RemoteInterrupted::Interrupting(RemoteTurn { session, turn, after })
-            }
-            None if run => RemoteInterrupted::RunEnded,
-            None => RemoteInterrupted::NotRunning,
+            Some(turn) => Interrupted::Interrupting(turn),
+            None if run => Interrupted::RunEnded,
+            None => Interrupted::NotRunning,
         })
+    }
+
+    pub(crate) async fn turn_end(&self, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+        self.connection.get(&self.path(&format!("turns/{turn}"))).await
     }
 
     pub(crate) async fn hold(&self) -> Result<Hold, SessionError> {
@@ -164,22 +144,6 @@ impl RemoteSession {
         self.live(|| self.connection.stream(&path)).await
     }
 
-    /// How this turn has ended, as its log says.
-    async fn saved_end(&self, turn: TurnId) -> Result<TurnEnd, SessionError> {
-        let mut end = None;
-        let mut facts = Facts::new(|event| {
-            end = end.take().or_else(|| end_of(&event, turn));
-            Ok(())
-        });
-        let mut text = self.stream("log").await?;
-        while let Some(chunk) = text.chunk().await.map_err(failed)? {
-            // Nothing that is found ends it.
-            let _ = facts.write_all(&chunk);
-        }
-        drop(facts);
-        end.ok_or_else(|| SessionError::Gone { session: self.id.clone() })
-    }
-
     /// Asks something of it.
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, SessionError> {
         let path = self.path(path);
@@ -221,55 +185,4 @@ pub(super) fn publish(shown: &watch::Sender<Arc<Snapshot>>, snapshot: Arc<Snapsh
         }
         replaces
     });
-}
-
-/// The end of this turn, if that is what the event tells.
-fn end_of(event: &Event, turn: TurnId) -> Option<TurnEnd> {
-    match event.fact() {
-        Some(Fact::TurnFinished { outcome, receipt, .. }) if event.turn == Some(turn) => {
-            Some(TurnEnd { turn, outcome: *outcome, receipt: receipt.clone() })
-        }
-        _ => None,
-    }
-}
-
-impl RemoteTurn {
-    /// Waits for its end.
-    pub(crate) async fn end(self) -> Result<TurnEnd, SessionError> {
-        let mut after = self.after;
-        loop {
-            let mut events = match self.session.attach(AttachFrom::after(after)).await {
-                Ok(events) => events,
-                // It was over so fast that the session was closed already, or had to make room.
-                Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {
-                    return self.session.saved_end(self.turn).await;
-                }
-                Err(error) => return Err(error),
-            };
-            while let Some(event) = events.next().await {
-                if let Some(end) = end_of(&event, self.turn) {
-                    return Ok(end);
-                }
-            }
-            match events.end() {
-                ClientEnd::Lagged { after: given } => after = given,
-                ClientEnd::Disconnected { .. } => {
-                    let message = "before the end of the turn was told".to_owned();
-                    return Err(SessionError::Disconnected { message });
-                }
-                ClientEnd::Detached | ClientEnd::Ended | ClientEnd::Stopped => {
-                    return Err(SessionError::Gone { session: self.session.id });
-                }
-            }
-        }
-    }
-}
-
-impl std::fmt::Debug for RemoteTurn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RemoteTurn")
-            .field("session", &self.session.id)
-            .field("turn", &self.turn)
-            .finish_non_exhaustive()
-    }
 }

@@ -4,8 +4,10 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdpoint_common::api::{Answered, CloseRequest, Inbox, InboxAsk, OpenRequest, RenameRequest, SessionList};
-use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, Who};
+use holdpoint_common::api::{
+    Answered, CloseRequest, Inbox, InboxAsk, OpenRequest, RenameRequest, SessionList, TurnEnd,
+};
+use holdpoint_common::{Answer, AskId, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who};
 use hyper::body::Bytes;
 use tokio::sync::mpsc;
 
@@ -61,6 +63,10 @@ impl RemoteSessions {
         let path = format!("/v1/sessions/{}/open", piece(what));
         let snapshot: Arc<Snapshot> = self.0.post(&path, &*self.0.supplies).await?;
         Ok(RemoteSession::new(self.0.clone(), Unloaded::Opens, snapshot))
+    }
+
+    pub(crate) async fn turn_end(&self, id: &SessionId, turn: TurnId) -> Result<Option<TurnEnd>, SessionError> {
+        self.0.get(&format!("/v1/sessions/{id}/turns/{turn}")).await
     }
 
     pub(crate) async fn reach(&self, id: &SessionId) -> Result<RemoteSession, SessionError> {

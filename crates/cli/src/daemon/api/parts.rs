@@ -6,7 +6,7 @@ use std::str::FromStr;
 use actix_web::dev::Payload;
 use actix_web::web::Path;
 use actix_web::{FromRequest, HttpRequest};
-use holdpoint_common::{AskId, SessionId};
+use holdpoint_common::{AskId, SessionId, TurnId};
 use holdpoint_session::SessionError;
 
 use super::fault::Fault;
@@ -20,6 +20,9 @@ pub(super) struct Id(pub(super) SessionId);
 
 /// An ask by its id.
 pub(super) struct AskPart(pub(super) AskId);
+
+/// A turn of a session, by their ids.
+pub(super) struct Turn(pub(super) SessionId, pub(super) TurnId);
 
 /// The one part of the path, as text.
 fn part(request: &HttpRequest) -> Result<String, Fault> {
@@ -60,6 +63,21 @@ impl FromRequest for AskPart {
     }
 }
 
+impl FromRequest for Turn {
+    type Error = Fault;
+    type Future = Ready<Result<Self, Fault>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let parts = Path::<(String, u64)>::from_request(request, &mut Payload::None).into_inner();
+        let turn = parts.map_err(|error| Fault::malformed(format!("the path can't be read: {error}")));
+        ready(turn.and_then(|parts| {
+            let (what, turn) = parts.into_inner();
+            let id = what.parse().map_err(|_| SessionError::Unknown { what })?;
+            Ok(Self(id, TurnId(turn)))
+        }))
+    }
+}
+
 impl Takes for What {
     fn describe(operation: &mut Operation<'_>) {
         operation
@@ -70,6 +88,13 @@ impl Takes for What {
 impl Takes for Id {
     fn describe(operation: &mut Operation<'_>) {
         operation.part::<SessionId>("id", "The session, by its id.");
+    }
+}
+
+impl Takes for Turn {
+    fn describe(operation: &mut Operation<'_>) {
+        Id::describe(operation);
+        operation.part::<TurnId>("turn", "The turn, by its id.");
     }
 }
 

@@ -2,14 +2,14 @@
 
 use holdpoint_common::Hold;
 use holdpoint_common::api::{
-    InterruptReply, InterruptRequest, PromptRequest, Prompted, RunRequest, RunStarted, ToggleRequest,
+    InterruptReply, InterruptRequest, PromptRequest, Prompted, RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
 use holdpoint_session::Interruption;
 
 use super::body::Body;
 use super::caller::Caller;
 use super::fault::Fault;
-use super::parts::Id;
+use super::parts::{Id, Turn};
 use super::reply::Reply;
 
 /// `POST sessions/{id}/prompts`
@@ -46,6 +46,11 @@ pub(super) async fn interrupt(
     let turn = Some(cut.turn);
     let end = if no_wait { None } else { Some(cut.end().await?) };
     Ok(Reply(InterruptReply { turn, run: false, after, end }))
+}
+
+/// `GET sessions/{id}/turns/{turn}`
+pub(super) async fn end(caller: Caller, Turn(id, turn): Turn) -> Result<Reply<Option<TurnEnd>>, Fault> {
+    Ok(Reply(caller.sessions().turn_end(&id, turn).await?))
 }
 
 /// `POST sessions/{id}/hold`

@@ -204,7 +204,20 @@ fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
         for args in [&["list"][..], &["status"], &["show", &session], &["interrupt", &session]] {
             house.run(args).code(0);
         }
-        drop((streams, silent));
+        // Nor do those that have had an answer and ask for nothing more.
+        let answered: Vec<_> = (0..64)
+            .map(|_| {
+                let mut line = api.line();
+                line.send(&api.request("GET", "status", "", b"")).unwrap();
+                line.answer().unwrap().ok();
+                line
+            })
+            .collect();
+        // A receipt that is waited for takes no place of a stream.
+        house.run(&["prompt", &session, "hang"]).code(0);
+        let out = house.run(&["interrupt", &session]).code(0).out;
+        assert!(out.contains("Agent interrupted"), "{out}");
+        drop((streams, silent, answered));
         while house.sockets() > sockets {
             std::thread::yield_now();
         }
