@@ -53,7 +53,7 @@ async function* generate(arriving, attach, detach, options) {
         batches.push({ events, end, taken })
         arriving.wake()
       }),
-    { ...optionsOf(options), keepAlive: true },
+    { ...optionsOf(options, ['after', 'limit']), keepAlive: true },
   )
   let taken = () => {}
   try {

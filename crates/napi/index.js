@@ -20,7 +20,7 @@ const { sessionAttach } = own
 
 own.sessionAttach = async function (id, callback, options) {
   checkType('id', 'string', id)
-  const { onEnd, onError, ...rest } = optionsOf(options)
+  const { onEnd, onError, ...rest } = optionsOf(options, ['after', 'limit', 'keepAlive', 'onEnd', 'onError'])
   return sessionAttach.call(this, id, toCallback(callback, { onEnd, onError }), rest)
 }
 
@@ -47,7 +47,7 @@ module.exports = {
   AfterAsk: constructible('AfterAsk'),
   clientOrigin: thrown(clientOrigin, 'clientOrigin'),
   connect: promised(connect, 'connect'),
-  start: (options) => startLogging(thrown(start, 'start'), takeLog, optionsOf(options)),
+  start: (options) => startLogging(thrown(start, 'start'), takeLog, optionsOf(options, ['config', 'stateDir', 'log'])),
   version,
 }
 for (const name of Object.getOwnPropertyNames(own)) {

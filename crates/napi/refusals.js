@@ -38,17 +38,20 @@ function checkPlain(name, value, around = []) {
 /** Refuses collections that JSON would turn into `{}`. */
 function checkCollection(name, value) {
   if (!(value instanceof Map) && !(value instanceof Set)) return
-  throw refused(`\`${name}\` must be a plain object or an array, got ${value.constructor.name}`)
+  throw refused(`\`${name}\` must be plain data, got ${value.constructor.name}`)
 }
 
-/** The options that a call was given, as an object. */
-function optionsOf(options) {
+/** The options that a call was given, as an object. Those that are not among `known` are refused. */
+function optionsOf(options, known) {
   if (options === undefined || options === null) return {}
   if (typeof options !== 'object' || Array.isArray(options)) {
     throw refused(`\`options\` must be an object, got ${kindOf(options)}`)
   }
   checkCollection('options', options)
-  return options
+  const unknown = Object.keys(options).find((name) => !known.includes(name))
+  if (unknown === undefined) return options
+  const names = known.map((name) => `\`${name}\``)
+  throw refused(`\`options.${unknown}\` is not known; it can be one of ${names.slice(0, -1).join(', ')} and ${names.at(-1)}`)
 }
 
 /** Refuses arguments that the function of this name does not take. */

@@ -158,7 +158,7 @@ describe('arguments', () => {
 
   test('m_f1_an_error_says_what_may_be_given', async () => {
     const message = async (call) => (await failure(call)).message
-    const { sessionAttach, sessionOpen, sessionPrompt, sessionRun } = holdpoint
+    const { sessionAttach, sessionEvents, sessionOpen, sessionPrompt, sessionRun, start } = holdpoint
     assert.equal(await message(sessionOpen(5)), '`options` must be an object, got number')
     assert.equal(await message(sessionOpen({ model: 5 })), '`options.model` must be a string, got number')
     assert.equal(await message(sessionOpen({ maxSteps: 1.5 })), '`options.maxSteps` must be a whole number from 0 to 4294967295, got 1.5')
@@ -171,5 +171,11 @@ describe('arguments', () => {
     const deep = Array.from({ length: 200 }).reduce((inner) => [inner], 1)
     assert.equal(await message(sessionRun(id, { goal: deep })), '`run` is nested too deep')
     assert.equal(await message(sessionAttach(id)), '`callback` must be a function, got undefined')
+    assert.equal(await message(sessionOpen(new Map())), '`options` must be plain data, got Map')
+    const known = (list) => `\`options.other\` is not known; it can be one of ${list}`
+    const attaching = known('`after`, `limit`, `keepAlive`, `onEnd` and `onError`')
+    assert.equal(await message(sessionAttach(id, () => {}, { other: 1 })), attaching)
+    assert.equal(await message(sessionEvents(id, { other: 1 }).next()), known('`after` and `limit`'))
+    assert.equal(await message(async () => start({ other: 1 })), known('`config`, `stateDir` and `log`'))
   })
 })

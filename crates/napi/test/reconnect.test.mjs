@@ -55,7 +55,7 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
     const { stateDir, sessions } = await startDaemon()()
     const daemon = (what) => run(program, ['--state-dir', stateDir, 'daemon', what])
     const kill = async () => process.kill(Number(await readFile(path.join(stateDir, 'data/daemon.lock'), 'utf8')), 'SIGKILL')
-    return { sessions, daemon, kill, id: await opened(sessions) }
+    return { stateDir, sessions, daemon, kill, id: await opened(sessions) }
   }
 
   test('m_f2_m_b6_the_hook_goes_on_when_a_daemon_is_started_again', async () => {
@@ -110,6 +110,22 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM names
     await sessions.sessionPrompt(id, 'hang')
     await state(({ isLoading }) => isLoading)
     await sessions.sessionInterrupt(id)
+  })
+
+  test('m_f2_a_session_that_another_client_opens_again_is_followed_again', async () => {
+    const { stateDir, sessions, id } = await begin()
+    const { Follower, state } = follower()
+    show(h(Follower, { id }), { sessions })
+    await state(({ model }) => model !== '')
+    const client = (...args) => run(program, ['--state-dir', stateDir, ...args])
+    for (let round = 0; round < 2; round += 1) {
+      await client('close', id)
+      await state(({ status }) => status === 'closed')
+      await client('prompt', id, 'hang')
+      await state(({ isLoading }) => isLoading)
+      await client('interrupt', id)
+      await state(({ status }) => status === 'idle')
+    }
   })
 
   test('m_f3_ink_says_that_the_daemon_is_gone_and_goes_on', async () => {

@@ -8,7 +8,7 @@ import { closed, following, UNKNOWN, type Connection, type SessionState } from '
 /** Events that change nothing of what a session is. */
 const PASSING = new Set(['text', 'thought', 'output', 'itemSoFar', 'retrying', 'historyCut', 'projectCut', 'gap'])
 
-/** Milliseconds between two looks whether the daemon is back, as on the screen of `holdpoint`. */
+/** Milliseconds between two looks whether the daemon is back, or a closed session is open again: as on the screen of `holdpoint`. */
 const LOOK = 1_000
 
 /** Codes of errors that pass when the daemon is back. */
@@ -44,7 +44,7 @@ export class SessionStore {
   #cursor: number | null = null
   #connection: Connection = 'connected'
   #isClosed = false
-  /** The next try to attach again. */
+  /** The next look whether to attach again. */
   #retry: ReturnType<typeof setTimeout> | undefined
 
   constructor(sessions: Sessions, id: string) {
@@ -211,13 +211,27 @@ export class SessionStore {
     this.#stale = false
     this.#turn('connected')
     this.#tell()
+    this.#later(() => this.#find())
   }
 
-  /** The daemon is gone: attaches again when it is back. Nothing keeps Node for that. */
+  /** Attaches again if the session, which was closed, is open; else looks again later. */
+  #find() {
+    if (!this.#isClosed || !this.#link) return
+    if (this.#isFoundAgain()) this.#link = this.#attach()
+    else this.#later(() => this.#find())
+  }
+
+  /** Does this in a while, unless nothing looks by then. Node does not stay for it. */
+  #later(what: () => void) {
+    clearTimeout(this.#retry)
+    this.#retry = setTimeout(what, LOOK)
+    this.#retry.unref()
+  }
+
+  /** The daemon is gone: attaches again when it is back. */
   #lose(reason: string) {
     this.#turn(reason === 'stopped' || this.#connection === 'stopped' ? 'stopped' : 'lost')
-    this.#retry = setTimeout(() => (this.#link = this.#attach()), LOOK)
-    this.#retry.unref()
+    this.#later(() => (this.#link = this.#attach()))
   }
 
   #fail(error: Error) {

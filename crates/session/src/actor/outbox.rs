@@ -101,6 +101,12 @@ impl Outbox {
         self.held.is_empty()
     }
 
+    /// The end of this turn waits.
+    pub(super) fn has_end_of(&self, turn: TurnId) -> bool {
+        let mut actions = self.held.iter().flat_map(|held| &held.parcel.actions);
+        actions.any(|action| matches!(action, Action::TurnOver(over, ..) if *over == turn))
+    }
+
     /// The facts between these numbers that are not saved, and so not in the log.
     pub(super) fn unsaved_in(&self, range: Range<u64>) -> impl Iterator<Item = &Arc<Event>> {
         self.unsaved.iter().filter(move |fact| range.contains(&fact.seq))

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use holdpoint_common::{Answer, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus};
+use holdpoint_common::{
+    Answer, Delta, Event, Fact, Limits, Outcome, PauseKind, PauseResponse, SessionStatus, TurnId, Who,
+};
 use holdpoint_session::state::Refused;
 use holdpoint_session::testing::{Harness, reply, soon};
 use holdpoint_session::{AttachFrom, Interruption, RunRequest, SessionError};
@@ -71,6 +73,47 @@ async fn an_approval_that_the_cut_overtakes_arrives_as_interrupted() {
     soon("the answer", answer).await.unwrap().unwrap();
     turn.end().await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
+}
+
+#[tokio::test]
+async fn m_c3_the_end_of_a_turn_is_told_when_it_is_saved_and_ever_after() {
+    let door = Door::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let sessions = harness.engine.sessions(Who::named("test"));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let silent = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    events.step_started().await;
+    door.open.send_replace(false);
+    let Interruption::Interrupting(cut) = soon("the cut", session.interrupt(None)).await.unwrap() else {
+        panic!("it runs")
+    };
+    let turn = cut.turn;
+    soon("the request to be dropped", silent.dropped()).await;
+    // Until it is over for the actor, and for nothing else.
+    while matches!(session.interrupt(Some(turn)).await.unwrap(), Interruption::Interrupting(_)) {
+        tokio::task::yield_now().await;
+    }
+    let mut end = std::pin::pin!(sessions.turn_end(session.id(), turn));
+    let asked = futures_util::poll!(&mut end);
+    assert!(asked.is_pending() && session.snapshot().turn == Some(turn), "{asked:?}");
+    soon("an attach", session.attach(AttachFrom::now())).await.unwrap();
+    let asked = futures_util::poll!(&mut end);
+    assert!(asked.is_pending(), "{asked:?}");
+    door.open.send_replace(true);
+    let told = soon("the end", end).await.unwrap().unwrap();
+    assert_eq!((told.turn, told.outcome), (turn, Outcome::Interrupted));
+    assert_eq!(cut.end().await.unwrap(), told);
+    harness.model.then(reply().text("another"));
+    session.prompt("again").await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(sessions.turn_end(session.id(), turn).await.unwrap(), Some(told.clone()), "by the log");
+    session.close().await.unwrap();
+    assert_eq!(sessions.turn_end(session.id(), turn).await.unwrap(), Some(told));
+    assert_eq!(sessions.turn_end(session.id(), TurnId(99)).await.unwrap(), None);
+    assert!(!sessions.list().await.unwrap()[0].live);
+    assert!(matches!(sessions.turn_end(&"h57zbqb4yk".parse().unwrap(), turn).await, Err(SessionError::Unknown { .. })));
 }
 
 #[tokio::test]
