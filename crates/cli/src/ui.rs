@@ -35,6 +35,8 @@ pub(crate) struct Ui {
     last: Side,
     /// Where lines about the model's words go.
     about: Side,
+    /// The last piece was one of a thought.
+    is_thought: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,6 +91,7 @@ impl Ui {
             err: Stream::new(&err, Box::new(io::stderr()), plain),
             last: Side::Err,
             about: Side::Err,
+            is_thought: false,
         }
     }
 
@@ -100,6 +103,7 @@ impl Ui {
             err: Stream::new(file, Box::new(file.try_clone()?), true),
             last: Side::Err,
             about: Side::Err,
+            is_thought: false,
         })
     }
 
@@ -171,6 +175,9 @@ impl Ui {
             return Ok(());
         }
         self.turn_to(Side::Out)?;
+        if std::mem::take(&mut self.is_thought) && self.about == Side::Out {
+            self.end_text()?;
+        }
         self.out.writer.write_all(prose(piece).as_bytes())?;
         self.out.open = !piece.ends_with('\n');
         Ok(())
@@ -184,6 +191,9 @@ impl Ui {
         self.turn_to(self.about)?;
         if self.err.typed.is_some() {
             self.err.end_line();
+        }
+        if !std::mem::replace(&mut self.is_thought, true) && self.about == Side::Out {
+            self.end_text()?;
         }
         self.put(Style::Dim, &prose(piece))?;
         match self.about {

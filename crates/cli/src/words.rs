@@ -29,16 +29,25 @@ pub(crate) fn words(given: Option<&str>, config: &Config, usage: &str) -> Result
     Ok(words)
 }
 
-/// The same for a session of this model: `rehearsal` plays a script, which may have a mistake in it.
+/// The same for a session of this model.
 ///
 /// # Errors
 /// There are none, they can't be read, or they can't be played.
 pub(crate) fn words_for(model: &str, given: Option<&str>, config: &Config, usage: &str) -> Result<String, CliError> {
     let words = words(given, config, usage)?;
+    check_for(model, &words)?;
+    Ok(words)
+}
+
+/// Looks for mistakes in what is to be done by this model: `rehearsal` plays a script.
+///
+/// # Errors
+/// They can't be played.
+pub(crate) fn check_for(model: &str, words: &str) -> Result<(), CliError> {
     if model == Rehearsal.name()
-        && let Err(ModelError::Setup { message, hint }) = rehearsal::check(&words)
+        && let Err(ModelError::Setup { message, hint }) = rehearsal::check(words)
     {
         return Err(CliError::usage(message).hint(hint));
     }
-    Ok(words)
+    Ok(())
 }

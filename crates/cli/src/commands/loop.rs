@@ -17,10 +17,11 @@ use crate::follow::{Begin, Followed, Follower, Iterations, View};
 use crate::open::OpenArgs;
 use crate::runtime::block_on;
 use crate::said::shorten;
-use crate::sessions::{of_daemon, supplies};
+use crate::sessions::{forget, of_daemon, supplies};
 use crate::signals::{self, Signalled};
 use crate::terminal::{self, Terminal};
 use crate::ui::{Style, Ui};
+use crate::words::check_for;
 
 /// Works towards a goal, iteration after iteration, until no task is left
 ///
@@ -83,6 +84,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let request = args.request(&config)?;
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
     let DefaultModel { name: model, why } = args.open.model(&catalog);
+    check_for(&model, &request.goal)?;
     // An ask may be answered from anywhere, however long that takes.
     let (asks, asks_why) =
         args.open.asks(&config).unwrap_or((AsksMode::Wait, "an ask waits, also for `holdpoint inbox`"));
@@ -97,7 +99,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.line(Style::Dim, &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)))?;
         ui.line(Style::Dim, &format!("asks: {asks} ({asks_why})"))?;
         if args.detach {
-            session.start_run(request).await?;
+            if let Err(error) = session.start_run(request).await {
+                forget(&sessions, session.id()).await;
+                return Err(error.into());
+            }
             ui.print(&format!("{}\n", session.id()))?;
             ui.flush()?;
             return Ok(0);
@@ -111,9 +116,17 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             true => View::Json,
             false => View::Iterations(Box::new(Iterations::new(answers && terminal.is_some()))),
         };
+        let id = session.id().clone();
         let followed = Followed { session, from: AttachFrom::start(), daemon: Some(folders), answers };
-        let follower = Follower::attach(followed, terminal, leaving, view, ui).await?;
-        follower.run(Begin::Run(request)).await
+        let ended = match Follower::attach(followed, terminal, leaving, view, ui).await {
+            Ok(follower) => follower.run(Begin::Run(request)).await,
+            Err(error) => Err(error),
+        };
+        if ended.is_err() {
+            // One that can't be followed, or whose run was refused, is of no use.
+            forget(&sessions, &id).await;
+        }
+        ended
     })
 }
 

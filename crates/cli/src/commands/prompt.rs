@@ -8,7 +8,7 @@ use crate::runtime::block_on;
 use crate::select::SessionArg;
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
-use crate::words::words;
+use crate::words::{check_for, words};
 
 /// Gives a session something to do: now, or when what it does is done
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let usage = format!("holdpoint prompt {}", args.session.session);
     let prompt = words(args.prompt.as_deref(), &folders.config()?, &usage)?;
     let (prompted, gaps) = block_on(async {
-        let session = sessions(folders, "prompt").await?.get(&args.session.session).await?;
+        let sessions = sessions(folders, "prompt").await?;
+        // Before it is opened for it.
+        check_for(&sessions.look(&args.session.session).await?.settings.model, &prompt)?;
+        let session = sessions.get(&args.session.session).await?;
         let prompted = session.prompt(prompt).await.map_err(|error| {
             let stands = error.code() == "queueFull" && session.snapshot().hold.shown() == HoldShown::Standing;
             let error = CliError::from(error);

@@ -104,10 +104,12 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let daemon = (!args.in_process).then_some(folders);
         let id = session.id().clone();
         let followed = Followed { session, from: AttachFrom::start(), daemon, answers };
-        let follower = Follower::attach(followed, asks.terminal, leaving, view, ui).await?;
-        let ended = follower.run(Begin::Prompt(prompt)).await;
+        let ended = match Follower::attach(followed, asks.terminal, leaving, view, ui).await {
+            Ok(follower) => follower.run(Begin::Prompt(prompt)).await,
+            Err(error) => Err(error),
+        };
         if ended.is_err() {
-            // One whose prompt was refused is of no use.
+            // One that can't be followed, or whose prompt was refused, is of no use.
             forget(&sessions, &id).await;
         }
         ended

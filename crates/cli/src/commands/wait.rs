@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{Hold, HoldShown, SessionId, Snapshot};
+use holdpoint_common::{Hold, HoldCause, HoldShown, SessionId, Snapshot};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::{SessionError, Sessions};
 use holdpoint_tools::shown::prose_line;
@@ -81,12 +81,13 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let (session, status) = (&last.settings.id, last.status);
             ui.json(&json!({ "session": session, "status": status, "ask": ask, "timedOut": !seen }))?;
         } else {
-            let why = match (ask, &last.hold) {
-                (Some(ask), _) => format!(" (ask {ask})"),
-                (None, Hold::Standing { cause, .. }) => format!(" ({})", prose_line(&cause.to_string())),
-                (None, Hold::Off | Hold::Requested { .. }) => String::new(),
+            let status = match (ask, &last.hold) {
+                (Some(ask), _) => format!("{} (ask {ask})", last.status),
+                (None, Hold::Standing { cause: cause @ HoldCause::User { .. }, .. }) => cause.to_string(),
+                (None, Hold::Standing { cause, .. }) => format!("held ({cause})"),
+                (None, Hold::Off | Hold::Requested { .. }) => last.status.to_string(),
             };
-            ui.print(&format!("{}: {}{why}\n", prose_line(&last.settings.name), last.status))?;
+            ui.print(&format!("{}: {}\n", prose_line(&last.settings.name), prose_line(&status)))?;
         }
         Ok(if seen { 0 } else { TIMED_OUT })
     })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{QueuedPrompt, SessionSummary, Snapshot};
+use holdpoint_common::{QueuedPrompt, SessionSummary, Snapshot, Usage};
 
 use super::{State, queued};
 
@@ -41,7 +41,7 @@ impl State {
             last_run: self.last_run,
             tasks: Arc::clone(&self.tasks.tasks),
             notes: Arc::clone(&self.tasks.notes),
-            usage: self.usage,
+            usage: self.usage_so_far(),
             context: self.context,
             files_modified: Arc::clone(&self.files_modified),
             clients,
@@ -50,5 +50,13 @@ impl State {
             gaps: self.gaps.clone(),
             is_debug_enabled: self.debug,
         }
+    }
+
+    /// What all steps used, with the one that is open if it is answered.
+    fn usage_so_far(&self) -> Usage {
+        let answered = self.turn().and_then(|turn| turn.open_step).and_then(|step| step.usage);
+        let mut used = self.usage;
+        used += answered.unwrap_or_default();
+        used
     }
 }

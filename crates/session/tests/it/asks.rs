@@ -2,7 +2,7 @@
 
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, Delta, Fact, Outcome, PauseKind,
-    PauseResponse, PolicyMode, SessionStatus, ToolStatus, Who,
+    PauseResponse, PolicyMode, SessionStatus, ToolStatus, Usage, Who,
 };
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, Recorder, reply};
@@ -40,6 +40,26 @@ fn result_text(facts: &[Fact]) -> Vec<(ToolStatus, String)> {
         _ => None,
     });
     results.collect()
+}
+
+#[tokio::test]
+async fn m_b6_what_an_answer_used_is_counted_while_its_call_asks() {
+    let harness = Harness::start();
+    asking(&harness);
+    let usage = Usage { input: 3_296, output: 15, ..Usage::default() };
+    harness.model.then(reply().call("probe", json!({"kind": "confirm"})).usage(usage));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.asked().await;
+    assert_eq!(session.snapshot().usage, usage);
+    harness.model.then(reply().text("done"));
+    events.answer(Answer::Approve { always: false }).await.unwrap();
+    events
+        .until("the end of the step", |event| matches!(event.fact(), Some(Fact::StepFinished { .. })).then_some(()))
+        .await;
+    assert_eq!(session.snapshot().usage, usage, "once");
+    events.turn_finished().await;
 }
 
 #[tokio::test]

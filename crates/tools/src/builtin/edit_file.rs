@@ -259,9 +259,20 @@ fn change(
     let content = match old.coding.encode(change.after()).map_err(|why| refused(why.to_string()))? {
         Cow::Borrowed(_) => None,
         Cow::Owned(content) if content.len() as u64 > MAX_HASHED => return Err(refused(TooMuch::Text.to_string())),
+        Cow::Owned(content) if is_utf8(&old, change.before()) && str::from_utf8(&content).is_err() => {
+            let coding = old.coding;
+            return Err(refused(format!(
+                "it is UTF-8, and would be neither with this in {coding}: leave the encoding out"
+            )));
+        }
         Cow::Owned(content) => Some(content),
     };
     Ok(Edited { old, change, content })
+}
+
+/// Whether the file with this text is UTF-8 beyond ASCII, too.
+fn is_utf8(old: &OldFile, text: &str) -> bool {
+    old.coding.encode(text).is_ok_and(|bytes| !bytes.is_ascii() && str::from_utf8(&bytes).is_ok())
 }
 
 /// A part of a text, and what takes its place.

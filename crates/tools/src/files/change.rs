@@ -38,6 +38,11 @@ impl Change {
         self.spans.iter().all(|span| self.old[span.old.clone()] == self.after()[span.new.clone()])
     }
 
+    /// The text as it is.
+    pub(crate) fn before(&self) -> &str {
+        &self.old
+    }
+
     /// The text as it will be.
     pub(crate) fn after(&self) -> &str {
         self.new.as_deref().unwrap_or(&self.old)

@@ -47,7 +47,7 @@ fn branch_of(folder: &Path) -> Option<String> {
         // A repository whose references are in a table has this for them.
         Some("refs/heads/.invalid") => None,
         Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
-        None => Some(format!("({})", head.trim().chars().take(COMMIT).collect::<String>())),
+        None => Some(format!("({})", head.trim().get(..COMMIT)?)),
     }
 }
 
@@ -106,6 +106,16 @@ mod tests {
         git(&folder, &["checkout", "-q", "--detach"]);
         let detached = branch_of(&folder).unwrap();
         assert!(detached.len() == COMMIT + 2 && detached.starts_with('('), "{detached}");
+    }
+
+    #[test]
+    fn a_head_that_names_nothing_is_no_branch() {
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join(".git")).unwrap();
+        for head in ["", "\n", "12\n"] {
+            fs::write(folder.path().join(".git/HEAD"), head).unwrap();
+            assert_eq!(branch_of(folder.path()), None);
+        }
     }
 
     #[test]

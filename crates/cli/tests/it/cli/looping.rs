@@ -75,7 +75,7 @@ fn m_d5_a_limit_holds_the_run_and_every_command_says_so() {
     let held = until(&world, &session, is_held);
     assert_eq!(limit(&held), Some(RunLimit::Iterations { count: 2 }));
     for what in [&["wait", &session][..], &["wait", &session, "--for", "hold"]] {
-        assert!(world.run(what).code(0).out.ends_with(": paused (2 iterations)\n"));
+        assert!(world.run(what).code(0).out.ends_with(": held (2 iterations)\n"));
     }
     let listed = world.run(&["list"]).code(0).out;
     assert!(listed.contains("held (2 iterations), #2 ✓0 ●0 ○2, "), "{listed}");

@@ -767,6 +767,16 @@ fn m_b4_logs_tell_what_was_said_by_whom() {
     );
 }
 
+/// As they do in `run`, where thoughts are no part of the model's words.
+#[test]
+fn m_b4_a_thought_and_words_have_lines_of_their_own_in_logs() {
+    let world = World::new();
+    let id = world.open(&[], "think Hm.\nsay Yes.\nthink So.\nsay No.");
+    world.idle(&id);
+    let logs = world.run(&["logs", &id]).code(0).out;
+    assert!(logs.contains("\nHm.\nYes.\nSo.\nNo.\n"), "{logs}");
+}
+
 #[test]
 fn m_b4_a_session_that_was_closed_once_is_shown_and_followed_as_any() {
     let world = World::new();
@@ -1046,16 +1056,22 @@ fn m_a6_the_inbox_says_how_many_lines_of_a_command_it_does_not_show() {
 #[test]
 fn m_e5_a_script_with_a_mistake_is_an_error_before_anything_is_opened() {
     let world = World::new();
-    for command in [&["run"][..], &["run", "--in-process"], &["new"]] {
-        let ran = world.run(&[command, &["say a\nsya b"]].concat()).code(2);
+    let id = world.open(&["--name", "one"], "say a");
+    world.idle(&id);
+    world.run(&["close", "one"]).code(0);
+    let goal = "```rehearsal\nsay a\nsya b\n```";
+    for command in [
+        &["run", "say a\nsya b"][..],
+        &["run", "--in-process", "say a\nsya b"],
+        &["new", "say a\nsya b"],
+        &["loop", "--goal", goal],
+        &["loop", "--detach", "--goal", goal],
+        &["prompt", "one", "say a\nsya b"],
+    ] {
+        let ran = world.run(command).code(2);
         assert!(ran.err.contains("error: the script can't be played: line 2: `sya` is no instruction"), "{ran:#?}");
         assert!(ran.err.contains("hint: docs/rehearsal.md"), "{ran:#?}");
     }
-    // One that is sent to a session fails its turn.
-    let id = world.open(&["--name", "one"], "say a");
-    world.idle(&id);
-    world.run(&["prompt", "one", "say a\nsya b"]);
-    world.idle(&id);
-    let shown = world.run(&["logs", "one"]).code(0).out;
-    assert!(shown.contains("failed: the script can't be played: line 2"), "{shown}");
+    let sessions = world.json(&["list", "--json"])["sessions"].as_array().unwrap().clone();
+    assert!(sessions.len() == 1 && sessions[0]["live"] == false, "{sessions:?}");
 }

@@ -191,6 +191,12 @@ fn t_s5_a_connection_too_many_is_told_so_and_disturbs_nobody() {
         }
         let told = house.run(&["attach", "--plain", &session]).code(1).err;
         assert!(told.contains("256 streams are open") && told.contains("hint: end a client"), "{told}");
+        // A session that can't be followed is not left behind.
+        for args in [&["run", "--name", "unseen", "say hi"][..], &["loop", "--name", "unseen", "--goal", "say hi"]] {
+            let told = house.run(args).code(1).err;
+            assert!(told.contains("256 streams are open"), "{told}");
+            house.run(&["show", "unseen"]).code(1);
+        }
         // Connections without a complete request take no place that is needed.
         let request = api.request("POST", &format!("sessions/{session}/prompts"), "", br#"{"text":"say no"}"#);
         let silent: Vec<_> = (0..200)

@@ -117,6 +117,15 @@ fn m_e7_what_can_not_be_read_as_text_says_what_to_do() {
         assert_eq!(judge_and_call(&bench, WriteFile::new(), content).unwrap_err(), error.replacen('a', "new", 1));
         assert_eq!(fs::read_dir(bench.root()).unwrap().count(), 1);
     }
+    // Nor is a text in UTF-8 mixed with another encoding.
+    fs::write(&path, "é x").unwrap();
+    let error = edit(&bench, with(replace("a", "x", "ü"), Some("latin1"))).unwrap_err();
+    assert!(
+        error.contains("a: it is UTF-8, and would be neither with this in ISO-8859-1: leave the encoding out"),
+        "{error}"
+    );
+    edit(&bench, with(replace("a", "x", "y"), Some("latin1"))).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "é y");
     fs::write(&path, b"gr\xfc\xdfe\n").unwrap();
     let shown = read(&bench, json!({"path": "a"})).unwrap().output;
     assert!(shown.contains("the file is not UTF-8") && shown.contains("name its encoding"), "{shown}");
