@@ -1,6 +1,7 @@
 //! Which sessions a command is about: by id, unique prefix of an id, or name; completed by the shell.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +81,15 @@ pub(crate) async fn look_exactly(sessions: &Sessions, what: &str) -> Result<Arc<
         return Ok(found);
     }
     Err(SessionError::Inexact { what: what.to_owned(), session: id.clone() })
+}
+
+/// Tells which session was meant by the first characters of its id.
+pub(crate) fn tell_meant(what: &str, session: &Snapshot, ui: &mut Ui) -> io::Result<()> {
+    let SessionSettings { id, name, .. } = &*session.settings;
+    if id.as_str() == what || name == what {
+        return Ok(());
+    }
+    ui.line(Style::Dim, &format!("session: {} ({id})", prose_line(name)))
 }
 
 /// What could not be done to some of several sessions: it keeps the others from nothing.

@@ -43,7 +43,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
         return Err(NameError::Control);
     }
     // Where a command takes either, it would be taken for the ask.
-    if name.parse::<AskId>().is_ok() {
+    if name.trim().parse::<AskId>().is_ok() {
         return Err(NameError::Id);
     }
     Ok(())

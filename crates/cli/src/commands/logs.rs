@@ -5,7 +5,7 @@ use holdpoint_session::folders::Folders;
 use crate::error::CliError;
 use crate::follow::{Ended, Followed, Follower, View, saved};
 use crate::runtime::block_on;
-use crate::select::StreamArgs;
+use crate::select::{StreamArgs, tell_meant};
 use crate::sessions::control;
 use crate::signals::{self, Signalled};
 use crate::ui::Ui;
@@ -33,8 +33,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     block_on(async {
         let sessions = control(folders, "logs").await?;
         let view = View::transcript(args.stream.json, false);
+        let found = sessions.look(args.stream.session()).await?;
+        tell_meant(args.stream.session(), &found, ui)?;
         if !args.follow {
-            let id = sessions.look(args.stream.session()).await?.settings.id.clone();
+            let id = found.settings.id.clone();
             if sessions.list().await?.iter().any(|session| session.id == id && !session.live) {
                 return saved::show(&sessions, &id, args.stream.from(), &mut leaving, view, ui).await.map(|()| 0);
             }

@@ -5,7 +5,7 @@ use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::select::SessionArg;
+use crate::select::{SessionArg, tell_meant};
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
 use crate::words::{check_for, words};
@@ -31,7 +31,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let (prompted, gaps) = block_on(async {
         let sessions = sessions(folders, "prompt").await?;
         // Before it is opened for it.
-        check_for(&sessions.look(&args.session.session).await?.settings.model, &prompt)?;
+        let found = sessions.look(&args.session.session).await?;
+        check_for(&found.settings.model, &prompt)?;
+        tell_meant(&args.session.session, &found, ui)?;
         let session = sessions.get(&args.session.session).await?;
         let prompted = session.prompt(prompt).await.map_err(|error| {
             let stands = error.code() == "queueFull" && session.snapshot().hold.shown() == HoldShown::Standing;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::select::SessionArg;
+use crate::select::{SessionArg, tell_meant};
 use crate::sessions::sessions;
 use crate::ui::Ui;
 
@@ -27,13 +27,14 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let renamed = async {
         let sessions = sessions(folders, "rename").await?;
-        let id = sessions.look(&args.session.session).await?.settings.id.clone();
-        sessions.rename(&id, &args.name).await?;
-        Ok::<_, CliError>(id)
+        let session = sessions.look(&args.session.session).await?;
+        sessions.rename(&session.settings.id, &args.name).await?;
+        Ok::<_, CliError>(session)
     };
-    let id = block_on(renamed)?;
+    let session = block_on(renamed)?;
+    tell_meant(&args.session.session, &session, ui)?;
     match args.json {
-        true => ui.json(&json!({ "session": id, "name": args.name }))?,
+        true => ui.json(&json!({ "session": session.settings.id, "name": args.name }))?,
         false => ui.print("renamed\n")?,
     }
     Ok(0)

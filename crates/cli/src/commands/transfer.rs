@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::select::SessionArg;
+use crate::select::{SessionArg, tell_meant};
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
 
@@ -48,6 +48,7 @@ pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i3
     block_on(async {
         let sessions = sessions(folders, "export").await?;
         let what = &args.session.session;
+        tell_meant(what, &*sessions.look(what).await?, ui)?;
         let exported = match &args.output {
             None => sessions.export(what, &mut ui.json_out()).await,
             Some(path) => {

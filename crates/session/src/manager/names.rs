@@ -11,7 +11,7 @@ use crate::store::SessionStore;
 
 /// Refuses a name that is the id of a session, live or saved.
 pub(super) async fn check_free(name: &str, store: &dyn SessionStore) -> Result<(), SessionError> {
-    let Ok(id) = name.parse::<SessionId>() else { return Ok(()) };
+    let Ok(id) = name.trim().parse::<SessionId>() else { return Ok(()) };
     match store.open(&id).await {
         Ok(_) => Err(Refused::Name(NameError::Id).into()),
         // What can't be read is told when something is to be saved.

@@ -60,7 +60,7 @@ impl RemoteSessions {
     }
 
     pub(crate) async fn get(&self, what: &str) -> Result<RemoteSession, SessionError> {
-        let path = format!("/v1/sessions/{}/open", piece(what));
+        let path = format!("{}/open", path_of(what)?);
         let snapshot: Arc<Snapshot> = self.0.post(&path, &*self.0.supplies).await?;
         Ok(RemoteSession::new(self.0.clone(), Unloaded::Opens, snapshot))
     }
@@ -79,11 +79,11 @@ impl RemoteSessions {
     }
 
     pub(crate) async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
-        self.0.get(&format!("/v1/sessions/{}", piece(what))).await
+        self.0.get(&path_of(what)?).await
     }
 
     pub(crate) async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
-        let mut text = self.0.stream(&format!("/v1/sessions/{}/log", piece(what))).await?;
+        let mut text = self.0.stream(&format!("{}/log", path_of(what)?)).await?;
         let mut end = Vec::new();
         while let Some(chunk) = text.chunk().await.map_err(failed)? {
             out.write_all(&chunk)?;
@@ -128,12 +128,21 @@ impl RemoteSessions {
     }
 
     pub(crate) async fn delete(&self, what: &str) -> Result<(), SessionError> {
-        self.0.request(Method::DELETE, &format!("/v1/sessions/{}", piece(what)), None).await.map(|_| ())
+        self.0.request(Method::DELETE, &path_of(what)?, None).await.map(|_| ())
     }
 
     pub(crate) async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
         Ok(self.0.get::<SessionList>("/v1/sessions").await?.sessions)
     }
+}
+
+/// The path of a session, by its id, a prefix of that, or its name.
+fn path_of(what: &str) -> Result<String, SessionError> {
+    // It would be the path of all sessions.
+    if what.is_empty() {
+        return Err(SessionError::Unknown { what: String::new() });
+    }
+    Ok(format!("/v1/sessions/{}", piece(what)))
 }
 
 /// Sends a text in pieces, as far as it is taken.

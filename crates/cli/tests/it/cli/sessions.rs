@@ -100,6 +100,20 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
         let short = world.run(&["show", &id[..length]]).code(1);
         assert!(short.err.contains("there is no session"), "{short:#?}");
     }
+    for args in [&["show", ""][..], &["rm", ""], &["prompt", "", "say x"], &["export", ""]] {
+        let ran = world.run(args).code(1);
+        assert!(ran.err.contains("there is no session ``"), "{ran:#?}");
+    }
+    // What was meant is told, where the answer itself does not.
+    let meant = format!("session: one ({id})\n");
+    for args in [&["prompt", &id[..4], "say Hello."][..], &["rename", &id[..5], "one"], &["export", &id[..6]]] {
+        assert_eq!(world.run(args).code(0).err, meant);
+        world.idle("one");
+    }
+    assert!(world.run(&["logs", &id[..4]]).code(0).out.starts_with(&meant));
+    assert_eq!(world.run(&["prompt", &id, "say Hello."]).code(0).err, "");
+    world.idle("one");
+    world.run(&["rename", "one", &format!(" {id} ")]).code(1);
     for command in ["close", "rm"] {
         let begun = world.run(&[command, &id[..9]]).code(1);
         assert!(begun.err.contains(&format!("only a prefix of a session's id: {id}")), "{begun:#?}");
