@@ -15,10 +15,16 @@ use rustix::termios::{LocalModes, Termios, tcgetattr};
 /// A key that answers counts this long after the ask appeared, and after a key that answers nothing.
 pub(crate) const GUARD: Duration = Duration::from_millis(300);
 
+/// Around what is drawn in one go (synchronized output).
+const BEGIN_FRAME: &[u8] = b"\x1b[?2026h";
+const END_FRAME: &[u8] = b"\x1b[?2026l";
+
 /// What has come out, as a screen and as it came.
 struct Shown {
     screen: vt100::Parser,
     bytes: Vec<u8>,
+    /// How many of the bytes are on the screen.
+    drawn: usize,
     /// Nothing more is read.
     over: bool,
 }
@@ -39,6 +45,33 @@ fn cells(count: u16) -> std::num::NonZero<u16> {
     std::num::NonZero::new(count).unwrap()
 }
 
+impl Shown {
+    /// Takes what came out. A frame is on the screen when all of it is there, as on terminals that know the mode.
+    fn take(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let open = open_frame(&self.bytes[self.drawn..]);
+        self.draw(open.map_or(self.bytes.len(), |at| self.drawn + at));
+    }
+
+    fn draw(&mut self, upto: usize) {
+        self.screen.process(&self.bytes[self.drawn..upto]);
+        self.drawn = upto;
+    }
+
+    fn end(&mut self) {
+        self.draw(self.bytes.len());
+        self.over = true;
+    }
+}
+
+/// Where a frame begins that has not ended, or may begin.
+fn open_frame(bytes: &[u8]) -> Option<usize> {
+    let last = |wanted: &[u8]| bytes.windows(wanted.len()).rposition(|found| found == wanted);
+    let begun = last(BEGIN_FRAME).filter(|begin| last(END_FRAME).is_none_or(|end| end < *begin));
+    let half = || (1..BEGIN_FRAME.len()).rev().find(|most| bytes.ends_with(&BEGIN_FRAME[..*most]));
+    begun.or_else(|| half().map(|length| bytes.len() - length))
+}
+
 impl Tty {
     /// Runs this on 80 × 24.
     pub(crate) fn spawn(command: CommandBuilder) -> Self {
@@ -54,19 +87,17 @@ impl Tty {
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let screen = vt100::Parser::new(cells(rows), cells(cols), 0);
-        let shown = Arc::new((Mutex::new(Shown { screen, bytes: Vec::new(), over: false }), Condvar::new()));
+        let shown = Arc::new((Mutex::new(Shown { screen, bytes: Vec::new(), drawn: 0, over: false }), Condvar::new()));
         let (told, mut output) = (Arc::clone(&shown), file(&*pair.master));
         let (wake, woken) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {
             let mut bytes = [0; 16 * 1024];
             while readable(&output, &woken) {
                 let Ok(read @ 1..) = output.read(&mut bytes) else { break };
-                let mut shown = told.0.lock().unwrap();
-                shown.screen.process(&bytes[..read]);
-                shown.bytes.extend_from_slice(&bytes[..read]);
+                told.0.lock().unwrap().take(&bytes[..read]);
                 told.1.notify_all();
             }
-            told.0.lock().unwrap().over = true;
+            told.0.lock().unwrap().end();
             told.1.notify_all();
         });
         Self { shown, child, master: Some((pair.master, keys)), wake: Some(wake), before }
