@@ -23,7 +23,7 @@ pub(super) use frames::Framing;
 pub(super) use json::{Arguments, Count, Lenient, Text, malformed, object};
 #[cfg(test)]
 pub(super) use reader::tests as try_reader;
-pub(super) use reader::{Counts, End, Finish, Held, Pieces, Reader, is_fault};
+pub(super) use reader::{Counts, End, Finish, Held, Pieces, Reader, WholeCalls, is_fault, is_no_input};
 
 mod answer;
 mod call;

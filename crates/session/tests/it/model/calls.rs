@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use holdpoint_common::{Fact, Limits, Outcome, ToolStatus};
 use holdpoint_session::testing::Finished;
-use holdpoint_tests::model_server::{Reply, Wire};
+use holdpoint_tests::model_server::{Reply, Wire, gemini, ollama, openai};
 use holdpoint_tests::world::{Talk, World};
 use serde_json::json;
 
@@ -100,7 +100,7 @@ fn lost() -> Vec<(Wire, Reply, &'static str)> {
         lost.push((wire, Reply::stream().say(" \n").finish("stop"), "without a word"));
         lost.push((wire, Reply::stream().think("hm").finish("stop"), "thought"));
         lost.push((wire, Reply::stream().say("So I").call(0, "", "{}").finish("tool_calls"), "can't be read"));
-        let beside = Reply::stream().call(0, "", "{}").call(1, "shell", r#"{"command":"echo ran >> ran"}"#);
+        let beside = Reply::stream().call(0, "", r#"{"x":1}"#).call(1, "shell", r#"{"command":"echo ran >> ran"}"#);
         lost.push((wire, beside.finish("tool_calls"), "can't be read"));
     }
     for wire in [Wire::OpenAi, Wire::Anthropic] {
@@ -132,5 +132,42 @@ async fn m_e6_an_answer_that_is_none_is_never_taken_for_one() {
         assert_eq!(world.file("ran"), "", "{n} {wire:?}: nothing of it runs");
         assert_eq!(turn(&mut talk, "again").await.outcome, Outcome::Done, "{n} {wire:?}");
         world.server.assert_no_violations();
+    }
+}
+
+/// A call that says nothing, after a good one.
+fn with_an_empty_call(wire: Wire, good: Reply) -> Reply {
+    let event = |event: serde_json::Value| good.clone().event(&event.to_string());
+    match wire {
+        Wire::OpenAi => event(openai::delta(
+            &json!({"tool_calls": [{"index": 1, "id": "", "function": {"name": "", "arguments": ""}}]}),
+        )),
+        Wire::Anthropic => {
+            let block = json!({"type": "tool_use", "id": "", "name": "", "input": {}});
+            event(json!({"type": "content_block_start", "index": 100, "content_block": block}))
+                .event(&json!({"type": "content_block_stop", "index": 100}).to_string())
+        }
+        Wire::Gemini => event(gemini::chunk(&json!({"functionCall": {}}))),
+        Wire::Ollama => event(ollama::record(&json!({"tool_calls": [{"function": {"name": "", "arguments": {}}}]}))),
+    }
+}
+
+#[tokio::test]
+async fn m_e6_a_call_that_says_nothing_beside_another_is_none() {
+    for wire in Wire::ALL {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        let good = Reply::stream().call(0, "shell", r#"{"command":"echo ran >> ran"}"#);
+        world.server.reply(with_an_empty_call(wire, good).finish("tool_calls")).reply(Reply::text(["done"]));
+        let end = turn(&mut talk, "go").await;
+        assert_eq!(end.outcome, Outcome::Done, "{wire:?}: {:?}", end.error);
+        assert_eq!(world.file("ran"), "ran\n", "{wire:?}");
+        world.server.assert_no_violations();
+
+        // Alone, it is what is left of one that was wanted.
+        let end = Reply::stream().say("So I");
+        world.server.reply(with_an_empty_call(wire, end).finish("tool_calls")).reply(Reply::text(["done"]));
+        let error = turn(&mut talk, "go").await.error.unwrap();
+        assert!(error.contains("can't be read"), "{wire:?}: {error}");
     }
 }

@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use super::{REDACTED, SIGNED};
 use crate::model::provider::remote::{
-    Arguments, Count, Counts, End, Finish, Held, Lenient, OpenCall, Pieces, Reader, Text, is_fault, malformed, object,
+    Arguments, Count, Counts, End, Finish, Held, Lenient, OpenCall, Pieces, Reader, Text, is_fault, is_no_input,
+    malformed, object,
 };
 use crate::model::{ModelError, ModelEvent};
 
@@ -264,6 +265,8 @@ impl Events {
             Open::Redacted { data } if !data.is_empty() => {
                 pieces.add(ModelEvent::ThoughtSignature(format!("{REDACTED}{data}")));
             }
+            // The reason to end says that a call was wanted; a block that brings nothing is none.
+            Open::Call { call, announced } if call.is_empty() && is_no_input(&announced) => {}
             Open::Call { call, announced } => self.lost_call |= !call.end(announced, pieces),
             Open::Text | Open::Other | Open::Thought { .. } | Open::Redacted { .. } => {}
         }

@@ -7,7 +7,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::SIGNED;
-use crate::model::provider::remote::{Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, object};
+use crate::model::provider::remote::{
+    Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, WholeCalls, object,
+};
 use crate::model::{ModelError, ModelEvent};
 
 #[derive(Debug, Default, Deserialize)]
@@ -109,7 +111,7 @@ pub(crate) struct Chunks {
     /// The latest reason: an earlier one was a round's.
     finish: Option<String>,
     counts: Counts,
-    lost_call: bool,
+    calls: WholeCalls,
     last: Last,
     /// The signature of the text that is still being said, or one that came before anything else.
     signature: Option<String>,
@@ -147,7 +149,7 @@ impl Reader for Chunks {
     fn close(&mut self, pieces: &mut Pieces) -> Option<End> {
         let reason = self.finish.take()?;
         sign(self.signature.take(), pieces);
-        Some(End { finish: finish(&reason), counts: self.counts, lost_call: self.lost_call })
+        Some(End { finish: finish(&reason), counts: self.counts, lost_call: self.calls.lost() })
     }
 }
 
@@ -173,7 +175,7 @@ impl Chunks {
             (None, Some(FunctionCall { id, name, args })) => {
                 let signature = self.end_part(Last::ThoughtOrCall, signature, pieces);
                 let signature = signature.map(|signature| format!("{SIGNED}{signature}"));
-                self.lost_call |= !pieces.call(id.0, name.filled().unwrap_or_default(), args.0, signature);
+                self.calls.add(id.0, name.filled(), args.0, signature, pieces);
             }
             (None, None) if self.last == Last::ThoughtOrCall => sign(signature, pieces),
             (None, None) if signature.is_some() => {
@@ -266,8 +268,27 @@ mod tests {
         ] {
             brings(&all, &said);
         }
-        let nameless = parts(r#"{"functionCall":{"args":{}}}"#);
-        assert!(ends::<Chunks>(&[&nameless, STOP], &[], &Finish::Stop).lost_call);
+    }
+
+    #[test]
+    fn m_e6_a_call_that_names_no_tool_is_lost_unless_it_is_empty_beside_another() {
+        let lost = |frame: &str, said: &[ModelEvent]| ends::<Chunks>(&[frame, STOP], said, &Finish::Stop).lost_call;
+        let good = r#"{"functionCall":{"name":"a","args":{"x":1}}}"#;
+        for empty in
+            [r#"{"functionCall":{}}"#, r#"{"functionCall":{"args":{}}}"#, r#"{"functionCall":{"id":"","name":""}}"#]
+        {
+            assert!(lost(&parts(empty), &[]), "alone: {empty}");
+            for both in [format!("{good},{empty}"), format!("{empty},{good}")] {
+                assert!(!lost(&parts(&both), &[call("a", r#"{"x":1}"#)]), "{both}");
+            }
+        }
+        for nameless in [
+            r#"{"functionCall":{"args":{"x":1}}}"#,
+            r#"{"functionCall":{"id":"p"}}"#,
+            r#"{"functionCall":{},"thoughtSignature":"s"}"#,
+        ] {
+            assert!(lost(&parts(&format!("{good},{nameless}")), &[call("a", r#"{"x":1}"#)]), "{nameless}");
+        }
     }
 
     #[test]

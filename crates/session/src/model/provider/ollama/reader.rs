@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::think::Split;
 use crate::model::ModelError;
 use crate::model::provider::remote::{
-    Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, is_fault, object,
+    Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, WholeCalls, is_fault, object,
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -46,7 +46,7 @@ struct Function {
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     split: Split,
-    lost_call: bool,
+    calls: WholeCalls,
 }
 
 impl Reader for Records {
@@ -64,7 +64,7 @@ impl Reader for Records {
             output: record.eval_count.0,
         };
         let finish = record.done_reason.0.map_or(Finish::Stop, finish);
-        Ok(Some(End { finish, counts, lost_call: self.lost_call }))
+        Ok(Some(End { finish, counts, lost_call: self.calls.lost() }))
     }
 }
 
@@ -82,7 +82,7 @@ impl Records {
             let Call { id, function } = call;
             let Function { name, arguments } = function.unwrap_or_default();
             self.split.end(pieces);
-            self.lost_call |= !pieces.call(id.0, name.filled().unwrap_or_default(), arguments.0, None);
+            self.calls.add(id.0, name.filled(), arguments.0, None, pieces);
         }
     }
 }
@@ -161,8 +161,27 @@ mod tests {
             let calls = record(&format!(r#"{{"tool_calls":[{{"function":{function}}},{{"function":{function}}}]}}"#));
             brings(&[says("<t"), calls], &[text("<t"), call("a", arguments), call("a", arguments)]);
         }
-        let nameless = record(r#"{"tool_calls":[{"function":{"arguments":{}}}]}"#);
-        assert!(ends::<Records>(&[&nameless, DONE], &[], &Finish::Stop).lost_call);
+    }
+
+    #[test]
+    fn m_e6_a_call_that_names_no_tool_is_lost_unless_it_is_empty_beside_another() {
+        let calls = |calls: &str| record(&format!(r#"{{"tool_calls":[{calls}]}}"#));
+        let lost = |frame: &str, said: &[ModelEvent]| ends::<Records>(&[frame, DONE], said, &Finish::Stop).lost_call;
+        let good = r#"{"function":{"name":"a","arguments":{"x":1}}}"#;
+        for empty in [
+            r#"{"function":{"name":"","arguments":{}}}"#,
+            r#"{"id":"","function":{"arguments":null}}"#,
+            r#"{"function":null}"#,
+            "{}",
+        ] {
+            assert!(lost(&calls(empty), &[]), "alone: {empty}");
+            for both in [format!("{good},{empty}"), format!("{empty},{good}")] {
+                assert!(!lost(&calls(&both), &[call("a", r#"{"x":1}"#)]), "{both}");
+            }
+        }
+        for nameless in [r#"{"function":{"arguments":{"x":1}}}"#, r#"{"id":"p"}"#] {
+            assert!(lost(&calls(&format!("{good},{nameless}")), &[call("a", r#"{"x":1}"#)]), "{nameless}");
+        }
     }
 
     #[test]

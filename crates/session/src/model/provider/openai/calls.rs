@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::EXTRA;
-use crate::model::provider::remote::{Arguments, Count, Held, OpenCall, Pieces, Text};
+use crate::model::provider::remote::{Arguments, Count, Held, OpenCall, Pieces, Text, is_no_input};
 use crate::model::{MOST_CALLS, ModelError};
 
 /// A fragment of a call, or a whole one.
@@ -81,8 +81,11 @@ impl Calls {
         let Fragment { index: Count(index), id: Id(id), function, extra_content } = fragment;
         let Function { name, arguments } = function.unwrap_or_default();
         let (name, arguments) = (name.filled(), arguments.unwrap_or_default().0);
-        let at = match self.find(index, id.as_deref(), name.is_some(), !arguments.is_empty()) {
+        let extra = extra_content.filter(|extra| extra.get().starts_with('{'));
+        let at = match self.find(index, id.as_deref(), name.as_deref(), !arguments.trim().is_empty()) {
             Some(at) => at,
+            // A fragment that says nothing begins no call: the reason to end says whether one was wanted.
+            None if id.is_none() && name.is_none() && extra.is_none() && is_no_input(&arguments) => return Ok(()),
             None => {
                 if self.open.len() >= MOST_CALLS {
                     return Err(ModelError::too_many_calls());
@@ -98,7 +101,7 @@ impl Calls {
             call.id(id.clone(), &mut self.held)?;
             *known = Some(id);
         }
-        if let Some(extra) = extra_content.filter(|extra| extra.get().starts_with('{')) {
+        if let Some(extra) = extra {
             call.sign(format!("{EXTRA}{}", extra.get()), &mut self.held)?;
         }
         if let Some(name) = name {
@@ -108,19 +111,29 @@ impl Calls {
     }
 
     /// The call that a fragment continues; `None` if it begins one.
-    fn find(&self, index: Option<u64>, id: Option<&str>, names: bool, writes: bool) -> Option<usize> {
+    fn find(&self, index: Option<u64>, id: Option<&str>, name: Option<&str>, writes: bool) -> Option<usize> {
         if index.is_some() {
             let at = self.open.iter().rposition(|open| open.index == index)?;
             let Tagged { id: known, call, .. } = &self.open[at];
             // Another id is another call, unless it is only another fragment of the same one.
             let other = id.is_some() && known.is_some() && id != known.as_deref();
-            return (!other || !(names || call.is_complete())).then_some(at);
+            let begins = match name {
+                _ if id.is_some() && id == known.as_deref() => false,
+                Some(_) if other => true,
+                // One index for all calls, and no ids: a whole call is before it. A name alone may be its own, repeated.
+                Some(name) => !call.name.is_empty() && call.is_complete() && (writes || name != call.name),
+                None => other && writes && call.is_complete() && !call.has_no_input(),
+            };
+            return (!begins).then_some(at);
         }
         if id.is_some() {
             return self.open.iter().rposition(|open| open.id.as_deref() == id);
         }
         let Tagged { call, .. } = self.open.last()?;
-        let begins = (call.is_complete() && (names || writes)) || (names && !call.is_begun());
+        let begins = match name {
+            Some(_) => call.is_complete() || !call.is_begun(),
+            None => writes && call.is_complete() && !call.has_no_input(),
+        };
         (!begins).then_some(self.open.len() - 1)
     }
 

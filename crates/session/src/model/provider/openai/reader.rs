@@ -358,6 +358,26 @@ mod tests {
                 r#"[{"index":0,"id":"p","function":{"name":"a","arguments":"{\"x\":1}"}}]"#,
                 r#"[{"index":0,"id":"q","function":{"name":"b","arguments":"{\"y\":2}"}}]"#,
             ],
+            // One index for all, and no ids, or empty ones.
+            vec![
+                r#"[{"index":0,"function":{"name":"a","arguments":"{\"x\":1}"}},{"index":0,"function":{"name":"b","arguments":"{\"y\":2}"}}]"#,
+            ],
+            vec![
+                r#"[{"index":0,"id":"","function":{"name":"a","arguments":{"x":1}}}]"#,
+                r#"[{"index":0,"id":"","function":{"name":"b","arguments":"{\"y\""}}]"#,
+                r#"[{"index":0,"id":"","function":{"name":"","arguments":":2}"}}]"#,
+            ],
+            // Fragments that say nothing: behind a call, at an index of their own, with its name again or another id.
+            vec![
+                r#"[{"index":1},{"index":0,"id":"p","function":{"name":"a","arguments":"{\"x\":1}"}}]"#,
+                r#"[{"index":0,"id":"","function":{"name":"a","arguments":""}},{"index":0,"id":"z","function":{"arguments":""}}]"#,
+                r#"[{"index":1,"id":"q","function":{"name":"b","arguments":"{\"y\":2}"}}]"#,
+                r#"[{"index":2,"id":"","function":{"name":"","arguments":""}},{"index":3,"function":{"arguments":"{}"}},{"index":4,"function":null},{}]"#,
+            ],
+            vec![
+                r#"[{},{"function":{"name":"a","arguments":"{\"x\":1}"}},{"function":{"name":"","arguments":""}}]"#,
+                r#"[{"function":{"name":"b","arguments":"{\"y\":2}"}},{"id":"","function":{}}]"#,
+            ],
             // Ids alone.
             vec![
                 r#"[{"id":"p","function":{"name":"a","arguments":""}},{"id":"q","function":{"name":"b"}}]"#,
@@ -373,6 +393,15 @@ mod tests {
             vec![
                 r#"[{"index":0,"id":"p","function":{"arguments":"{\"x\":"}},{"index":0,"function":{"name":"a","arguments":"1}"}}]"#,
                 r#"[{"index":1,"id":"q","function":{"name":"b","arguments":"null"}},{"index":1,"function":{"arguments":"{\"y\":2}"}}]"#,
+            ],
+            vec![
+                r#"[{"index":0,"id":"p","function":{"name":"a","arguments":"{}"}},{"index":0,"id":"","function":{"name":"","arguments":"{\"x\""}}]"#,
+                r#"[{"index":0,"function":{"arguments":":1}"}}]"#,
+                r#"[{"index":1,"id":"q","function":{"name":"b","arguments":{}}},{"index":1,"id":"r","function":{"arguments":"{\"y\":2}"}}]"#,
+            ],
+            vec![
+                r#"[{"function":{"name":"a","arguments":"{}"}},{"function":{"arguments":"{\"x\":1}"}}]"#,
+                r#"[{"id":"q","function":{"name":"b","arguments":"{}"}},{"id":"q","function":{"arguments":"{\"y\":2}"}}]"#,
             ],
         ] {
             let frames: Vec<_> = fragments.iter().map(|calls| delta(&format!(r#"{{"tool_calls":{calls}}}"#))).collect();
@@ -399,10 +428,11 @@ mod tests {
         for message in [
             r#"{"tool_calls":[{"index":0,"id":"p","function":{"arguments":"{}"}}]}"#,
             r#"{"tool_calls":[{"index":0,"id":"p","function":{"name":""}}]}"#,
-            r#"{"tool_calls":[{}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"a"}},{"index":1,"function":{"arguments":"{\"x\":1}"}}]}"#,
             r#"{"function_call":{"name":"a","arguments":"{}"}}"#,
         ] {
-            assert!(ends::<Chunks>(&[&delta(message), STOP], &[], &Finish::Stop).lost_call, "{message}");
+            let end = play::<Chunks>(&[&delta(message), STOP]).1;
+            assert!(end.unwrap().unwrap().lost_call, "{message}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! A call whose arguments are still being written.
 
-use super::reader::{Held, Pieces};
+use super::reader::{Held, Pieces, is_no_input};
 use crate::model::{ModelError, ModelEvent};
 
 /// A call in the making.
@@ -43,9 +43,10 @@ impl OpenCall {
 
     /// Appends a piece of the arguments, and reports it once the call has a name.
     pub(crate) fn write(&mut self, piece: &str, pieces: &mut Pieces, held: &mut Held) -> Result<(), ModelError> {
-        // Some gateways send `null` before the real arguments.
-        if self.arguments.trim() == "null" && !piece.trim().is_empty() {
+        // Some gateways send `null` or `{}` before the real arguments.
+        if is_no_input(&self.arguments) && !piece.trim().is_empty() {
             self.arguments.clear();
+            self.nesting = Nesting::default();
         }
         self.arguments.push_str(piece);
         self.nesting.add(piece);
@@ -57,6 +58,16 @@ impl OpenCall {
             pieces.add(ModelEvent::Writing { bytes: std::mem::take(&mut self.unreported) });
         }
         Ok(())
+    }
+
+    /// Whether nothing came that a call has: no id, no name, no arguments.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.id.is_none() && self.name.is_empty() && self.signature.is_none() && is_no_input(&self.arguments)
+    }
+
+    /// Whether the arguments are none, or a placeholder that real ones may replace.
+    pub(crate) fn has_no_input(&self) -> bool {
+        is_no_input(&self.arguments)
     }
 
     /// Whether arguments came.

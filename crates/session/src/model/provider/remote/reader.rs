@@ -108,9 +108,7 @@ impl Pieces {
         if name.is_empty() {
             return false;
         }
-        // Most servers mean an empty object by no arguments, and some by `null`.
-        let empty = matches!(arguments.trim(), "" | "null");
-        let arguments = if empty { "{}".to_owned() } else { arguments };
+        let arguments = if is_no_input(&arguments) { "{}".to_owned() } else { arguments };
         self.add(ModelEvent::Call { id: id.filter(|id| !id.is_empty()), name, arguments, signature });
         true
     }
@@ -141,6 +139,48 @@ impl Pieces {
             (1, Some(ModelEvent::Text(text) | ModelEvent::Thought(text))) => text.len() >= TEXT_DELTA,
             (events, _) => events > 0,
         }
+    }
+}
+
+/// Whether a call has no arguments. Most servers mean an empty object by nothing, and some by `null`.
+pub(crate) fn is_no_input(arguments: &str) -> bool {
+    matches!(arguments.trim(), "" | "null" | "{}")
+}
+
+/// The calls of a wire that sends each whole, and whose reasons to end do not say whether there are any.
+#[derive(Debug, Default)]
+pub(crate) struct WholeCalls {
+    named: bool,
+    /// One has arguments or an id, and no name.
+    nameless: bool,
+    /// One has nothing at all.
+    empty: bool,
+}
+
+impl WholeCalls {
+    /// Adds a call, and reports it if it names a tool.
+    pub(crate) fn add(
+        &mut self,
+        id: Option<String>,
+        name: Option<String>,
+        arguments: String,
+        signature: Option<String>,
+        pieces: &mut Pieces,
+    ) {
+        let says_nothing = id.as_deref().is_none_or(str::is_empty) && signature.is_none() && is_no_input(&arguments);
+        if pieces.call(id, name.unwrap_or_default(), arguments, signature) {
+            self.named = true;
+        } else if says_nothing {
+            self.empty = true;
+        } else {
+            self.nameless = true;
+        }
+    }
+
+    /// Whether the model wanted a call that can't be read. An empty one beside a named one is none; alone, it is what is
+    /// left of a call.
+    pub(crate) fn lost(&self) -> bool {
+        self.nameless || (self.empty && !self.named)
     }
 }
 

@@ -68,14 +68,19 @@ fn m_e6_a_call_takes_what_is_written_or_what_it_opened_with() {
         (vec![open(0, whole), stop(0)], r#"{"x":1}"#),
         (vec![open(0, whole), input(r#""""#), stop(0)], r#"{"x":1}"#),
         (vec![open(0, whole), input(r#""{\"x\":2}""#), stop(0)], r#"{"x":2}"#),
+        (vec![open(0, TOOL), input(r#""{}""#), input(r#""{\"x\"""#), input(r#"":1}""#)], r#"{"x":1}"#),
         (vec![open(0, TOOL)], "{}"),
         (vec![open(0, r#"{"type":"tool_use","name":"a","input":null}"#)], "{}"),
         (vec![open(0, r#"{"type":"tool_use","name":"a","input":"{\"x\":1}"}"#)], r#"{"x":1}"#),
     ] {
         assert!(!brings(&events, &[call("a", arguments)]).lost_call);
     }
-    for nameless in [r#"{"type":"tool_use"}"#, r#"{"type":"tool_use","name":""}"#] {
+    for nameless in [r#"{"type":"tool_use","id":"x","name":""}"#, r#"{"type":"tool_use","input":{"x":1}}"#] {
         assert!(brings(&[open(0, nameless), stop(0)], &[]).lost_call);
+    }
+    for empty in [r#"{"type":"tool_use"}"#, r#"{"type":"tool_use","id":"","name":"","input":{}}"#] {
+        let beside = [open(0, whole), stop(0), open(1, empty), stop(1)];
+        assert!(!brings(&beside, &[call("a", r#"{"x":1}"#)]).lost_call, "{empty}");
     }
 }
 
