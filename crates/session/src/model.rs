@@ -130,8 +130,16 @@ pub enum ModelError {
         retry_after: Option<Duration>,
     },
     /// The provider refuses every request until its user has seen to something: a key, a quota, a bill.
-    #[error("the model's provider refuses all requests (HTTP {status}): {message}")]
+    #[error("the model's provider refuses all requests{}: {message}", .status.map(|status| format!(" (HTTP {status})")).unwrap_or_default())]
     Barred {
+        /// The HTTP status, unless the fault is in a stream.
+        status: Option<u16>,
+        /// The provider's words.
+        message: String,
+    },
+    /// The provider refuses the model's name or one of its settings: any conversation would be refused.
+    #[error("the model's provider refused the request (HTTP {status}): {message}")]
+    Misconfigured {
         /// The HTTP status.
         status: u16,
         /// The provider's words.
@@ -174,19 +182,11 @@ const OVERFLOW: [&str; 7] = [
     "too many tokens",
 ];
 
-/// Words of providers for a field of the request that they do not take.
-const SETTINGS: [&str; 10] = [
-    "unsupported parameter",
-    "unsupported_parameter",
-    "unsupported value",
-    "unrecognized request argument",
-    "unknown parameter",
-    "unknown name",
-    "extra inputs are not permitted",
-    "does not support tools",
-    "does not support thinking",
-    "reasoning_effort",
-];
+/// Whether a provider's words are about a conversation that is too long.
+fn is_overflow(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    OVERFLOW.iter().any(|words| message.contains(words))
+}
 
 impl ModelError {
     /// Whether the same request may succeed later: the provider has too much to do or is broken, or the way to it is.
@@ -196,7 +196,11 @@ impl ModelError {
             Self::Refused { status: 501 | 505, .. } => false,
             Self::Refused { status, .. } => *status == 429 || (500..600).contains(status),
             Self::Connection { .. } | Self::Unavailable { .. } => true,
-            Self::Setup { .. } | Self::Barred { .. } | Self::Malformed { .. } | Self::Failed { .. } => false,
+            Self::Setup { .. }
+            | Self::Barred { .. }
+            | Self::Misconfigured { .. }
+            | Self::Malformed { .. }
+            | Self::Failed { .. } => false,
         }
     }
 
@@ -214,18 +218,7 @@ impl ModelError {
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         let Self::Refused { message, .. } = self else { return false };
-        let message = message.to_ascii_lowercase();
-        self.refuses_request() && OVERFLOW.iter().any(|words| message.contains(words))
-    }
-
-    /// Whether the provider refused a setting of the model, and not the conversation.
-    #[must_use]
-    pub fn blames_settings(&self) -> bool {
-        let Self::Refused { message, .. } = self else { return false };
-        let message = message.to_ascii_lowercase();
-        let blames = |words: &[&str]| words.iter().any(|words| message.contains(words));
-        // A field of a message is the conversation's.
-        self.refuses_request() && blames(&SETTINGS) && !message.contains("messages")
+        self.refuses_request() && is_overflow(message)
     }
 
     /// Whether the provider finds fault with thoughts that were sent back.

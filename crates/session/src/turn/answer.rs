@@ -320,7 +320,13 @@ impl Runner {
         let hint = match error {
             ModelError::Setup { message, hint } => return format!("{message} (hint: {hint})"),
             ModelError::Barred { .. } => {
-                "see to the key, the quota or the bill at the provider, or use another model".to_owned()
+                "see to the key, the account, the quota or the bill at the provider, or use another model".to_owned()
+            }
+            ModelError::Misconfigured { .. } => {
+                let model = self.outfit.model.name();
+                format!(
+                    "look at [models.\"{model}\"] in the configuration, the model's name and the server's own settings"
+                )
             }
             error => return error.to_string(),
         };

@@ -29,9 +29,6 @@ impl Runner {
     /// Decides the consequence of a refusal of this request.
     pub(super) fn after_refusal(&mut self, error: &ModelError, request: &ModelRequest) -> Refusal {
         let model = self.outfit.model.name();
-        if error.blames_settings() {
-            return Refusal::Keep(format!("{error} (hint: look at [models.\"{model}\"] in the configuration)"));
-        }
         if let Some(what) = self.helps(error) {
             tracing::warn!(%error, "the request was refused, the conversation is sent again {what}");
             self.results_omitted |= what == Omitted::Results;

@@ -26,6 +26,7 @@ pub(super) use reader::tests as try_reader;
 pub(super) use reader::{Counts, End, Finish, Held, Pieces, Reader, WholeCalls, is_fault, is_no_input};
 
 mod answer;
+mod blame;
 mod call;
 mod call_ids;
 mod client;
@@ -41,6 +42,7 @@ mod roots;
 mod surrogates;
 mod switches;
 mod tls;
+mod words;
 
 /// Bytes that one event of an answer may have. A whole file written by one call is far below it.
 const MOST_EVENT: usize = 4 * 1024 * 1024;

@@ -67,6 +67,9 @@ async fn t_l2_an_error_in_the_stream_of_any_provider_says_why_and_whether_it_pas
         let form = json!({"error": {"code": 503, "message": "busy"}}).to_string();
         let told = fault(wire, Reply::stream().say("a").event(&form).end()).await;
         assert_eq!((&told, told.may_pass()), (&refused(503, "busy"), true), "{wire:?}");
+        // In a list, as Gemini has its refusals.
+        let told = fault(wire, Reply::stream().say("a").event(&format!("[{form}]")).end()).await;
+        assert_eq!(told, refused(503, "busy"), "{wire:?}");
         // Without the usual words around them.
         let bare = json!({"message": "busy", "code": 529}).to_string();
         let told = fault(wire, Reply::stream().say("a").event(&bare).end()).await;
@@ -76,6 +79,8 @@ async fn t_l2_an_error_in_the_stream_of_any_provider_says_why_and_whether_it_pas
         for (data, expected) in [
             (r#"{"message":"busy","code":"rate_limit_exceeded"}"#, ModelError::Unavailable { message: "busy".into() }),
             (r#"{"message":"no","code":"invalid"}"#, ModelError::Failed { message: "no".into() }),
+            (r#"[{"error":{"message":"no","code":"invalid"}}]"#, ModelError::Failed { message: "no".into() }),
+            (r#"[{"message":"no"}]"#, ModelError::Failed { message: "no".into() }),
             (r#"{"detail":"broken"}"#, ModelError::Failed { message: "broken".into() }),
             ("upstream is gone", ModelError::Failed { message: "upstream is gone".into() }),
         ] {
@@ -160,7 +165,7 @@ async fn t_l2_a_refusal_is_one_plain_line_whatever_its_body_is() {
     for (status, body, expected) in [
         (400, r#"[{"error":{"code":400,"message":"no such model","status":"INVALID_ARGUMENT"}}]"#, "no such model"),
         (400, r#"{"error":{"message":"two\nlines\r\n  here"}}"#, "two lines here"),
-        (422, r#"{"detail":[{"loc":["body","x"],"msg":"Field required"}]}"#, "Field required"),
+        (422, r#"{"detail":[{"loc":["body","messages",1],"msg":"Field required"}]}"#, "Field required"),
         (
             400,
             r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"message\":\"Unexpected role\"}"}}}"#,
@@ -172,7 +177,25 @@ async fn t_l2_a_refusal_is_one_plain_line_whatever_its_body_is() {
         (502, "", "Bad Gateway"),
         (502, " \r\n", "Bad Gateway"),
         (599, "", "no reason given"),
-        (400, "[]", "[]"),
+        (
+            502,
+            "<p>On</p><STYLE type=a>p{color:red}</STYLE ><script>if(1<2)x='</p>'</script ><!-- a <b> --><p>fire</p>",
+            "On fire",
+        ),
+        (502, "<html><body>On fire<script>var x=1", "On fire"),
+        (502, "<html><style>a</style><title>Gone</title><script>x</script></html>", "Gone"),
+        // Nothing is said.
+        (400, "[]", "Bad Request"),
+        (401, "{}", "Unauthorized"),
+        (403, "null", "Forbidden"),
+        (404, r#"{"error":null}"#, "Not Found"),
+        (404, r#"[{"error":{"message":" ","details":[]}}]"#, "Not Found"),
+        (401, r#"{"errors":[{"message":"no such token","code":7}],"success":false}"#, "no such token"),
+        (401, r#"{"errors":["no such token"]}"#, "no such token"),
+        (401, r#"{"error_msg":"auth failed","error_code":17}"#, "auth failed"),
+        (401, r#"{"code":7,"msg":"auth failed"}"#, "auth failed"),
+        (401, r#""auth failed""#, "auth failed"),
+        (401, r#"{"error":{"code":7}}"#, r#"{"error":{"code":7}}"#),
     ] {
         for wire in Wire::ALL {
             assert_eq!(
@@ -194,6 +217,29 @@ async fn t_l3_what_an_account_is_refused_for_is_not_tried_again() {
         (Wire::OpenAi, 429, openai("exceeded_current_quota_error")),
         (Wire::OpenAi, 402, json!({"error": {"message": "Insufficient Balance"}})),
         (Wire::OpenAi, 500, json!({"code": "insufficient_balance", "message": "pay"})),
+        (Wire::OpenAi, 429, openai("credits_exhausted")),
+        (Wire::OpenAi, 429, openai("AccountQuotaExceeded")),
+        (Wire::OpenAi, 429, json!({"code": 30001, "message": "Sorry, your account balance is insufficient"})),
+        (Wire::OpenAi, 429, json!({"error": {"message": "Key limit exceeded", "code": 429}})),
+        (
+            Wire::OpenAi,
+            400,
+            json!({"error": {"message": "Your organization must be verified to stream this model.",
+            "type": "invalid_request_error", "param": "stream", "code": "unsupported_value"}}),
+        ),
+        (Wire::OpenAi, 400, json!({"error": "Incorrect API key provided: x"})),
+        (
+            Wire::Gemini,
+            400,
+            json!({"error": {"code": 400, "status": "FAILED_PRECONDITION",
+            "message": "User location is not supported for the API use."}}),
+        ),
+        (
+            Wire::Gemini,
+            403,
+            json!({"error": {"code": 403, "message": "see to it", "status": "PERMISSION_DENIED",
+            "details": [{"reason": "API_KEY_INVALID"}]}}),
+        ),
         (Wire::Anthropic, 400, credit),
         (Wire::Gemini, 400, gemini),
     ] {
@@ -214,6 +260,26 @@ async fn t_l3_what_an_account_is_refused_for_is_not_tried_again() {
     // Any other refusal with that status may pass.
     let busy = fault(Wire::OpenAi, Reply::status(429, &[], &openai("rate_limit_exceeded").to_string())).await;
     assert!(busy.may_pass(), "{busy}");
+}
+
+#[tokio::test]
+async fn t_l3_an_account_that_is_refused_in_a_stream_is_as_refused() {
+    let fault = json!({"error": {"message": "see to it", "type": "insufficient_quota", "code": "insufficient_quota"}});
+    for wire in Wire::ALL {
+        for reply in [
+            Reply::stream().event(&fault.to_string()).end(),
+            Reply::status(200, &[("content-type", "application/json")], &fault.to_string()),
+        ] {
+            let world = World::start(wire);
+            let mut talk = world.open().await;
+            world.server.reply(reply).reply(Reply::text(["done"]));
+            talk.session.prompt("go").await.unwrap();
+            let error = talk.events.turn_finished().await.error.unwrap();
+            let expected = "the model's provider refuses all requests: see to it (hint: see to the key";
+            assert!(error.contains(expected), "{wire:?}: {error}");
+            assert_eq!(world.server.requests().len(), 1, "{wire:?}: it is not tried again");
+        }
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use holdpoint_session::history::{LEFT_OUT, RESULTS, UNANSWERED};
 use holdpoint_session::testing::Finished;
 use holdpoint_tests::model_server::{Reply, Request, Wire};
 use holdpoint_tests::world::{Talk, World};
+use serde_json::{Value, json};
 
 async fn turn(talk: &mut Talk, prompt: &str) -> Finished {
     talk.session.prompt(prompt).await.unwrap();
@@ -12,7 +13,7 @@ async fn turn(talk: &mut Talk, prompt: &str) -> Finished {
 }
 
 fn refusal(status: u16, message: &str) -> Reply {
-    Reply::status(status, &[], &serde_json::json!({"error": {"message": message}}).to_string())
+    Reply::status(status, &[], &json!({"error": {"message": message}}).to_string())
 }
 
 #[tokio::test]
@@ -221,6 +222,89 @@ async fn t_l3_words_that_are_not_to_blame_are_kept() {
     turn(&mut talk, &"poison ".repeat(20_000)).await;
     assert_eq!(turn(&mut talk, "and now?").await.outcome, Outcome::Done);
     assert!(!world.server.request(1).body.to_string().contains("poison"));
+}
+
+/// Refusals that no other words would have prevented.
+fn of_settings() -> Vec<(Wire, u16, Value)> {
+    let error = |message: &str| json!({"error": {"message": message}});
+    let gemini = |field: &str| {
+        let details = json!([{"fieldViolations": [{"field": field, "description": "no"}]}]);
+        json!({"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT", "details": details}})
+    };
+    vec![
+        (Wire::OpenAi, 400, json!({"error": {"message": "Model Not Exist", "code": "invalid_request_error"}})),
+        (Wire::OpenAi, 400, json!({"error": {"message": "xyz is not a valid model ID", "code": 400}})),
+        (Wire::OpenAi, 400, error("The model `m` does not exist or you do not have access to it.")),
+        (Wire::OpenAi, 400, json!({"error": {"message": "no", "code": "model_not_found"}})),
+        (Wire::OpenAi, 400, json!({"object": "error", "message": "no", "type": "invalid_model", "code": "1500"})),
+        (Wire::OpenAi, 400, json!({"error": {"message": "no", "param": "tool_choice"}})),
+        (
+            Wire::OpenAi,
+            400,
+            json!({"object": "error", "param": null, "code": 400, "type": "BadRequestError",
+            "message": "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"}),
+        ),
+        (Wire::OpenAi, 422, json!({"detail": [{"loc": ["body", "temperature"], "msg": "no"}]})),
+        (Wire::OpenAi, 422, json!({"message": {"detail": [{"loc": ["body", "effort"], "msg": "no"}]}})),
+        (Wire::Anthropic, 400, error("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024")),
+        (
+            Wire::Anthropic,
+            400,
+            error("max_tokens: 50000 > 32000, which is the maximum allowed number of output tokens"),
+        ),
+        (Wire::Gemini, 400, gemini("generation_config.thinking_config")),
+        (Wire::Ollama, 400, json!({"error": "\"gemma\" does not support thinking"})),
+        (Wire::Ollama, 400, json!({"error": "registry.ollama.ai/library/gemma:latest does not support tools"})),
+    ]
+}
+
+#[tokio::test]
+async fn t_l3_a_refusal_of_the_models_settings_leaves_nothing_out() {
+    for (wire, status, body) in of_settings() {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        world.server.reply(Reply::status(status, &[], &body.to_string())).reply(Reply::text(["done"]));
+        let error = turn(&mut talk, "remember KUMQUAT").await.error.unwrap();
+        let hint = format!("hint: look at [models.\"{}/scripted\"]", wire.provider());
+        assert!(error.contains(&hint), "{body}: {error}");
+        assert_eq!(turn(&mut talk, "which word?").await.outcome, Outcome::Done);
+        assert_eq!(world.server.requests().len(), 2, "{body}");
+        let sent = world.server.request(1).body.to_string();
+        assert!(sent.contains("KUMQUAT") && !sent.contains(LEFT_OUT), "{body}: {sent}");
+    }
+}
+
+#[tokio::test]
+async fn t_l3_a_refusal_that_names_the_conversation_is_about_it() {
+    let details = json!([{"fieldViolations": [{"field": "contents[0].parts", "description": "no"}]}]);
+    for (wire, status, body) in [
+        (
+            Wire::OpenAi,
+            400,
+            json!({"error": {"message": "no", "param": "messages[1].content", "code": "unsupported_value"}}),
+        ),
+        (
+            Wire::OpenAi,
+            400,
+            json!({"error": {"message": "Unsupported value: 'messages[0].role'", "code": "unsupported_value"}}),
+        ),
+        (Wire::OpenAi, 400, json!({"error": {"message": "no", "param": "prompt", "code": "content_filter"}})),
+        (Wire::OpenAi, 422, json!({"detail": [{"loc": ["body", "messages", 1, "content"], "msg": "no"}]})),
+        (Wire::Anthropic, 400, json!({"error": {"message": "messages.0.content: Input should be a valid list"}})),
+        (
+            Wire::Gemini,
+            400,
+            json!({"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT", "details": details}}),
+        ),
+    ] {
+        let world = World::start(wire);
+        let mut talk = world.open().await;
+        world.server.reply(Reply::status(status, &[], &body.to_string())).reply(Reply::text(["done"]));
+        let error = turn(&mut talk, "poison").await.error.unwrap();
+        assert!(error.contains("left out of later requests"), "{body}: {error}");
+        assert_eq!(turn(&mut talk, "and now?").await.outcome, Outcome::Done);
+        assert!(!world.server.request(1).body.to_string().contains("poison"), "{body}");
+    }
 }
 
 /// The model would call for the same results again and again.

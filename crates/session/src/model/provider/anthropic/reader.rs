@@ -265,7 +265,7 @@ impl Events {
             Open::Redacted { data } if !data.is_empty() => {
                 pieces.add(ModelEvent::ThoughtSignature(format!("{REDACTED}{data}")));
             }
-            // The reason to end says that a call was wanted; a block that brings nothing is none.
+            // An empty block is ignored: the reason to end says whether a call was wanted.
             Open::Call { call, announced } if call.is_empty() && is_no_input(&announced) => {}
             Open::Call { call, announced } => self.lost_call |= !call.end(announced, pieces),
             Open::Text | Open::Other | Open::Thought { .. } | Open::Redacted { .. } => {}

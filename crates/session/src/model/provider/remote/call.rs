@@ -60,12 +60,12 @@ impl OpenCall {
         Ok(())
     }
 
-    /// Whether nothing came that a call has: no id, no name, no arguments.
+    /// Whether the call has no id, no name and no arguments so far.
     pub(crate) fn is_empty(&self) -> bool {
         self.id.is_none() && self.name.is_empty() && self.signature.is_none() && is_no_input(&self.arguments)
     }
 
-    /// Whether the arguments are none, or a placeholder that real ones may replace.
+    /// Whether there are no arguments, or a placeholder that real ones may replace.
     pub(crate) fn has_no_input(&self) -> bool {
         is_no_input(&self.arguments)
     }

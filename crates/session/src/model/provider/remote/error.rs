@@ -3,16 +3,16 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
+use super::blame;
+use super::client::Route;
+use super::words::Parsed;
+use crate::model::{ModelError, is_overflow};
 use reqwest::StatusCode;
 use reqwest::header::{self, DATE, HeaderMap, RETRY_AFTER};
 use rustls::CertificateError;
-use serde_json::Value;
 
-use super::client::Route;
-use crate::model::ModelError;
-
-/// Bytes of a provider's words that are kept where they are no message in JSON.
-const BODY_SHOWN: usize = 500;
+/// The message of a fault that has none.
+const NO_REASON: &str = "no reason given";
 
 /// Codes with which a provider says that it can't go on now, and could later.
 const PASSING: [&str; 7] =
@@ -24,6 +24,7 @@ pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
         ModelError::Setup { message, .. }
         | ModelError::Refused { message, .. }
         | ModelError::Barred { message, .. }
+        | ModelError::Misconfigured { message, .. }
         | ModelError::Connection { message }
         | ModelError::Malformed { message }
         | ModelError::Unavailable { message }
@@ -33,7 +34,7 @@ pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
 }
 
 /// A message with the key nowhere in it.
-fn hidden(message: String, key: &str) -> String {
+pub(super) fn hidden(message: String, key: &str) -> String {
     if key.is_empty() || !message.contains(key) { message } else { message.replace(key, "***") }
 }
 
@@ -85,23 +86,6 @@ pub(super) fn locked(proxy: &str) -> ModelError {
     }
 }
 
-/// Codes with which a provider says that it takes no request from this account, whatever its status is.
-const BARRED: [&str; 9] = [
-    "insufficient_quota",
-    "exceeded_current_quota_error",
-    "insufficient_balance",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "account_deactivated",
-    "arrearage",
-    "invalid_api_key",
-    "api_key_invalid",
-];
-
-/// The same in words, where the code says nothing of it: Anthropic and Gemini.
-const BARRED_WORDS: [&str; 4] =
-    ["credit balance is too low", "api key not valid", "api key expired", "insufficient balance"];
-
 /// The hint for a fault of TLS while connecting; `None` for any other fault.
 fn tls_fault(error: &reqwest::Error, route: &Route) -> Option<String> {
     if !error.is_connect() {
@@ -140,81 +124,34 @@ pub(super) fn refused(status: StatusCode, headers: &HeaderMap, body: &str, key: 
     let parsed = Parsed::of(body);
     let mut message = parsed.words(key);
     if message.is_empty() {
-        message = status.canonical_reason().unwrap_or("no reason given").to_owned();
+        message = status.canonical_reason().unwrap_or(NO_REASON).to_owned();
     }
-    let words = message.to_ascii_lowercase();
-    let barred = parsed.codes().any(|code| BARRED.contains(&&*code))
-        || BARRED_WORDS.iter().any(|barred| words.contains(barred))
-        || status == StatusCode::PAYMENT_REQUIRED;
+    if status == StatusCode::PAYMENT_REQUIRED || blame::is_account(&parsed, &message) {
+        return ModelError::Barred { status: Some(status.as_u16()), message };
+    }
     let (status, retry_after) = (status.as_u16(), retry_after(headers));
-    if barred { ModelError::Barred { status, message } } else { ModelError::Refused { status, message, retry_after } }
+    if matches!(status, 400 | 422) && !is_overflow(&message) && blame::is_settings(&parsed, &message) {
+        return ModelError::Misconfigured { status, message };
+    }
+    ModelError::Refused { status, message, retry_after }
 }
 
 /// The provider reported a fault without a status, in this body: its code says whether it may pass.
 pub(super) fn failed(body: &str, key: &str) -> ModelError {
     let parsed = Parsed::of(body);
-    let message = parsed.words(key);
-    let code = parsed.codes().next().unwrap_or_default();
+    let mut message = parsed.words(key);
+    if message.is_empty() {
+        message = NO_REASON.to_owned();
+    }
+    if blame::is_account(&parsed, &message) {
+        return ModelError::Barred { status: None, message };
+    }
+    let code = parsed.codes().into_iter().next().unwrap_or_default();
     if PASSING.iter().any(|word| code.contains(word)) {
         ModelError::Unavailable { message }
     } else {
         ModelError::Failed { message }
     }
-}
-
-/// The body of a refusal: JSON, or whatever else a server or a proxy before it writes.
-struct Parsed<'a> {
-    body: &'a str,
-    json: Option<Value>,
-}
-
-impl<'a> Parsed<'a> {
-    fn of(body: &'a str) -> Self {
-        let json = serde_json::from_str(body).ok().map(|json| match json {
-            // Gemini puts its error into a list where a stream was asked for.
-            Value::Array(mut errors) if !errors.is_empty() => errors.swap_remove(0),
-            json => json,
-        });
-        Self { body, json }
-    }
-
-    /// The machine's codes of the fault, in lower case.
-    fn codes(&self) -> impl Iterator<Item = String> {
-        let error = self.json.as_ref().map(|json| if json["error"].is_object() { &json["error"] } else { json });
-        let texts = ["code", "status", "type"].into_iter().filter_map(move |field| error?[field].as_str());
-        texts.filter(|code| !code.is_empty()).map(str::to_ascii_lowercase)
-    }
-
-    /// The message in one line and without the key: the provider's, the title of a page, or the beginning of the body.
-    fn words(&self, key: &str) -> String {
-        let message = self.json.as_ref().and_then(|json| {
-            let message = told(json)?;
-            // A router quotes its provider.
-            let raw = json["error"]["metadata"]["raw"].as_str().map(|raw| Parsed::of(raw).words(key));
-            Some(raw.map_or_else(|| message.to_owned(), |raw| format!("{message}: {raw}")))
-        });
-        let page = || self.body.trim_start().starts_with('<').then(|| page(self.body));
-        let message = message.or_else(page).unwrap_or_else(|| self.body.to_owned());
-        // Hidden before it is cut, for half a key is no key that could be found.
-        let message = hidden(message, key);
-        let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-        line.truncate(line.floor_char_boundary(BODY_SHOWN));
-        line
-    }
-}
-
-/// The words of a page in HTML: its title, or all that is no tag.
-fn page(html: &str) -> String {
-    let lower = html.to_ascii_lowercase();
-    let title = lower.find("<title").and_then(|at| {
-        let begin = at + lower[at..].find('>')? + 1;
-        let end = begin + lower[begin..].find('<')?;
-        Some(html[begin..end].trim()).filter(|title| !title.is_empty())
-    });
-    title.map(str::to_owned).unwrap_or_else(|| {
-        let texts = html.split('<').map(|tag| tag.split_once('>').map_or(tag, |(_, text)| text));
-        texts.collect::<Vec<_>>().join(" ")
-    })
 }
 
 /// When to come back: `retry-after-ms`, or `retry-after` in seconds or as a date by the provider's own clock. What
@@ -231,14 +168,6 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let then = date(&retry_after?)?;
     let now = headers.get(DATE).and_then(text).and_then(|text| date(&text)).unwrap_or_else(SystemTime::now);
     Some(then.duration_since(now).unwrap_or_default())
-}
-
-/// What is said to be wrong.
-fn told(body: &Value) -> Option<&str> {
-    let error = &body["error"];
-    let places =
-        [&error["message"], error, &error["detail"], &body["message"], &body["detail"], &body["detail"][0]["msg"]];
-    places.into_iter().find_map(Value::as_str)
 }
 
 /// An error and its causes, each said once.

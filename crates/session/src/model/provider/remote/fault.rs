@@ -1,6 +1,6 @@
 //! Faults that a provider reports inside a stream, in all their forms: `{"error": …}` alone, beside a choice or in it,
-//! an event named `error`, or a message and a code with nothing around them. The provider's words are kept, and its
-//! code says whether the fault may pass.
+//! an event named `error`, or a message and a code with nothing around them; each alone or in a list. The
+//! provider's words are kept, and its code says whether the fault may pass.
 
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::error;
+use super::{error, words};
 use crate::model::ModelError;
 
 /// The data of an event named `error`, in a form that [`read`] takes for a fault.
 pub(super) fn named(data: String) -> String {
-    match serde_json::from_str::<Value>(&data) {
-        Ok(value) if told(&value).is_some() => data,
+    match serde_json::from_str(&data).map(words::first) {
+        Ok(value) if told(&value).is_some() => value.to_string(),
         Ok(value) => json!({ "error": value }).to_string(),
         Err(_) => json!({ "error": data }).to_string(),
     }
@@ -52,6 +52,10 @@ pub(super) fn read(frame: &str, key: &str) -> Option<ModelError> {
     if !frame.contains(ERROR) && !frame.contains(MESSAGE) {
         return None;
     }
+    let frame = match frame.trim_start().starts_with('[') {
+        true => serde_json::from_str::<Vec<&RawValue>>(frame).ok()?.first()?.get(),
+        false => frame,
+    };
     serde_json::from_str::<Envelope<'_>>(frame).ok().filter(Envelope::may_report)?;
     let frame: Value = serde_json::from_str(frame).ok()?;
     let told = told(&frame)?;

@@ -142,12 +142,12 @@ impl Pieces {
     }
 }
 
-/// Whether a call has no arguments. Most servers mean an empty object by nothing, and some by `null`.
+/// Whether a call has no arguments. Most servers mean an empty object by an empty text, and some by `null`.
 pub(crate) fn is_no_input(arguments: &str) -> bool {
     matches!(arguments.trim(), "" | "null" | "{}")
 }
 
-/// The calls of a wire that sends each whole, and whose reasons to end do not say whether there are any.
+/// The calls of a wire that sends each whole, and whose reason to end does not say whether there are any.
 #[derive(Debug, Default)]
 pub(crate) struct WholeCalls {
     named: bool,
@@ -177,8 +177,8 @@ impl WholeCalls {
         }
     }
 
-    /// Whether the model wanted a call that can't be read. An empty one beside a named one is none; alone, it is what is
-    /// left of a call.
+    /// Whether the model wanted a call that can't be read. An empty one beside a named one does not count; alone,
+    /// it is the rest of a call.
     pub(crate) fn lost(&self) -> bool {
         self.nameless || (self.empty && !self.named)
     }
