@@ -240,14 +240,14 @@ async fn m_e6_an_answer_that_comes_whole_is_read() {
                 "{wire:?}: {events:?}"
             );
         }
-        if wire != Wire::Ollama {
-            // Over several lines, and cut.
-            let value: Value = serde_json::from_str(&body).unwrap();
-            let pretty = format!("\n{value:#}\n");
-            let events = play(wire, Reply::status(200, &[], &pretty)).await;
-            let Ok(ModelEvent::Call { arguments, .. }) = &events[1] else { panic!("{wire:?}: {events:?}") };
-            assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), json!({"command": "ls"}), "{wire:?}");
-            let events = play(wire, Reply::status(200, &[], &body[..body.len() - 1])).await;
+        // Over several lines, and cut.
+        let value: Value = serde_json::from_str(&body).unwrap();
+        let pretty = format!("\n{value:#}\n");
+        let events = play(wire, Reply::status(200, &[], &pretty)).await;
+        let Ok(ModelEvent::Call { arguments, .. }) = &events[1] else { panic!("{wire:?}: {events:?}") };
+        assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), json!({"command": "ls"}), "{wire:?}");
+        for cut in [&body[..body.len() - 1], &pretty[..pretty.len() - 2]] {
+            let events = play(wire, Reply::status(200, &[], cut)).await;
             assert!(matches!(events[..], [Err(ModelError::Malformed { .. })]), "{wire:?}: {events:?}");
         }
     }

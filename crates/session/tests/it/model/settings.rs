@@ -54,6 +54,8 @@ async fn m_e6_what_is_set_for_a_model_is_sent() {
         ),
         (Wire::Anthropic, thinking, "/max_tokens", json!(4000)),
         (Wire::Anthropic, thinking, "/thinking", json!({"type": "enabled", "budget_tokens": 2000})),
+        // As it is set, however little is left beside the thoughts.
+        (Wire::Anthropic, "max_output = 2001\nthinking = 2000", "/max_tokens", json!(2001)),
         (Wire::Anthropic, "effort = 'low'", "/output_config", json!({"effort": "low"})),
         (Wire::Anthropic, extra, "/top_p", json!(0.5)),
         (Wire::Gemini, thinking, "/generationConfig/maxOutputTokens", json!(4000)),
@@ -85,6 +87,9 @@ async fn m_e6_what_is_set_for_a_model_is_sent() {
 fn m_e6_what_a_provider_can_not_be_told_is_an_error_of_the_set_up() {
     for (wire, settings, words) in [
         (Wire::OpenAi, "thinking = 2000", "chat completions take no `thinking`"),
+        (Wire::OpenAi, "max_tokens_field = 'max_tokens'", "no effect without `max_output`"),
+        (Wire::Anthropic, "thinking = 9000\nmax_output = 4000", "`thinking` leaves nothing of `max_output`"),
+        (Wire::Anthropic, "thinking = 4000\nmax_output = 4000", "`thinking` leaves nothing of `max_output`"),
         (Wire::Anthropic, "stream_options = false", "only openai/… takes `stream_options`"),
         (Wire::Gemini, "max_tokens_field = 'max_tokens'", "only openai/… takes `max_tokens_field`"),
         (Wire::Ollama, "max_tokens_field = 'max_tokens'", "only openai/… takes `max_tokens_field`"),

@@ -142,6 +142,39 @@ async fn m_e6_thoughts_go_back_to_a_compatible_server_in_their_turn_and_to_no_ot
 }
 
 #[tokio::test]
+async fn m_e6_an_empty_thought_before_a_call_goes_back_as_it_came() {
+    for (deltas, sent) in [
+        (vec![json!({"reasoning_content": ""})], Some(json!({"reasoning_content": ""}))),
+        (vec![json!({"reasoning_content": null, "reasoning": ""})], Some(json!({"reasoning": ""}))),
+        (
+            vec![json!({"reasoning_content": "", "content": ""}), json!({"reasoning_content": "hm"})],
+            Some(json!({"reasoning_content": "hm"})),
+        ),
+        (vec![json!({"reasoning_content": "", "reasoning": "hm"})], Some(json!({"reasoning": "hm"}))),
+        (vec![json!({"reasoning_content": null})], None),
+    ] {
+        let world = World::start(Wire::OpenAi);
+        let mut talk = world.open().await;
+        let called = deltas.iter().fold(Reply::stream(), Reply::delta).call(0, "shell", CALL).finish("tool_calls");
+        let said = Reply::stream().delta(&deltas[0]).say("done").finish("stop");
+        world.server.reply(called).reply(said).reply(Reply::text(["done"]));
+        for prompt in ["go", "go on"] {
+            talk.session.prompt(prompt).await.unwrap();
+            let end = talk.events.turn_finished().await;
+            assert_eq!(end.outcome, Outcome::Done, "{deltas:?}: {:?}", end.error);
+        }
+        for request in [1, 2] {
+            let answer = answers(&world, request)[0].clone();
+            let fields = ["reasoning_content", "reasoning"].iter();
+            let back: Value =
+                fields.filter_map(|field| Some((field.to_string(), answer.get(field)?.clone()))).collect();
+            assert_eq!(back, sent.clone().unwrap_or(json!({})), "{deltas:?}: {answer}");
+        }
+        world.server.assert_no_violations();
+    }
+}
+
+#[tokio::test]
 async fn m_e6_thoughts_of_another_model_are_not_sent() {
     let world = World::start(Wire::OpenAi);
     let mut talk = world.open().await;

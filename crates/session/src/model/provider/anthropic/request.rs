@@ -109,12 +109,12 @@ struct OutputConfig<'a> {
     effort: &'a str,
 }
 
-/// The most tokens of an answer: what is set, else at most half of the window.
+/// The most tokens of an answer: `max_output`, else at most half of the window, or enough for the thoughts and an answer.
 pub(super) fn max_tokens(settings: &ModelSettings) -> u64 {
     let half = settings.window.map_or(MAX_TOKENS, |window| window / 2);
-    let most = settings.max_output.unwrap_or(MAX_TOKENS.min(half));
     // The budget for thoughts is a part of it, and must leave something to say.
-    most.max(settings.thinking.map_or(0, |budget| budget.saturating_add(1024)))
+    let thoughts = settings.thinking.map_or(0, |budget| budget.saturating_add(1024));
+    settings.max_output.unwrap_or(MAX_TOKENS.min(half).max(thoughts))
 }
 
 impl<'a> Body<'a> {

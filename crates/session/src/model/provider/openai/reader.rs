@@ -167,6 +167,10 @@ pub(crate) struct Chunks {
     lost_call: bool,
     /// The field of the thought that is being thought.
     thinks_in: Option<&'static str>,
+    /// A thought has come.
+    thought: bool,
+    /// The field of thoughts that came and was empty.
+    empty_in: Option<&'static str>,
     /// A chunk has come.
     begun: bool,
 }
@@ -188,6 +192,10 @@ impl Reader for Chunks {
     fn close(&mut self, pieces: &mut Pieces) -> Option<End> {
         let finish = self.finish.take()?;
         self.end_thought(pieces);
+        // DeepSeek wants the field back with a call, even if it was empty.
+        if let Some(field) = self.empty_in.filter(|_| !self.thought && !self.calls.is_empty()) {
+            sign(field, pieces);
+        }
         let lost_call = self.calls.end(pieces) | self.lost_call;
         Some(End { finish, counts: self.counts, lost_call })
     }
@@ -228,8 +236,11 @@ impl Chunks {
             ("reasoning", message.reasoning),
             ("reasoning_text", message.reasoning_text),
         ];
+        let empty = thoughts.iter().find(|(_, text)| text.0.as_deref() == Some(""));
+        self.empty_in = self.empty_in.or(empty.map(|(field, _)| *field));
         if let Some((field, thought)) = thoughts.into_iter().find_map(|(field, text)| Some((field, text.filled()?))) {
             self.thinks_in = Some(field);
+            self.thought = true;
             pieces.thought(&thought);
         }
         let says = match &message.content {
@@ -260,9 +271,14 @@ impl Chunks {
     /// Says in which field the thought came that ends here.
     fn end_thought(&mut self, pieces: &mut Pieces) {
         if let Some(field) = self.thinks_in.take() {
-            pieces.add(ModelEvent::ThoughtSignature(format!("{FIELD}{field}")));
+            sign(field, pieces);
         }
     }
+}
+
+/// Reports in which field a thought came.
+fn sign(field: &str, pieces: &mut Pieces) {
+    pieces.add(ModelEvent::ThoughtSignature(format!("{FIELD}{field}")));
 }
 
 impl Part {

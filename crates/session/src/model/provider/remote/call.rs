@@ -49,7 +49,7 @@ impl OpenCall {
             self.nesting = Nesting::default();
         }
         self.arguments.push_str(piece);
-        self.nesting.add(piece);
+        self.nesting.add(piece.as_bytes());
         self.unreported += piece.len();
         if self.name.is_empty() {
             return held.add(piece.len());
@@ -89,7 +89,7 @@ impl OpenCall {
 
 /// Follows the brackets of JSON text as it is written, so that no piece is looked at twice.
 #[derive(Debug, Default)]
-struct Nesting {
+pub(super) struct Nesting {
     depth: usize,
     opened: bool,
     in_string: bool,
@@ -97,8 +97,8 @@ struct Nesting {
 }
 
 impl Nesting {
-    fn add(&mut self, piece: &str) {
-        for byte in piece.bytes() {
+    pub(super) fn add(&mut self, piece: &[u8]) {
+        for &byte in piece {
             match byte {
                 _ if self.escaped => self.escaped = false,
                 b'\\' if self.in_string => self.escaped = true,
@@ -112,6 +112,11 @@ impl Nesting {
                 _ => {}
             }
         }
+    }
+
+    /// Whether the text ends inside an object or a list, between two of its tokens.
+    pub(super) fn is_open(&self) -> bool {
+        self.depth > 0 && !self.in_string
     }
 
     fn is_closed(&self) -> bool {

@@ -6,6 +6,7 @@
 use memchr::{memchr, memchr2};
 use serde_json::value::RawValue;
 
+use super::call::Nesting;
 use super::{MOST_EVENT, fault};
 use crate::model::ModelError;
 
@@ -13,9 +14,9 @@ use crate::model::ModelError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// `text/event-stream`: the data of each event. A body that is JSON instead, as from a server that does not know of
-    /// streams, is one frame; of a list, each of its values is one.
+    /// streams, is one frame for each of its values, or for each of a list.
     Sse,
-    /// A JSON value a line.
+    /// A JSON value a line. A body that is a list, or whose first value has several lines, is JSON as above.
     Lines,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Framer {
     after_return: bool,
     /// No line has ended yet.
     first: bool,
-    /// Whether the body is JSON instead of events; `None` while it is only white space.
+    /// Whether the body is JSON instead of a stream; `None` while it is only white space, or its first line has not ended.
     json: Option<bool>,
 }
 
@@ -60,10 +61,14 @@ impl Framer {
     /// # Errors
     /// [`ModelError::Malformed`] if an event is beyond [`MOST_EVENT`].
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, ModelError> {
-        if self.is_json(bytes) {
-            self.line.extend_from_slice(std::mem::take(bytes));
-        }
+        self.take_json(bytes);
         while self.take_line(bytes) {
+            if self.is_open_line() {
+                self.json = Some(true);
+                self.line.push(b'\n');
+                self.take_json(bytes);
+                break;
+            }
             let frame = self.end_line();
             if frame.is_some() {
                 return Ok(frame);
@@ -75,20 +80,36 @@ impl Framer {
         Ok(None)
     }
 
-    /// Whether the body is JSON instead of events, by its first byte that is no white space.
-    fn is_json(&mut self, bytes: &[u8]) -> bool {
-        if self.json.is_none() && self.framing == Framing::Sse {
-            let blank = |byte: &u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(byte);
-            let first = bytes.iter().find(|byte| !blank(byte));
-            self.json = first.map(|byte| matches!(byte, b'{' | b'['));
+    /// Takes all bytes if the body is JSON instead of a stream. The first byte that is no white space shows it.
+    fn take_json(&mut self, bytes: &mut &[u8]) {
+        let first = |bytes: &[u8]| bytes.iter().copied().find(|byte| !is_blank(*byte));
+        if self.json.is_none() && first(&self.line).is_none() {
+            self.json = match (self.framing, first(bytes)) {
+                (_, Some(b'[')) | (Framing::Sse, Some(b'{')) => Some(true),
+                (Framing::Sse, Some(_)) => Some(false),
+                (Framing::Lines, _) | (Framing::Sse, None) => None,
+            };
         }
-        self.json == Some(true)
+        if self.json == Some(true) {
+            self.line.extend_from_slice(std::mem::take(bytes));
+        }
+    }
+
+    /// Whether the first line that is not blank ends inside a value, where a value a line is expected.
+    fn is_open_line(&mut self) -> bool {
+        if self.framing != Framing::Lines || self.json.is_some() || self.line.iter().copied().all(is_blank) {
+            return false;
+        }
+        self.json = Some(false);
+        let mut nesting = Nesting::default();
+        nesting.add(&self.line);
+        nesting.is_open()
     }
 
     /// The body ended: a last line without an end is a frame. An event without one is none.
     pub(super) fn close(&mut self) -> Rest {
         let frames = match self.framing {
-            Framing::Sse if self.json == Some(true) => values(text(&std::mem::take(&mut self.line))),
+            _ if self.json == Some(true) => values(text(&std::mem::take(&mut self.line))),
             Framing::Sse => Vec::new(),
             Framing::Lines => self.end_line().into_iter().collect(),
         };
@@ -157,10 +178,16 @@ impl Framer {
     }
 }
 
-/// The values of a list; the text itself, if it is none.
+fn is_blank(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte)
+}
+
+/// The values of a list, or those that follow each other; the text itself, if it is not JSON.
 fn values(json: String) -> Vec<String> {
     let json = json.trim_start_matches('\u{feff}').trim();
-    match serde_json::from_str::<Vec<&RawValue>>(json) {
+    let values = serde_json::from_str::<Vec<&RawValue>>(json)
+        .or_else(|_| serde_json::Deserializer::from_str(json).into_iter::<&RawValue>().collect());
+    match values {
         Ok(values) => values.into_iter().map(|value| value.get().to_owned()).collect(),
         Err(_) => vec![json.to_owned()],
     }
@@ -190,7 +217,7 @@ mod tests {
 
     #[test]
     fn m_e6_a_body_is_cut_into_the_same_frames_however_it_comes() {
-        let sse: [(&[u8], &[&str]); 18] = [
+        let sse: [(&[u8], &[&str]); 20] = [
             (b"data: a\n\ndata: b\n\n", &["a", "b"]),
             (b"data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
             (b"data: a\r\rdata: b\r\r", &["a", "b"]),
@@ -208,13 +235,23 @@ mod tests {
             (b" {\n\"a\":\n1}\n", &["{\n\"a\":\n1}"]),
             (b"\xef\xbb\xbf\r\n[{\"a\":1},\n2]", &["{\"a\":1}", "2"]),
             (b"[1", &["[1"]),
+            (b"{\"a\":1}\n{\n\"a\":2}\n", &["{\"a\":1}", "{\n\"a\":2}"]),
+            (b"{\"a\":1}\n{", &["{\"a\":1}\n{"]),
             (b"\n\ndata: {\n\n", &["{"]),
         ];
-        let lines: [(&[u8], &[&str]); 4] = [
+        let lines: [(&[u8], &[&str]); 11] = [
             (b"{}\n[]\n", &["{}", "[]"]),
             (b"{}\r\n\r\n\n[]\r\n", &["{}\r", "[]\r"]),
             (b"\xef\xbb\xbf{}\n[]", &["{}", "[]"]),
             (b"\n", &[]),
+            (b"\xef\xbb\xbf\n{\n \"a\": \"}\",\r\n\"b\":[]}\n", &["{\n \"a\": \"}\",\r\n\"b\":[]}"]),
+            (b"{\"a\":\n1}\n{\"a\":2}\n", &["{\"a\":\n1}", "{\"a\":2}"]),
+            (b"[{},\n{}]", &["{}", "{}"]),
+            (b"{\n", &["{"]),
+            // Broken lines, of which each is a fault.
+            (b"{}\n{\n{}\n", &["{}", "{", "{}"]),
+            (b"{\"a\n{}\n", &["{\"a", "{}"]),
+            (b"a\n[]\n", &["a", "[]"]),
         ];
         let sse = sse.map(|(body, expected)| (Framing::Sse, body, expected));
         for (framing, body, expected) in sse.into_iter().chain(lines.map(|(body, said)| (Framing::Lines, body, said))) {

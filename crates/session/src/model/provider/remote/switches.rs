@@ -12,13 +12,20 @@ use crate::model::provider::gemini::request::generation;
 /// # Errors
 /// [`ModelError::Setup`] for the first setting that it can't.
 pub(super) fn check(provider: Provider, model: &str, settings: &ModelSettings) -> Result<(), ModelError> {
-    let ModelSettings { thinking, effort, stream_options, max_tokens_field, .. } = settings;
+    let ModelSettings { thinking, effort, stream_options, max_tokens_field, max_output, .. } = settings;
     let generation = (provider == Provider::Gemini).then(|| generation(model)).flatten();
     let before = |than: (u32, u32)| generation.is_some_and(|generation| generation < than);
     let (wrong, hint) = match provider {
         Provider::OpenAi if thinking.is_some() => {
             ("chat completions take no `thinking`", "use `effort`, or `extra_body` for what the server calls it")
         }
+        Provider::OpenAi if max_tokens_field.is_some() && max_output.is_none() => {
+            ("`max_tokens_field` has no effect without `max_output`", "set `max_output`, or remove `max_tokens_field`")
+        }
+        Provider::Anthropic if thinking.zip(*max_output).is_some_and(|(thinking, most)| thinking >= most) => (
+            "`thinking` leaves nothing of `max_output` for the answer: thoughts are a part of it",
+            "raise `max_output`, or lower `thinking`",
+        ),
         Provider::Anthropic | Provider::Gemini | Provider::Ollama if stream_options.is_some() => {
             ("only openai/… takes `stream_options`", "remove it")
         }
