@@ -44,7 +44,7 @@ impl OpenCall {
     /// Appends a piece of the arguments, and reports it once the call has a name.
     pub(crate) fn write(&mut self, piece: &str, pieces: &mut Pieces, held: &mut Held) -> Result<(), ModelError> {
         // Some gateways send `null` or `{}` before the real arguments.
-        if is_no_input(&self.arguments) && !piece.trim().is_empty() {
+        if !piece.trim().is_empty() && self.has_no_input() {
             self.arguments.clear();
             self.nesting = Nesting::default();
         }
@@ -62,7 +62,7 @@ impl OpenCall {
 
     /// Whether the call has no id, no name and no arguments so far.
     pub(crate) fn is_empty(&self) -> bool {
-        self.id.is_none() && self.name.is_empty() && self.signature.is_none() && is_no_input(&self.arguments)
+        self.id.is_none() && self.name.is_empty() && self.signature.is_none() && self.has_no_input()
     }
 
     /// Whether there are no arguments, or a placeholder that real ones may replace.
