@@ -1,4 +1,4 @@
-//! Who a client is, in words for people.
+//! The words for a client, for people.
 
 use holdpoint_common::Who;
 use napi::Env;

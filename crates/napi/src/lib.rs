@@ -5,7 +5,7 @@
 //! | `engine`, `setup` | the engine of the process, and what it is started with |
 //! | `sessions` | all that is done with sessions, a file a concern |
 //! | `connect` | sessions of a daemon |
-//! | `client` | who a client is, in words |
+//! | `client` | the words for a client |
 //! | `form` | the form of an ask, and the keys after it |
 //! | `stream`, `batch` | events on their way to a callback: in order, in batches, as fast as it takes them |
 //! | `log` | what is logged, on its way to a callback: as much of it as there is room for |
