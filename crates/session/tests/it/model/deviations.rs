@@ -194,9 +194,66 @@ async fn m_e6_a_character_whose_halves_come_apart_is_one() {
     assert_eq!(play(Wire::Gemini, said.finish("stop")).await, [text("x😀y"), usage()]);
     let said = halves(&|half| format!(r#"{{"message":{{"content":"{half}"}},"done":false}}"#));
     assert_eq!(play(Wire::Ollama, said.finish("stop")).await, [text("x😀y"), usage()]);
-    // A half alone is no character, and no reason to fail.
-    let alone = Reply::stream().event(&delta(r#"{"content":"x\ud83dy"}"#.to_owned())).finish("stop");
-    assert_eq!(play(Wire::OpenAi, alone).await, [text("x\u{fffd}y"), usage()]);
+}
+
+/// A half is a replacement character without the other half, and meets only one of its own text.
+#[tokio::test]
+async fn m_e6_half_a_character_stays_in_its_text() {
+    let delta = |delta: &str| format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
+    let thinks = |half: &str| delta(&format!(r#"{{"reasoning_content":"{half}"}}"#));
+    let says = |half: &str| delta(&format!(r#"{{"content":"{half}"}}"#));
+    let reply = |events: &[String]| events.iter().fold(Reply::stream(), |reply, event| reply.event(event));
+    for (halves, said) in [
+        (vec!["x\\ud83dy"], "x\u{fffd}y"),
+        (vec!["x\\ud83d"], "x\u{fffd}"),
+        (vec!["x\\ud83d", "y"], "x\u{fffd}y"),
+        (vec!["x\\ude00"], "x\u{fffd}"),
+        (vec!["x\\ud83d", "", "\\ude00y"], "x😀y"),
+    ] {
+        let events: Vec<_> = halves.iter().map(|half| says(half)).collect();
+        assert_eq!(play(Wire::OpenAi, reply(&events).finish("stop")).await, [text(said), usage()], "{halves:?}");
+        let part = |half: &&str| format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{half}"}}]}}}}]}}"#);
+        let events: Vec<_> = halves.iter().map(part).collect();
+        assert_eq!(play(Wire::Gemini, reply(&events).finish("stop")).await, [text(said), usage()], "{halves:?}");
+        let record = |half: &&str| format!(r#"{{"message":{{"content":"{half}"}},"done":false}}"#);
+        let events: Vec<_> = halves.iter().map(record).collect();
+        assert_eq!(play(Wire::Ollama, reply(&events).finish("stop")).await, [text(said), usage()], "{halves:?}");
+    }
+    let mixed = [thinks("t\\ud83d"), says("a\\ud83d"), thinks("\\ude01u"), says("\\ude00b")];
+    let signed = || holdpoint_tests::said::signature("openai:reasoning_content");
+    let expected = [thought("t\u{fffd}"), signed(), text("a"), thought("\u{fffd}u"), signed(), text("😀b"), usage()];
+    assert_eq!(play(Wire::OpenAi, reply(&mixed).finish("stop")).await, expected);
+    let part = |thought: bool, half: &str| {
+        let part = format!(r#"{{"text":"{half}","thought":{thought}}}"#);
+        format!(r#"{{"candidates":[{{"content":{{"parts":[{part}]}}}}]}}"#)
+    };
+    let mixed = [part(true, "t\\ud83d"), part(false, "a\\ud83d"), part(true, "\\ude01u"), part(false, "\\ude00b")];
+    let expected = [thought("t"), text("a"), thought("😁u"), text("😀b"), usage()];
+    assert_eq!(play(Wire::Gemini, reply(&mixed).finish("stop")).await, expected);
+
+    // Two calls that are written side by side, and text before them.
+    let call = |index: u64, arguments: &str| {
+        let function = format!(r#"{{"name":"shell","arguments":"{arguments}"}}"#);
+        delta(&format!(r#"{{"tool_calls":[{{"index":{index},"id":"c{index}","function":{function}}}]}}"#))
+    };
+    let begin = r#"{\"command\":\"\ud83d"#;
+    let events = [
+        says("a\\ud83d"),
+        call(0, begin),
+        call(1, begin),
+        call(0, r#"\ude00\"}"#),
+        call(1, r#"\ude01\"}"#),
+        call(2, &format!(r#"{begin}\"}}"#)),
+    ];
+    let expected = [text("a\u{fffd}"), call_of("😀"), call_of("😁"), call_of("\u{fffd}"), usage()];
+    assert_eq!(play(Wire::OpenAi, reply(&events).finish("tool_calls")).await, expected);
+    // In a fault, too.
+    let events = play(Wire::OpenAi, Reply::stream().event(r#"{"error":{"message":"x\ud83d"}}"#).end()).await;
+    assert_eq!(events, [Err(ModelError::Failed { message: "x\u{fffd}".into() })]);
+}
+
+fn call_of(command: &str) -> Said {
+    call("shell", &format!(r#"{{"command":"{command}"}}"#))
 }
 
 /// An answer that is sent whole, as a server does that does not know of streams.

@@ -9,7 +9,7 @@ use reqwest::Request;
 use super::client::{HttpClient, Slot};
 use super::http::{self, Body};
 use super::reader::{Counts, End, Finish, Pieces, Reader, says_nothing};
-use super::surrogates::Surrogates;
+use super::surrogates::{marked, unmarked};
 use super::{MOST_EVENT, Protocol, error, fault};
 use crate::model::{ModelError, ModelEvent, ModelStream};
 
@@ -39,7 +39,6 @@ struct Answer<R> {
     body: Body,
     reader: R,
     pieces: Pieces,
-    surrogates: Surrogates,
     state: State,
     /// Bytes of frames since the last event.
     silent: usize,
@@ -87,7 +86,6 @@ impl<R: Reader> Answer<R> {
             body,
             reader: R::default(),
             pieces: Pieces::default(),
-            surrogates: Surrogates::default(),
             state: State::Reading,
             silent: 0,
             said: Said::default(),
@@ -105,6 +103,9 @@ impl<R: Reader> Answer<R> {
                 Ok(false) => break,
                 Err(error) => self.state = State::Read(Err(error)),
             }
+        }
+        if matches!(self.state, State::Read(_)) {
+            self.pieces.end();
         }
         if let Some(event) = self.pieces.pop() {
             if !matches!(event, ModelEvent::Writing { .. }) {
@@ -157,8 +158,8 @@ impl<R: Reader> Answer<R> {
     }
 
     fn read(&mut self, frame: &str) -> Result<(), ModelError> {
-        let frame = &*self.surrogates.join(frame);
-        if let Some(fault) = fault::read(frame, &self.key) {
+        let frame = &*marked(frame);
+        if let Some(fault) = fault::read(&unmarked(frame), &self.key) {
             return Err(fault);
         }
         let before = self.pieces.added();

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::blame;
 use super::client::Route;
+use super::surrogates::unmarked;
 use super::words::Parsed;
 use crate::model::{ModelError, is_overflow};
 use reqwest::StatusCode;
@@ -18,7 +19,7 @@ const NO_REASON: &str = "no reason given";
 const PASSING: [&str; 7] =
     ["overloaded", "rate_limit", "resource_exhausted", "unavailable", "server_error", "api_error", "timeout"];
 
-/// `error`, with `key` nowhere in it.
+/// `error`, with `key` nowhere in it, and no marks of halves of characters.
 pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
     match &mut error {
         ModelError::Setup { message, .. }
@@ -28,7 +29,7 @@ pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
         | ModelError::Connection { message }
         | ModelError::Malformed { message }
         | ModelError::Unavailable { message }
-        | ModelError::Failed { message } => *message = hidden(std::mem::take(message), key),
+        | ModelError::Failed { message } => *message = hidden(unmarked(message).into_owned(), key),
     }
     error
 }

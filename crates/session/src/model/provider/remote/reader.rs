@@ -1,10 +1,12 @@
 //! The contract of a wire's reader: frames of one answer in, events of a model out. Readers do no I/O.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use holdpoint_common::limits::TEXT_DELTA;
 
 use super::MOST_EVENT;
+use super::surrogates::{Halves, unmarked};
 use crate::model::{ModelError, ModelEvent};
 
 /// Reads the frames of one answer.
@@ -74,27 +76,46 @@ pub(crate) struct Pieces {
     ready: VecDeque<ModelEvent>,
     /// How often something was added.
     added: usize,
+    text: Halves,
+    thought: Halves,
 }
 
 impl Pieces {
     /// Adds text, unless it is empty.
     pub(crate) fn text(&mut self, more: &str) {
+        let more = self.text.join(more);
         match self.ready.back_mut() {
             _ if more.is_empty() => return,
-            Some(ModelEvent::Text(text)) => text.push_str(more),
-            _ => self.ready.push_back(ModelEvent::Text(more.to_owned())),
+            Some(ModelEvent::Text(text)) => text.push_str(&more),
+            _ => self.ready.push_back(ModelEvent::Text(more.into_owned())),
         }
         self.added += 1;
     }
 
     /// Adds a thought, unless it is empty.
     pub(crate) fn thought(&mut self, more: &str) {
+        let more = self.thought.join(more);
         match self.ready.back_mut() {
             _ if more.is_empty() => return,
-            Some(ModelEvent::Thought(thought)) => thought.push_str(more),
-            _ => self.ready.push_back(ModelEvent::Thought(more.to_owned())),
+            Some(ModelEvent::Thought(thought)) => thought.push_str(&more),
+            _ => self.ready.push_back(ModelEvent::Thought(more.into_owned())),
         }
         self.added += 1;
+    }
+
+    /// Ends the thought: half a character at its end stays alone.
+    fn end_thought(&mut self) {
+        if let Some(lone) = self.thought.end() {
+            self.thought(lone.encode_utf8(&mut [0; 4]));
+        }
+    }
+
+    /// Ends the text and the thought.
+    pub(super) fn end(&mut self) {
+        self.end_thought();
+        if let Some(lone) = self.text.end() {
+            self.text(lone.encode_utf8(&mut [0; 4]));
+        }
     }
 
     /// Adds a whole call. `false` if it names no tool: then nothing can answer it, and it is left out.
@@ -114,7 +135,23 @@ impl Pieces {
     }
 
     /// Adds an event.
-    pub(crate) fn add(&mut self, event: ModelEvent) {
+    pub(crate) fn add(&mut self, mut event: ModelEvent) {
+        let whole = |text: &mut String| {
+            if let Cow::Owned(whole) = unmarked(text) {
+                *text = whole;
+            }
+        };
+        match &mut event {
+            ModelEvent::ThoughtSignature(signature) => {
+                self.end_thought();
+                whole(signature);
+            }
+            ModelEvent::Call { id, name, arguments, signature } => {
+                self.end();
+                [Some(name), Some(arguments), id.as_mut(), signature.as_mut()].into_iter().flatten().for_each(whole);
+            }
+            _ => {}
+        }
         self.ready.push_back(event);
         self.added += 1;
     }

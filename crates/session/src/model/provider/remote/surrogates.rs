@@ -1,66 +1,55 @@
-//! Characters of which a server sends one half in one frame and the other half in the next, as one does that cuts its
-//! texts by UTF-16 units. JSON has each half as an escape, `\ud83d` and `\ude00`, which alone is no character.
+//! Characters of which a server sends one half in one frame and the other half in a later one, as one does that cuts its
+//! texts by UTF-16 units. JSON has each half as an escape, `\ud83d` and `\ude00`, which alone is not a character.
+//!
+//! A frame is read with marks in their place, so that each half stays in its own text: that of the answer, of a thought
+//! or of a call. [`Halves`] joins the marks of one text; a half that stays alone is a replacement character.
 
 use std::borrow::Cow;
 
-/// Joins halves of characters.
-#[derive(Debug, Default)]
-pub(super) struct Surrogates {
-    /// A first half at the end of a text, until its second half arrives.
-    first: Option<u16>,
-}
+/// Begins a mark; a second character has the half. Unicode reserves it for use inside a program. A text that holds such
+/// a mark already becomes the same character as with escapes.
+const MARK: char = '\u{fdd0}';
+
+/// The second character of the mark for the first of all halves, `\ud800`.
+const FIRST_MARK: u32 = 0x10_0000;
+
+const FIRST_HALF: u16 = 0xd800;
+const SECOND_HALF: u16 = 0xdc00;
+const AFTER_HALVES: u16 = 0xe000;
 
 /// Bytes of an escape.
 const ESCAPE: usize = 6;
 
-impl Surrogates {
-    /// The frame with whole characters: a first half at the end of a text moves to the second half that begins a later
-    /// one, and any other half is a replacement character.
-    pub(super) fn join<'a>(&mut self, frame: &'a str) -> Cow<'a, str> {
-        if !frame.contains("\\ud") && !frame.contains("\\uD") {
-            return Cow::Borrowed(frame);
-        }
-        let bytes = frame.as_bytes();
-        let (mut joined, mut copied, mut at) = (String::new(), 0, 0);
-        // Some servers send the same text under two keys: each of its second halves belongs to the first one.
-        let first = self.first.take();
-        let mut has_second = false;
-        while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
-            let escape = at + found;
-            let Some(half) = unit(&bytes[escape..]).filter(|unit| (0xd800..0xe000).contains(unit)) else {
-                // An escape of one character, or the beginning of another one.
-                at = (escape + 2).min(bytes.len());
-                continue;
-            };
-            let after = escape + ESCAPE;
-            let is_first = half < 0xdc00;
-            if is_first && unit(&bytes[after..]).is_some_and(|next| (0xdc00..0xe000).contains(&next)) {
-                at = after + ESCAPE;
-                continue;
-            }
-            let instead = if is_first && bytes.get(after) == Some(&b'"') {
-                self.first = Some(half);
-                String::new()
-            } else {
-                has_second |= !is_first;
-                let begins = escape.checked_sub(1).is_some_and(|before| bytes[before] == b'"');
-                let first = first.filter(|_| !is_first && begins);
-                let char = first.and_then(|first| char::decode_utf16([first, half]).next()?.ok());
-                char.unwrap_or(char::REPLACEMENT_CHARACTER).to_string()
-            };
-            joined.push_str(&frame[copied..escape]);
-            joined.push_str(&instead);
-            (copied, at) = (after, after);
-        }
-        if !has_second && self.first.is_none() {
-            self.first = first;
-        }
-        if copied == 0 {
-            return Cow::Borrowed(frame);
-        }
-        joined.push_str(&frame[copied..]);
-        Cow::Owned(joined)
+/// The frame with marks for all halves that are not beside their other half.
+pub(super) fn marked(frame: &str) -> Cow<'_, str> {
+    if !frame.contains("\\ud") && !frame.contains("\\uD") {
+        return Cow::Borrowed(frame);
     }
+    let bytes = frame.as_bytes();
+    let (mut joined, mut copied, mut at) = (String::new(), 0, 0);
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
+        let escape = at + found;
+        let Some(half) = unit(&bytes[escape..]).filter(|unit| (FIRST_HALF..AFTER_HALVES).contains(unit)) else {
+            // An escape of one character, or the beginning of another one.
+            at = (escape + 2).min(bytes.len());
+            continue;
+        };
+        let after = escape + ESCAPE;
+        let next = unit(&bytes[after..]).filter(|next| (SECOND_HALF..AFTER_HALVES).contains(next));
+        if half < SECOND_HALF && next.is_some() {
+            at = after + ESCAPE;
+            continue;
+        }
+        joined.push_str(&frame[copied..escape]);
+        joined.push(MARK);
+        joined.extend(char::from_u32(FIRST_MARK + u32::from(half - FIRST_HALF)));
+        (copied, at) = (after, after);
+    }
+    if copied == 0 {
+        return Cow::Borrowed(frame);
+    }
+    joined.push_str(&frame[copied..]);
+    Cow::Owned(joined)
 }
 
 /// The UTF-16 unit of an escape at the beginning of these bytes.
@@ -69,38 +58,104 @@ fn unit(bytes: &[u8]) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
+/// A whole text without marks.
+pub(super) fn unmarked(text: &str) -> Cow<'_, str> {
+    let mut halves = Halves::default();
+    let mut whole = halves.join(text);
+    if let Some(lone) = halves.end() {
+        whole.to_mut().push(lone);
+    }
+    whole
+}
+
+/// Joins the halves of one text, whose pieces are added in their order.
+#[derive(Debug, Default)]
+pub(super) struct Halves {
+    /// A first half at the end of the last piece.
+    first: Option<u16>,
+}
+
+impl Halves {
+    /// A piece without marks. A first half at its end is kept for the next piece.
+    pub(super) fn join<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
+        if piece.is_empty() || (self.first.is_none() && !piece.contains(MARK)) {
+            return Cow::Borrowed(piece);
+        }
+        let (mut joined, mut chars) = (String::with_capacity(piece.len()), piece.chars());
+        while let Some(char) = chars.next() {
+            let half = chars.clone().next().filter(|_| char == MARK).and_then(half);
+            let first = self.first.take();
+            let both = first.zip(half).and_then(|(first, half)| char::decode_utf16([first, half]).next()?.ok());
+            if half.is_some() {
+                chars.next();
+            }
+            match (both, half) {
+                (Some(both), _) => joined.push(both),
+                (None, half) => {
+                    joined.extend(first.map(|_| char::REPLACEMENT_CHARACTER));
+                    match half {
+                        Some(half) if half < SECOND_HALF => self.first = Some(half),
+                        Some(_) => joined.push(char::REPLACEMENT_CHARACTER),
+                        None => joined.push(char),
+                    }
+                }
+            }
+        }
+        Cow::Owned(joined)
+    }
+
+    /// The text ends: the character in place of a first half that is left.
+    pub(super) fn end(&mut self) -> Option<char> {
+        self.first.take().map(|_| char::REPLACEMENT_CHARACTER)
+    }
+}
+
+/// The half of which this is the second character of the mark.
+fn half(mark: char) -> Option<u16> {
+    let unit = u32::from(mark).checked_sub(FIRST_MARK).and_then(|unit| u16::try_from(unit).ok())?;
+    (unit < AFTER_HALVES - FIRST_HALF).then_some(FIRST_HALF + unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The text of these pieces, each a JSON text as a server sends it.
+    fn joined(pieces: &[&str]) -> String {
+        let mut halves = Halves::default();
+        let read = |piece: &&str| serde_json::from_str::<String>(&marked(&format!("\"{piece}\""))).unwrap();
+        let mut text: String = pieces.iter().map(read).map(|piece| halves.join(&piece).into_owned()).collect();
+        text.extend(halves.end());
+        assert_eq!(halves.end(), None);
+        text
+    }
+
     #[test]
     fn m_e6_halves_of_a_character_in_two_frames_are_one() {
-        for (frames, joined) in [
-            (vec![r#"{"a":"x\ud83d"}"#, r#"{"a":"\ude00y"}"#], vec![r#"{"a":"x"}"#, r#"{"a":"😀y"}"#]),
-            (
-                vec![r#"{"a":"\uD83D"}"#, r#"{"b":1}"#, r#"{"a":"\uDE00"}"#],
-                vec![r#"{"a":""}"#, r#"{"b":1}"#, r#"{"a":"😀"}"#],
-            ),
-            // Pairs, and text that only looks like an escape.
-            (vec![r#"{"a":"\ud83d\ude00"}"#], vec![r#"{"a":"\ud83d\ude00"}"#]),
-            (vec![r#"{"a":"\\ud83d"}"#], vec![r#"{"a":"\\ud83d"}"#]),
-            (vec![r#"{"a":"\ud8"#, r#"{"a":"\ud7ff"}"#], vec![r#"{"a":"\ud8"#, r#"{"a":"\ud7ff"}"#]),
+        for (pieces, text) in [
+            (vec![r"x\ud83d", r"\ude00y"], "x😀y"),
+            (vec![r"\uD83D", "", r"\uDE00"], "😀"),
+            (vec![r"\ud83d\ude00"], "😀"),
+            (vec![r"\ud83d\ude00\ud83d", r"\ude00"], "😀😀"),
+            // Text that only looks like an escape.
+            (vec![r"\\ud83d", r"\\ude00"], r"\ud83d\ude00"),
+            (vec![r"\ud7ff", r"\ue000"], "\u{d7ff}\u{e000}"),
             // Halves that never meet.
-            (vec![r#"{"a":"\ude00x"}"#], vec!["{\"a\":\"\u{fffd}x\"}"]),
-            (vec![r#"{"a":"x\ud83dy"}"#], vec!["{\"a\":\"x\u{fffd}y\"}"]),
-            (vec![r#"{"a":"x\ude00"}"#], vec!["{\"a\":\"x\u{fffd}\"}"]),
-            // The same text under two keys, and no frame at all.
-            (
-                vec![r#"{"a":"\ud83d","b":"\ud83d"}"#, r#"{"a":"\ude00","b":"\ude00"}"#],
-                vec![r#"{"a":"","b":""}"#, r#"{"a":"😀","b":"😀"}"#],
-            ),
-            (vec![r#"{"a":"\ud83d"}"#, r"\ude00"], vec![r#"{"a":""}"#, "\u{fffd}"]),
-            // A first half twice, then a second.
-            (vec![r#"{"a":"\ud83d\ud83d\ude00"}"#], vec!["{\"a\":\"\u{fffd}\\ud83d\\ude00\"}"]),
+            (vec![r"\ude00x"], "\u{fffd}x"),
+            (vec![r"x\ud83dy"], "x\u{fffd}y"),
+            (vec![r"x\ude00"], "x\u{fffd}"),
+            (vec![r"x\ud83d"], "x\u{fffd}"),
+            (vec![r"x\ud83d", "y"], "x\u{fffd}y"),
+            (vec![r"\ud83d", r"\ud83d", r"\ude00"], "\u{fffd}😀"),
+            (vec![r"\ud83d\ud83d\ude00"], "\u{fffd}😀"),
+            (vec![r"\ude00\ud83d"], "\u{fffd}\u{fffd}"),
+            // The beginning of a mark alone is text.
+            (vec!["\u{fdd0}", "\u{100000}"], "\u{fdd0}\u{100000}"),
         ] {
-            let mut surrogates = Surrogates::default();
-            let said: Vec<_> = frames.iter().map(|frame| surrogates.join(frame)).collect();
-            assert_eq!(said, joined, "{frames:?}");
+            assert_eq!(joined(&pieces), text, "{pieces:?}");
+        }
+        for same in [r"\ude00", r#"{"a":"\ud8"#, "{}"] {
+            assert_eq!(unmarked(&marked(same)), same.replace(r"\ude00", "\u{fffd}"));
         }
     }
 }
