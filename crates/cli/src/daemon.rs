@@ -29,12 +29,10 @@ mod start;
 mod status;
 mod stop;
 
-use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix_web::web::Data;
-use futures_util::future::join_all;
 use holdpoint_common::Who;
 use holdpoint_common::api::DaemonStatus;
 use holdpoint_session::Engine;
@@ -49,8 +47,9 @@ pub(crate) use self::client::{Daemon, READS_ANEW};
 pub(crate) use self::start::{announce, detach};
 pub(crate) use self::stop::stop;
 
-use self::claim::{Claim, ClaimError};
+use self::claim::{Claim, ClaimError, Listener};
 use self::host::{About, Host};
+use self::server::Servers;
 use crate::error::CliError;
 use crate::runtime::runtime;
 use crate::web;
@@ -114,8 +113,8 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
     };
     let host = Data::new(Host::new(&engine, browsers, store.clone(), config.limits, about));
     runtime.block_on(async {
-        let server = server::start(listeners, &host).map_err(|error| failed("no server", &error))?;
-        let mut serving = vec![server.handle()];
+        let mut servers = Servers::default();
+        let server = servers.start(listeners, &host).map_err(|error| failed("no server", &error))?;
         let served = tokio::spawn(server);
         if let Some(command) = config.notify.command {
             let (sessions, desktops) = (engine.sessions(Who::named("notify")), Arc::clone(&host.desktops));
@@ -127,13 +126,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         ready(&status);
         let cause = tokio::select! {
             asked = asked => asked.unwrap_or("its signals are no longer watched"),
-            () = ending::lost(&host, claim.sockets(), |again| match server::start(again, &host) {
-                Ok(server) => {
-                    serving.push(server.handle());
-                    tokio::spawn(server);
-                }
-                Err(error) => tracing::error!(%error, "a socket that was made again is not served"),
-            }) => {
+            () = ending::lost(&host, &claim, async |again| servers.renew(again, &host).await) => {
                 ending::limit(claim.sockets().clone());
                 "nobody can find it"
             }
@@ -152,7 +145,7 @@ pub(crate) fn run(folders: &Folders, options: &Options, ready: impl FnOnce(&Daem
         let ended = timeout(SESSIONS_END, &mut ending).await;
         host.stopping.end().await;
         // What was written is read by whoever reads; the others are given up.
-        join_all(serving.iter().map(|server| server.stop(true))).await;
+        servers.end().await;
         let ended = match ended {
             Ok(ended) => ended,
             Err(_) => ending.await,
@@ -183,7 +176,7 @@ async fn idle(host: &Host) {
 }
 
 /// The claim, or nothing if another daemon has it and serves.
-fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, Vec<UnixListener>)>, CliError> {
+fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, Vec<Listener>)>, CliError> {
     let by = Instant::now() + start::PATIENCE;
     loop {
         let held = match Claim::take(folders) {

@@ -14,7 +14,7 @@ use etcetera::base_strategy::Xdg;
 use holdpoint_common::{Config, ConfigError};
 
 pub use lock::{LockError, SessionsLock};
-pub use private::{Exposed, check_file, open};
+pub use private::{Exposed, check_file, make_folder, open};
 pub(crate) use private::{check, check_above};
 
 /// Bytes of a socket's path: what the system takes at most (`sockaddr_un`, without its closing zero).

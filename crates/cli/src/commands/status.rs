@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let daemon = block_on(async {
-        let mut found = Daemon::find(folders).await?;
+        let mut found = Daemon::find_living(folders).await?;
         if let Some(daemon) = &mut found {
             daemon.status.damaged.extend(damaged(daemon).await);
         }

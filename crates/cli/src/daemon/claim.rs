@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdpoint_session::folders::{Folders, LockError, SessionsLock};
+use holdpoint_session::folders::{self, Folders, LockError, SessionsLock};
 use thiserror::Error;
 
 use crate::error::CliError;
@@ -16,22 +16,26 @@ use crate::error::CliError;
 #[derive(Debug)]
 pub(super) struct Claim {
     /// Closed when the sockets are removed: whoever gets it finds none of ours.
-    _lock: SessionsLock,
+    lock: SessionsLock,
     sockets: Sockets,
 }
-
-/// How often sockets are made again that others have removed: each time takes a thread.
-const MOST_RENEWALS: u32 = 16;
 
 /// Our sockets in the file system. Clones are the same.
 #[derive(Debug, Clone)]
 pub(super) struct Sockets(Arc<Mutex<Files>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Files {
     files: Vec<SocketFile>,
-    /// How often one may be made again.
-    renewals: u32,
+    /// They were removed at the end, and are not made again.
+    over: bool,
+}
+
+/// What listens at one of them.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) path: PathBuf,
+    pub(super) listener: UnixListener,
 }
 
 /// One of them.
@@ -40,6 +44,8 @@ struct SocketFile {
     path: PathBuf,
     /// Device and inode.
     file: (u64, u64),
+    /// It was removed and could not be made again so far, which the log says.
+    failed: bool,
 }
 
 /// Why this process is not the daemon.
@@ -58,15 +64,14 @@ pub(super) enum ClaimError {
 
 impl Claim {
     /// Takes the claim and listens on every socket. The folders are there.
-    pub(super) fn take(folders: &Folders) -> Result<(Self, Vec<UnixListener>), ClaimError> {
+    pub(super) fn take(folders: &Folders) -> Result<(Self, Vec<Listener>), ClaimError> {
         let paths = folders.sockets().map_err(CliError::from)?;
         let lock = SessionsLock::take(folders).map_err(|error| match error {
             LockError::Held { pid } => ClaimError::Held { pid },
             LockError::Failed(error) => ClaimError::Failed(error.into()),
         })?;
         // What listens already is removed again if the next can't.
-        let files = Files { files: Vec::new(), renewals: MOST_RENEWALS };
-        let claim = Self { _lock: lock, sockets: Sockets(Arc::new(Mutex::new(files))) };
+        let claim = Self { lock, sockets: Sockets(Arc::default()) };
         let mut listeners = Vec::new();
         for path in paths {
             let (socket, listener) = listen(path)?;
@@ -74,6 +79,11 @@ impl Claim {
             listeners.push(listener);
         }
         Ok((claim, listeners))
+    }
+
+    /// Whether no other daemon can take the claim: its lock is still where others look for it.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.lock.is_in_place()
     }
 
     /// The sockets, for those who leave without dropping this.
@@ -92,7 +102,7 @@ impl Sockets {
     /// Removes each of them, if the file is still ours. None is made again.
     pub(super) fn remove(&self) {
         let mut sockets = self.lock();
-        sockets.renewals = 0;
+        sockets.over = true;
         for socket in sockets.files.iter().filter(|socket| socket.is_there()) {
             if let Err(error) = fs::remove_file(&socket.path) {
                 tracing::warn!(socket = %socket.path.display(), %error, "the socket could not be removed");
@@ -110,16 +120,25 @@ impl Sockets {
         self.lock().files.iter().find(|socket| socket.is_there()).map(|socket| socket.path.clone())
     }
 
-    /// Makes those again that others have removed, and listens there. Those whose folder is gone stay so.
-    pub(super) fn renew(&self) -> Vec<UnixListener> {
-        let Files { files, renewals } = &mut *self.lock();
+    /// Makes those again that others have removed, and their folder if it is gone, and listens there. A file that was put in
+    /// the place of one stays, and so does the lack of what is above the folder: both can be over at the next call.
+    pub(super) fn renew(&self) -> Vec<Listener> {
+        let Files { files, over } = &mut *self.lock();
         let mut listeners = Vec::new();
-        for socket in files.iter_mut().filter(|socket| socket.is_removed()) {
-            let Some(left) = renewals.checked_sub(1) else { break };
-            if let Ok((file, listener)) = listen(socket.path.clone()) {
-                tracing::warn!(socket = %file.path.display(), "the socket was removed, and is made again");
-                (*socket, *renewals) = (file, left);
-                listeners.push(listener);
+        for socket in files.iter_mut().filter(|socket| !*over && socket.is_removed()) {
+            let path = socket.path.display();
+            let folder = socket.path.parent().map_or(Ok(()), folders::make_folder).map_err(CliError::from);
+            match folder.and_then(|()| listen(socket.path.clone())) {
+                Ok((file, listener)) => {
+                    tracing::warn!(socket = %path, "the socket was removed, and is made again");
+                    *socket = file;
+                    listeners.push(listener);
+                }
+                Err(error) if !socket.failed => {
+                    tracing::warn!(socket = %path, %error, "the socket was removed, and can't be made again yet");
+                    socket.failed = true;
+                }
+                Err(_) => {}
             }
         }
         listeners
@@ -148,11 +167,12 @@ fn failed(path: &Path, error: io::Error) -> CliError {
 }
 
 /// Listens at this path.
-fn listen(path: PathBuf) -> Result<(SocketFile, UnixListener), CliError> {
+fn listen(path: PathBuf) -> Result<(SocketFile, Listener), CliError> {
     remove_stale(&path)?;
-    let bound = bind_private(&path).map_err(|error| failed(&path, error))?;
+    let listener = bind_private(&path).map_err(|error| failed(&path, error))?;
     let found = fs::symlink_metadata(&path).map_err(|error| failed(&path, error))?;
-    Ok((SocketFile { file: (found.dev(), found.ino()), path }, bound))
+    let file = SocketFile { path: path.clone(), file: (found.dev(), found.ino()), failed: false };
+    Ok((file, Listener { path, listener }))
 }
 
 /// Binds a socket that only its user may connect to, at every moment. Its first mode is of the umask, which is of the whole
@@ -176,6 +196,38 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
 /// Whether somebody listens at one of the sockets.
 pub(super) fn is_served(folders: &Folders) -> Result<bool, CliError> {
     Ok(folders.sockets()?.iter().any(|socket| UnixStream::connect(socket).is_ok()))
+}
+
+/// Checks that no process has the sessions, where none is found that serves them.
+///
+/// # Errors
+/// A process has them. It can't be reached, or not yet, or no longer.
+pub(super) fn check_free(folders: &Folders) -> Result<(), Unreachable> {
+    match SessionsLock::check(folders) {
+        Err(LockError::Held { pid }) => Err(Unreachable { pid }),
+        // A lock that can't be looked at is an error of whoever takes it.
+        Ok(()) | Err(LockError::Failed(_)) => Ok(()),
+    }
+}
+
+/// A process that can't be reached has the sessions.
+#[derive(Debug)]
+pub(super) struct Unreachable {
+    /// Its process id.
+    pub(super) pid: Option<u32>,
+}
+
+impl From<Unreachable> for CliError {
+    fn from(Unreachable { pid }: Unreachable) -> Self {
+        let Some(pid) = pid else {
+            return Self::failed("a process that can't be reached has the sessions")
+                .hint("stop the program that has them, which may be in another container");
+        };
+        Self::failed(format!("a process that can't be reached has the sessions (pid {pid})")).hint(format!(
+            "a daemon makes its socket again within a second: try again; `kill {pid}` stops it, and its sessions stay \
+             saved"
+        ))
+    }
 }
 
 /// Whether a connection to a socket failed because nobody listens there, or no longer: who is killed resets those that
@@ -203,5 +255,85 @@ fn remove_stale(path: &Path) -> Result<(), CliError> {
         Err(error) => Err(failed(error)),
         Ok(_) => Err(CliError::failed(format!("another program listens on {shown}"))
             .hint("it may be a daemon with another data folder: name another place by --state-dir")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Folders of the state below a folder, and the claim on them.
+    fn claim(root: &Path) -> (Folders, Claim, Vec<Listener>) {
+        let folders = Folders::find(Some(root)).unwrap();
+        folders.make().unwrap();
+        let (claim, listeners) = Claim::take(&folders).unwrap();
+        (folders, claim, listeners)
+    }
+
+    #[test]
+    fn t_n7_sockets_are_made_again_however_often_they_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let (folders, claim, _listeners) = claim(root.path());
+        let socket = folders.sockets().unwrap().remove(0);
+        for round in 0..40 {
+            match round % 3 {
+                0 => fs::remove_dir_all(socket.parent().unwrap()).unwrap(),
+                _ => fs::remove_file(&socket).unwrap(),
+            }
+            let listeners = claim.sockets().renew();
+            assert_eq!(listeners.len(), 1, "{round}");
+            UnixStream::connect(&socket).unwrap();
+            let mode = fs::metadata(socket.parent().unwrap()).unwrap().mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
+        assert!(claim.sockets().renew().is_empty(), "one that is there is left");
+        // At the end, none is made again.
+        claim.sockets().remove();
+        assert!(claim.sockets().renew().is_empty() && !socket.exists());
+    }
+
+    #[test]
+    fn t_n7_a_file_in_the_place_of_a_socket_stays_and_delays_it() {
+        let root = tempfile::tempdir().unwrap();
+        let (folders, claim, _listeners) = claim(root.path());
+        let socket = folders.sockets().unwrap().remove(0);
+        fs::remove_file(&socket).unwrap();
+        fs::write(&socket, "mine").unwrap();
+        assert!(claim.sockets().renew().is_empty());
+        assert_eq!(fs::read_to_string(&socket).unwrap(), "mine");
+        fs::remove_file(&socket).unwrap();
+        assert_eq!(claim.sockets().renew().len(), 1);
+        // A folder that others can enter is not used.
+        fs::remove_file(&socket).unwrap();
+        let folder = socket.parent().unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(claim.sockets().renew().is_empty());
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(claim.sockets().renew().len(), 1);
+    }
+
+    #[test]
+    fn t_n1_looking_who_has_the_lock_keeps_nobody_from_taking_it() {
+        let root = tempfile::tempdir().unwrap();
+        let (folders, first, _listeners) = claim(root.path());
+        assert_eq!(check_free(&folders).unwrap_err().pid, Some(std::process::id()));
+        drop(first);
+        assert!(check_free(&folders).is_ok());
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let _ = check_free(&folders);
+                }
+            });
+            let taken: Vec<_> = (0..500).map(|_| SessionsLock::take(&folders).map(drop)).collect();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(taken.iter().all(Result::is_ok), "{taken:?}");
+        });
+        let lock = SessionsLock::take(&folders).unwrap();
+        assert!(lock.is_in_place());
+        fs::remove_dir_all(folders.data()).unwrap();
+        assert!(!lock.is_in_place());
+        assert!(check_free(&folders).is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! The daemon as a command sees it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::Config;
 use holdpoint_common::api::{API_VERSION, DaemonStatus, ErrorBody};
@@ -13,6 +13,9 @@ use crate::error::CliError;
 
 /// How long it may take to tell how it is.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long one that lives and is not found is looked for: it makes its sockets again within a second.
+const BACK: Duration = Duration::from_secs(2);
 
 /// Bytes of what it tells of itself, at most.
 const STATUS: usize = 1024 * 1024;
@@ -48,6 +51,24 @@ impl Daemon {
             };
         }
         Ok(None)
+    }
+
+    /// The same, where one that lives is to be found: nothing if no process has the sessions of these folders.
+    ///
+    /// # Errors
+    /// As above; or a process has the sessions and can't be reached.
+    pub(crate) async fn find_living(folders: &Folders) -> Result<Option<Self>, CliError> {
+        let by = Instant::now() + BACK;
+        loop {
+            if let Some(daemon) = Self::find(folders).await? {
+                return Ok(Some(daemon));
+            }
+            match claim::check_free(folders) {
+                Ok(()) => return Ok(None),
+                Err(unreachable) if Instant::now() > by => return Err(unreachable.into()),
+                Err(_) => tokio::time::sleep(start::AGAIN).await,
+            }
+        }
     }
 
     /// Whether the daemon of these folders has found its store damaged; nobody knows where none runs.

@@ -1,7 +1,6 @@
 //! What ends the daemon, and by when it is gone.
 
 use std::io;
-use std::os::unix::net::UnixListener;
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::Timestamp;
@@ -10,13 +9,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 
-use super::claim::Sockets;
+use super::claim::{Claim, Listener, Sockets};
 use super::host::Host;
 
 /// By when it is gone, whatever is stuck: a little less than the 10 s that people are told.
 pub(super) const LIMIT: Duration = Duration::from_secs(9);
 
-/// How often it looks whether it can still be found.
+/// How often it looks whether it can still be found, and so how often it makes a socket again at the most.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long one that cannot be found stays without work.
 const UNFOUND: Duration = Duration::from_secs(5);
@@ -82,20 +81,22 @@ pub(super) async fn idle_for(host: &Host, patience: Duration) {
     }
 }
 
-/// Makes sockets again that others remove, and has them served. Ends when the daemon cannot be found any more, its sockets
-/// being gone with their folders, and it has nothing to do.
-pub(super) async fn lost(host: &Host, sockets: &Sockets, mut serve: impl FnMut(Vec<UnixListener>)) {
+/// Makes sockets again that others remove, for as long as the claim is this daemon's, and has them served. Ends when the
+/// claim can be another daemon's, its folder being gone, no client can find this one, and it has nothing to do.
+pub(super) async fn lost(host: &Host, claim: &Claim, mut serve: impl AsyncFnMut(Vec<Listener>)) {
+    let sockets = claim.sockets();
     loop {
-        let renewed = sockets.renew();
+        let is_ours = claim.is_in_place();
+        let renewed = if is_ours { sockets.renew() } else { Vec::new() };
         if !renewed.is_empty() {
-            serve(renewed);
+            serve(renewed).await;
         }
-        if !sockets.any_left() {
+        if !is_ours && !sockets.any_left() {
             break;
         }
         tokio::time::sleep(LOOK).await;
     }
-    tracing::warn!("the sockets are gone: no client can find this daemon any more");
+    tracing::warn!("the data folder and the sockets are gone: no client can find this daemon any more");
     idle_for(host, UNFOUND).await;
 }
 

@@ -3,7 +3,6 @@
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -40,7 +39,7 @@ const ENVIRONMENT: [&str; 6] =
 pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<(), CliError> {
     folders.sockets()?;
     folders.make()?;
-    let _turn = turn(&folders.data().join(LOCK))?;
+    let _turn = turn(folders)?;
     if claim::is_served(folders)? {
         return Ok(());
     }
@@ -49,7 +48,7 @@ pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<()
     let mut daemon =
         command(folders, idle_stop).spawn().map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
     let said = match daemon.stdout.take() {
-        Some(words) => first_line(words)?,
+        Some(words) => first_line(words, || late(folders, daemon.id()))?,
         None => String::new(),
     };
     if said.trim_end() == READY {
@@ -63,8 +62,8 @@ pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<()
     }))
 }
 
-/// What a daemon says first; nothing if it ends before.
-fn first_line(words: impl io::Read + Send + 'static) -> Result<String, CliError> {
+/// What a daemon says first; nothing if it ends before. If it says nothing for too long, the error is `late`.
+fn first_line(words: impl io::Read + Send + 'static, late: impl FnOnce() -> CliError) -> Result<String, CliError> {
     let (says, said) = mpsc::sync_channel(1);
     // A read has no time limit: if it runs out, the thread ends with the daemon.
     let read = move || {
@@ -74,10 +73,21 @@ fn first_line(words: impl io::Read + Send + 'static) -> Result<String, CliError>
         let _ = says.send(line);
     };
     std::thread::Builder::new().spawn(read).map_err(|error| CliError::failed(format!("no daemon: {error}")))?;
-    said.recv_timeout(PATIENCE).map_err(|_| {
-        CliError::failed(format!("the daemon has been starting for {} s, and does not serve yet", PATIENCE.as_secs()))
+    said.recv_timeout(PATIENCE).map_err(|_| late())
+}
+
+/// Why the daemon with this process id has not served in time: another one has its place, or it is slow.
+fn late(folders: &Folders, pid: u32) -> CliError {
+    match claim::check_free(folders) {
+        Err(unreachable) if unreachable.pid != Some(pid) => unreachable.into(),
+        _ => {
+            let seconds = PATIENCE.as_secs();
+            CliError::failed(format!(
+                "the daemon (pid {pid}) has been starting for {seconds} s, and does not serve yet"
+            ))
             .hint("`holdpoint status` says whether it does; `holdpoint daemon` runs it here")
-    })
+        }
+    }
 }
 
 /// This program as a daemon, with nothing of ours but where things are.
@@ -106,7 +116,8 @@ fn this_program() -> std::path::PathBuf {
 }
 
 /// Our turn to start one, for as long as the file is kept.
-fn turn(path: &Path) -> Result<std::fs::File, CliError> {
+fn turn(folders: &Folders) -> Result<std::fs::File, CliError> {
+    let path = &folders.data().join(LOCK);
     let failed = |error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
     let file = folders::open(path, OpenOptions::new().write(true))?;
     // There is no lock with a time limit: if it runs out, the thread gives the lock back whenever it gets it.
@@ -124,11 +135,12 @@ fn turn(path: &Path) -> Result<std::fs::File, CliError> {
     std::thread::Builder::new().spawn(wait).map_err(failed)?;
     match ours.recv_timeout(PATIENCE) {
         Ok(locked) => locked.map_err(|error| failed(error.into())),
-        Err(_) => Err(CliError::failed(format!(
-            "another command has been starting the daemon for {} s already",
-            PATIENCE.as_secs()
-        ))
-        .hint(format!("it holds {}", path.display()))),
+        Err(_) => {
+            claim::check_free(folders)?;
+            let seconds = PATIENCE.as_secs();
+            Err(CliError::failed(format!("another command has been starting the daemon for {seconds} s already"))
+                .hint(format!("it holds {}", path.display())))
+        }
     }
 }
 

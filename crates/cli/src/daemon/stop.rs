@@ -1,19 +1,21 @@
 //! Stopping a daemon from a command: of whatever version it is, and whatever it is doing.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdpoint_session::folders::Folders;
 use rustix::process::{Pid, Signal, geteuid};
 use tokio::net::UnixStream;
 
+use super::start::AGAIN;
 use super::{claim, ending};
 use crate::error::CliError;
 
 /// How long it may take: as long as it gives itself, and a little for what comes after.
 const PATIENCE: Duration = ending::LIMIT.saturating_add(Duration::from_secs(3));
 
-/// Stops the daemon of these folders and waits until it is gone; its process id, or nothing if none runs.
+/// Stops the daemon of these folders and waits until it is gone; its process id, or nothing if none runs. One that is not
+/// found makes its sockets again, or is stopping.
 ///
 /// It is asked by a signal, which is the same in all versions and is heard whatever the server is doing. Whom to ask,
 /// the kernel says: who listens on the socket.
@@ -21,7 +23,17 @@ const PATIENCE: Duration = ending::LIMIT.saturating_add(Duration::from_secs(3));
 /// # Errors
 /// It is not to be found, or not gone in time.
 pub(crate) async fn stop(folders: &Folders) -> Result<Option<u32>, CliError> {
-    let Some(pid) = listener(folders).await? else { return Ok(None) };
+    let by = Instant::now() + PATIENCE;
+    let pid = loop {
+        if let Some(pid) = listener(folders).await? {
+            break pid;
+        }
+        match claim::check_free(folders) {
+            Ok(()) => return Ok(None),
+            Err(unreachable) if Instant::now() > by => return Err(unreachable.into()),
+            Err(_) => tokio::time::sleep(AGAIN).await,
+        }
+    };
     let number = pid.as_raw_nonzero().get().unsigned_abs();
     let process = Process::open(pid).map_err(|error| cant(number, &error.into()))?;
     // If it still listens, the process is that one, and not another that has its number now.

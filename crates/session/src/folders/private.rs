@@ -52,6 +52,20 @@ pub(super) fn make(folder: &Path) -> Result<(), FoldersError> {
     Ok(check(folder, &folder.metadata().map_err(failed)?, 0o077)?)
 }
 
+/// Makes one folder with mode 0700 in a folder that is there, if it is not there.
+///
+/// # Errors
+/// It can't be made; it would lie in another user's folder; or it is there, and not its user's alone.
+pub fn make_folder(folder: &Path) -> Result<(), FoldersError> {
+    let failed = |error| FoldersError::Io { path: folder.to_owned(), error };
+    check_above(folder)?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        _ => {}
+    }
+    Ok(check(folder, &folder.metadata().map_err(failed)?, 0o077)?)
+}
+
 /// Opens a file of ours as `how` says, and makes it with mode 0600 if it is not there.
 ///
 /// # Errors

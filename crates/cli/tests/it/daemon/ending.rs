@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{CutCause, Delta, Event, Fact, Outcome};
@@ -169,11 +170,7 @@ fn t_n7_a_socket_that_is_removed_is_made_again_and_sessions_go_on() {
     let (_, mut events) = working(&house);
     for _ in 0..2 {
         std::fs::remove_file(house.socket()).unwrap();
-        let by = Instant::now() + patience();
-        while UnixStream::connect(house.socket()).is_err() {
-            assert!(Instant::now() < by, "the socket is not made again");
-            std::thread::yield_now();
-        }
+        wait_found(&house);
         let mode = std::fs::metadata(house.socket()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(house.run(&["status"]).code(0).out.contains(house.socket().to_str().unwrap()));
@@ -185,6 +182,91 @@ fn t_n7_a_socket_that_is_removed_is_made_again_and_sessions_go_on() {
     events.until_event(|event| matches!(event.fact(), Some(Fact::TurnFinished { .. })));
     assert!(house.last_words().contains("is made again"));
     assert!(!house.socket().exists());
+}
+
+/// Both sockets: in the folder of the runtime, and with the data.
+fn sockets(house: &House) -> [PathBuf; 2] {
+    [house.socket(), house.data().join("run/holdpoint.sock")]
+}
+
+/// Waits until the daemon can be reached by both sockets.
+#[track_caller]
+fn wait_found(house: &House) {
+    let by = Instant::now() + patience();
+    while sockets(house).iter().any(|socket| UnixStream::connect(socket).is_err()) {
+        assert!(Instant::now() < by, "the socket is not made again: {}", house.log());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn t_n7_a_daemon_whose_folder_is_removed_is_found_again_with_its_asks() {
+    let house = House::new();
+    let pid = house.start();
+    let api = Api::new(&house);
+    let session = api.open("ask");
+    api.prompt(&session, "shell: echo hi");
+    let ask = api.asks(&session, 1);
+    let folders = sockets(&house).map(|socket| socket.parent().unwrap().to_owned());
+    let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count();
+    let mut most = 0;
+    for round in 0..6 {
+        folders.iter().for_each(|folder| std::fs::remove_dir_all(folder).unwrap());
+        wait_found(&house);
+        for folder in &folders {
+            assert_eq!(std::fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        assert!(house.run(&["inbox"]).code(0).out.contains("echo hi"));
+        // The threads of a socket that is gone end at the next one.
+        match round {
+            0..3 => most = most.max(threads()),
+            _ => {
+                let by = Instant::now() + patience();
+                while threads() > most {
+                    assert!(Instant::now() < by, "{} threads after {most}", threads());
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+    assert_eq!((house.pid(), api.asks(&session, 1)), (pid, ask));
+    assert!(house.run(&["daemon", "stop"]).code(0).out.contains(&format!("(pid {pid}) has stopped")));
+}
+
+/// Something else is in the place of its socket. The daemon waits until that is gone, and meanwhile commands name it.
+#[test]
+fn t_n7_a_daemon_that_cannot_be_reached_is_named_and_serves_as_soon_as_it_can() {
+    let house = House::new();
+    let pid = house.start();
+    let api = Api::new(&house);
+    let session = api.open("ask");
+    api.prompt(&session, "shell: echo hi");
+    api.asks(&session, 1);
+    for socket in sockets(&house) {
+        // So that nothing is missing there in between.
+        let mine = house.0.work("mine");
+        std::fs::write(&mine, "mine").unwrap();
+        std::fs::rename(&mine, socket).unwrap();
+    }
+    let commands = [&["status"][..], &["status", "--json"], &["daemon", "stop"], &["inbox"], &["new"]];
+    std::thread::scope(|scope| {
+        let ran = commands.map(|args| scope.spawn(|| house.run(args).code(1)));
+        for ran in ran {
+            let told = ran.join().unwrap().err;
+            assert!(told.contains(&format!("(pid {pid})")) && told.contains(&format!("`kill {pid}`")), "{told}");
+        }
+    });
+    for socket in sockets(&house) {
+        assert_eq!(std::fs::read_to_string(&socket).unwrap(), "mine");
+        std::fs::remove_file(socket).unwrap();
+    }
+    wait_found(&house);
+    assert_eq!(house.pid(), pid);
+    assert!(house.run(&["inbox"]).code(0).out.contains("echo hi"));
+    // It is stopped also by a command that comes before its socket is back.
+    sockets(&house).iter().for_each(|socket| std::fs::remove_dir_all(socket.parent().unwrap()).unwrap());
+    assert!(house.run(&["daemon", "stop"]).code(0).out.contains(&format!("(pid {pid}) has stopped")));
+    house.run(&["status"]).code(3);
 }
 
 #[test]
