@@ -251,6 +251,7 @@ impl<'a> Follower<'a> {
     async fn follow(&mut self) -> Result<(), CliError> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut breaks = 0;
+        let terminal = self.terminal.clone();
         while self.course.ended.is_none() {
             let ticks = self.ui.shows_progress() && self.view.ticks(&self.session.snapshot());
             self.listen();
@@ -258,6 +259,7 @@ impl<'a> Follower<'a> {
             tokio::select! {
                 biased;
                 () = self.leaving.asked(), if self.course.is_left_at_will() => self.course.ended = Some(Ended::Left),
+                () = keys::continues(terminal.as_ref()) => self.go_on()?,
                 Some((input, at)) = self.pressed.recv() => self.press(input, at).await?,
                 () = tokio::time::sleep_until(keys_end.unwrap_or_else(Instant::now).into()), if keys_end.is_some() => {
                     self.leave_keys();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use holdpoint_common::TurnId;
 use holdpoint_common::limits::LEAVE_AFTER;
 use holdpoint_session::SessionHandle;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTOU};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTOU};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, raise};
 use tokio::sync::watch;
@@ -100,8 +100,8 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
     if !is_ignored(SIGHUP) {
         signals.add_signal(SIGHUP)?;
     }
-    // Those keys do as ever, but leave no terminal behind whose keys are read one by one.
-    for signal in [SIGQUIT, SIGTSTP].into_iter().filter(|signal| terminal.is_some() && !is_ignored(*signal)) {
+    // Those keys do as ever, but leave no terminal behind whose keys are read one by one. Who stops us otherwise may do so.
+    for signal in [SIGQUIT, SIGTSTP, SIGCONT].into_iter().filter(|signal| terminal.is_some() && !is_ignored(*signal)) {
         signals.add_signal(signal)?;
     }
     let leaving = Leaving::default();
@@ -122,6 +122,9 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
                     let done = if signal == SIGTSTP { raise(SIGTTOU) } else { emulate_default_handler(signal) };
                     tracing::debug!(?done, signal, "the program goes on");
                 });
+            }
+            if let (Some(terminal), SIGQUIT | SIGTSTP | SIGCONT) = (&of_keys, signal) {
+                terminal.goes_on();
                 continue;
             }
             let (first, turn) = asked.take(signal);

@@ -14,6 +14,7 @@ use holdpoint_session::form;
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
+use tokio::sync::Notify;
 
 pub(crate) use self::decode::Input;
 pub(crate) use self::reader::Reader;
@@ -23,6 +24,7 @@ pub(crate) use self::reader::Reader;
 pub(crate) struct Terminal {
     tty: Arc<OwnedFd>,
     before: Arc<Mutex<Before>>,
+    continued: Arc<Notify>,
 }
 
 /// What is known of how it was.
@@ -48,7 +50,7 @@ impl Terminal {
             true => stdin.as_fd().try_clone_to_owned().ok()?,
             false => File::options().read(true).write(true).open("/dev/tty").ok()?.into(),
         };
-        Some(Self { tty: Arc::new(tty), before: Arc::default() })
+        Some(Self { tty: Arc::new(tty), before: Arc::default(), continued: Arc::default() })
     }
 
     /// Whether its input is meant for this process, and not for the shell that has put it into the background.
@@ -85,6 +87,22 @@ impl Terminal {
         }
     }
 
+    /// The process goes on, or a key that stops it has not: [`Self::continues`] ends. Whoever had the terminal meanwhile may
+    /// have changed it.
+    pub(crate) fn goes_on(&self) {
+        let mut before = self.before();
+        if before.modes.is_some() && self.is_in_foreground() {
+            // A terminal that has gone meanwhile has no keys.
+            let _ = self.take(&mut before);
+        }
+        self.continued.notify_one();
+    }
+
+    /// Waits until the process goes on.
+    pub(crate) async fn continues(&self) {
+        self.continued.notified().await;
+    }
+
     /// Whether keys are read one by one now.
     pub(crate) fn is_taken(&self) -> bool {
         self.before().modes.is_some()
@@ -117,6 +135,8 @@ impl Terminal {
         let now = tcgetattr(&*self.tty)?;
         let mut raw = now.clone();
         raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
+        // A key that sends a signal drops nothing that came before it: half a sequence would make its rest keys.
+        raw.local_modes |= LocalModes::NOFLSH;
         raw.input_modes -= InputModes::ICRNL | InputModes::IXON;
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -190,7 +210,7 @@ mod tests {
         let pair = native_pty_system().openpty(PtySize::default()).unwrap();
         let path = pair.master.tty_name().unwrap();
         let tty = Arc::new(rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
-        let terminal = Terminal { tty, before: Arc::default() };
+        let terminal = Terminal { tty, before: Arc::default(), continued: Arc::default() };
         let modes = || format!("{:?}", tcgetattr(&*terminal.tty).unwrap());
         let before = modes();
         let first = terminal.keys(|_, _| {}).unwrap();

@@ -11,7 +11,7 @@ use tokio::time::sleep_until;
 use super::course::Ended;
 use super::{Follower, KEYS, asked};
 use crate::error::CliError;
-use crate::terminal::{Input, form_key};
+use crate::terminal::{Input, Terminal, form_key};
 use crate::ui::Style;
 
 /// How long the end waits, at the most, for a user to stop typing for an ask that has closed.
@@ -93,7 +93,11 @@ impl Follower<'_> {
         }
         let Some(ask) = next else { return Ok(()) };
         self.take_keys()?;
-        let mut form = AskForm::new(ask, Instant::now());
+        self.show_form(AskForm::new(ask, Instant::now()))
+    }
+
+    /// Shows an ask, as far as the user is with it. From then on, keys answer it a while later.
+    fn show_form(&mut self, mut form: AskForm) -> Result<(), CliError> {
         asked::show(form.ask(), self.attachment.waiting(), true, self.ui)?;
         asked::show_keys(&form, self.ui)?;
         self.ui.flush()?;
@@ -103,8 +107,28 @@ impl Follower<'_> {
         Ok(())
     }
 
+    /// Shows the ask again: a shell may have written over it, and the user may have typed for that shell.
+    pub(super) fn go_on(&mut self) -> Result<(), CliError> {
+        if !self.terminal.as_ref().is_some_and(Terminal::is_in_foreground) {
+            return Ok(());
+        }
+        match self.form.take() {
+            Some(form) if form.is_done() => self.form = Some(form),
+            Some(form) => {
+                self.take_keys()?;
+                self.ui.end_line()?;
+                self.show_form(form)?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
     /// Does what the user wants with a key.
     pub(super) async fn press(&mut self, input: Input, at: Instant) -> Result<(), CliError> {
+        if input == Input::Foreground {
+            return self.go_on();
+        }
         let key = key_of(&input);
         if self.leaving.code().is_some() {
             // The turn is interrupted: no answer goes with that.
@@ -114,6 +138,9 @@ impl Follower<'_> {
             let swallowed = self.after.swallows(key, at);
             return if key == Key::Esc && !swallowed { self.interrupt().await } else { Ok(()) };
         };
+        if input == Input::Continued {
+            form.appear(at);
+        }
         let pressed = match &input {
             Input::Paste(text) => form.paste(text, at),
             _ => form.press(key, at),
@@ -203,9 +230,17 @@ impl Follower<'_> {
     }
 }
 
+/// Waits until this process goes on after it was stopped, or was in the background.
+pub(super) async fn continues(terminal: Option<&Terminal>) {
+    match terminal {
+        Some(terminal) => terminal.continues().await,
+        None => std::future::pending().await,
+    }
+}
+
 fn key_of(input: &Input) -> Key {
     match input {
         Input::Key(key) => form_key(key),
-        Input::Paste(_) | Input::Focus(_) | Input::Other => Key::Other,
+        Input::Paste(_) | Input::Focus(_) | Input::Other | Input::Continued | Input::Foreground => Key::Other,
     }
 }

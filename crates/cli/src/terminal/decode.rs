@@ -37,6 +37,10 @@ pub(crate) enum Input {
     Focus(bool),
     /// A sequence without a meaning here, for example a reply of the terminal or a report of the mouse; or no UTF-8.
     Other,
+    /// The program was stopped and goes on: the input behind this may have been typed meanwhile. SIGCONT says so, too.
+    Continued,
+    /// The program was in the background, and no longer is. No signal says so.
+    Foreground,
 }
 
 /// Decodes bytes as they are read.

@@ -1,12 +1,16 @@
 //! The thread that reads a terminal's input.
 
 use std::io::{self, Read};
+#[cfg(target_os = "linux")]
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use rustix::event::epoll;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::getpgrp;
@@ -67,30 +71,42 @@ enum Ready {
     Input,
     /// The silence has lasted until then.
     Silence,
+    /// The process was stopped while it waited, and goes on.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux says so"))]
+    Continued,
     Woken,
     Gone,
 }
 
 fn read(tty: &OwnedFd, woken: &UnixStream, mut take: impl FnMut(Input, Instant)) -> io::Result<Ended> {
     let mut decoder = Decoder::new(Instant::now());
+    let waits = Waits::new(tty, woken)?;
     let (mut bytes, mut inputs) = ([0; 4096], Vec::new());
     loop {
-        match wait(tty, woken, decoder.due())? {
+        match waits.until(decoder.due())? {
             Ready::Input if !is_in_foreground(tty) => {
                 // It is another process's: reading it would stop this one.
-                if let Ready::Woken = wait_away(woken)? {
-                    return Ok(Ended::Woken);
+                while !is_in_foreground(tty) {
+                    if let Ready::Woken = wait_away(woken)? {
+                        return Ok(Ended::Woken);
+                    }
                 }
+                inputs.push(Input::Foreground);
             }
-            Ready::Input => match rustix::io::read(tty, &mut bytes) {
+            Ready::Input => {}
+            Ready::Continued => inputs.push(Input::Continued),
+            Ready::Silence => decoder.settle(&mut inputs),
+            Ready::Woken => return Ok(Ended::Woken),
+            Ready::Gone => return Ok(Ended::Gone),
+        }
+        // Input that was typed while the process was stopped is read at the same time as that.
+        if is_readable(tty)? && is_in_foreground(tty) {
+            match rustix::io::read(tty, &mut bytes) {
                 Ok(0) => return Ok(Ended::Gone),
                 Ok(count) => decoder.feed(&bytes[..count], Instant::now(), &mut inputs),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(error) => return Err(error.into()),
-            },
-            Ready::Silence => decoder.settle(&mut inputs),
-            Ready::Woken => return Ok(Ended::Woken),
-            Ready::Gone => return Ok(Ended::Gone),
+            }
         }
         let now = Instant::now();
         inputs.drain(..).for_each(|input| take(input, now));
@@ -103,22 +119,83 @@ pub(super) fn is_in_foreground(tty: &OwnedFd) -> bool {
     tcgetpgrp(tty).map_or(true, |group| group == getpgrp())
 }
 
-/// Waits for input, which goes before silence: a thread that was suspended meanwhile has not heard any.
-fn wait(tty: &OwnedFd, woken: &UnixStream, due: Option<Instant>) -> io::Result<Ready> {
-    loop {
-        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
-        let left = left.map(Timespec::try_from).transpose().map_err(|_| Errno::INVAL)?;
-        let mut fds = [PollFd::new(tty, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
-        match poll(&mut fds, left.as_ref()) {
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-            Ok(0) => return Ok(Ready::Silence),
-            Ok(_) if !fds[1].revents().is_empty() => return Ok(Ready::Woken),
-            Ok(_) if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => {
-                return Ok(Ready::Gone);
-            }
-            Ok(_) => return Ok(Ready::Input),
+/// The terminal and what wakes the thread, to be waited for.
+struct Waits<'a> {
+    tty: &'a OwnedFd,
+    woken: &'a UnixStream,
+    #[cfg(target_os = "linux")]
+    epoll: OwnedFd,
+}
+
+impl<'a> Waits<'a> {
+    fn new(tty: &'a OwnedFd, woken: &'a UnixStream) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        let epoll = {
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            epoll::add(&epoll, tty, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+            epoll::add(&epoll, woken, epoll::EventData::new_u64(1), epoll::EventFlags::IN)?;
+            epoll
+        };
+        Ok(Self {
+            tty,
+            woken,
+            #[cfg(target_os = "linux")]
+            epoll,
+        })
+    }
+
+    /// Waits for input, which goes before silence: a thread that was suspended meanwhile has not heard any. That the process
+    /// was stopped goes before input.
+    #[cfg(target_os = "linux")]
+    fn until(&self, due: Option<Instant>) -> io::Result<Ready> {
+        // A stop interrupts this wait, and not that of `poll`, also without a handler for any signal.
+        match epoll::wait(&self.epoll, &mut [MaybeUninit::uninit(); 2], left(due)?.as_ref()) {
+            Err(Errno::INTR) => Ok(Ready::Continued),
+            Err(error) => Err(error.into()),
+            Ok(([], _)) => Ok(Ready::Silence),
+            Ok(_) => match self.ready(Some(Timespec::default())) {
+                // If nothing is there, another process has read it.
+                Ok(Some(ready)) => Ok(ready),
+                Ok(None) | Err(Errno::INTR) => Ok(Ready::Input),
+                Err(error) => Err(error.into()),
+            },
         }
+    }
+
+    /// The same, without a sign that the process was stopped.
+    #[cfg(not(target_os = "linux"))]
+    fn until(&self, due: Option<Instant>) -> io::Result<Ready> {
+        loop {
+            match self.ready(left(due)?) {
+                Err(Errno::INTR) => {}
+                ready => return Ok(ready?.unwrap_or(Ready::Silence)),
+            }
+        }
+    }
+
+    /// What is ready within this time.
+    fn ready(&self, within: Option<Timespec>) -> rustix::io::Result<Option<Ready>> {
+        let mut fds = [PollFd::new(self.tty, PollFlags::IN), PollFd::new(self.woken, PollFlags::IN)];
+        Ok(match poll(&mut fds, within.as_ref())? {
+            0 => None,
+            _ if !fds[1].revents().is_empty() => Some(Ready::Woken),
+            _ if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => Some(Ready::Gone),
+            _ => Some(Ready::Input),
+        })
+    }
+}
+
+/// How long it is until then.
+fn left(due: Option<Instant>) -> rustix::io::Result<Option<Timespec>> {
+    let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+    left.map(Timespec::try_from).transpose().map_err(|_| Errno::INVAL)
+}
+
+/// Whether a read of the terminal would not block.
+fn is_readable(tty: &OwnedFd) -> io::Result<bool> {
+    match poll(&mut [PollFd::new(tty, PollFlags::IN)], Some(&Timespec::default())) {
+        Err(Errno::INTR) => Ok(false),
+        polled => Ok(polled? > 0),
     }
 }
 

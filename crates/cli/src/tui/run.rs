@@ -131,12 +131,14 @@ impl Loop {
                     Command::Suspend => {
                         drop(input.take());
                         self.terminal.suspend()?;
+                        self.state.hide_asks();
                         input = Some(self.listen()?);
                         redraw(&mut screen)?;
                     }
                     Command::Edit { text } => {
                         drop(input.take());
                         let edited = self.terminal.lend(|| editor::edit(&text))?;
+                        self.state.hide_asks();
                         input = Some(self.listen()?);
                         redraw(&mut screen)?;
                         let message = match edited {
@@ -221,13 +223,15 @@ impl Loop {
         let (hear, gone) = (self.hear.clone(), self.hear.clone());
         let take = move |input, instant| {
             let message = match input {
-                Input::Key(key) => Message::Key(key),
-                Input::Paste(text) => Message::Paste(text),
-                Input::Focus(focused) => Message::Focus(focused),
-                Input::Other => Message::Other,
+                Input::Key(key) => Some(Message::Key(key)),
+                Input::Paste(text) => Some(Message::Paste(text)),
+                Input::Focus(focused) => Some(Message::Focus(focused)),
+                Input::Other => Some(Message::Other),
+                Input::Continued | Input::Foreground => None,
             };
+            let at = Moment { instant, ..Moment::now() };
             // Beyond what anyone types, keys are lost; at the end nothing listens.
-            let _ = hear.try_send(Heard::Message(message, Moment { instant, ..Moment::now() }));
+            let _ = hear.try_send(message.map_or(Heard::Continued, |message| Heard::Message(message, at)));
         };
         Reader::start(Arc::clone(&self.tty), take, move || _ = gone.try_send(Heard::Gone))
     }

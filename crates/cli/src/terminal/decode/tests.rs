@@ -24,6 +24,7 @@ fn shown(inputs: &[Input]) -> String {
         Input::Paste(text) => format!("paste {text:?}"),
         Input::Focus(focused) => format!("focus {focused}"),
         Input::Other => "other".to_owned(),
+        Input::Continued | Input::Foreground => unreachable!("no bytes make it"),
     };
     inputs.iter().map(shown).collect::<Vec<_>>().join(", ")
 }

@@ -380,3 +380,66 @@ fn m_b10_a_job_that_goes_on_in_the_background_ends_there() {
     terminal.wait();
     world.census.wait_none();
 }
+
+/// Input for whoever had the terminal meanwhile is not an answer.
+#[test]
+fn m_a10_keys_typed_while_the_program_was_stopped_answer_nothing() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    std::thread::sleep(GUARD);
+    for shown in 2..5 {
+        terminal.signal("STOP");
+        terminal.press("y");
+        terminal.signal("CONT");
+        terminal.wait_until("the ask again", |text| text.matches(ASKED).count() == shown);
+        wait_read(&terminal);
+    }
+    terminal.press_until("n", "→ denied");
+    terminal.end(0);
+    assert!(!terminal.text().contains("approved") && !world.work("made").exists(), "{}", terminal.text());
+}
+
+#[test]
+fn m_a10_an_ask_is_shown_again_where_a_stopped_job_goes_on() {
+    for goes_on in ["fg\ry", "bg\r"] {
+        let world = World::new();
+        let mut terminal = Tty::shell(&world);
+        terminal.wait_for("$");
+        terminal.press("$P run 'shell: touch made'\r");
+        terminal.wait_for(ASKED);
+        std::thread::sleep(GUARD);
+        terminal.press("\x1a");
+        terminal.wait_for("Stopped");
+        terminal.press("clear\r");
+        terminal.wait_until("cleared", |text| !text.contains(ASKED));
+        terminal.press(goes_on);
+        if goes_on.starts_with("bg") {
+            // The shell has it still.
+            terminal.press("echo shell\r");
+            terminal.wait_for("shell\n");
+            terminal.press("clear; fg\ry");
+        }
+        terminal.wait_for(ASKED);
+        assert!(!terminal.text().contains("approved"), "{goes_on}: {}", terminal.text());
+        terminal.press_until("n", "→ denied");
+        terminal.wait_until("the shell's prompt", |text| text.trim_end().ends_with('$'));
+        assert!(!terminal.text().contains("approved") && !world.work("made").exists(), "{}", terminal.text());
+        terminal.press("exit\r");
+        terminal.wait();
+    }
+}
+
+/// Ctrl+Z would drop the begin of a sequence that is not read yet, and make keys of its end.
+#[test]
+fn m_a10_a_sequence_with_ctrl_z_in_it_is_no_answer() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "shell: touch made\n---\nsay Done."]);
+    terminal.wait_for(ASKED);
+    std::thread::sleep(GUARD);
+    terminal.press("\x1bP\x1ay\x1b\\");
+    wait_read(&terminal);
+    terminal.press_until("n", "→ denied");
+    terminal.end(0);
+    assert!(!terminal.text().contains("approved") && !world.work("made").exists(), "{}", terminal.text());
+}

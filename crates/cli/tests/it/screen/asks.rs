@@ -33,6 +33,29 @@ fn m_a10_what_was_typed_before_it_appeared_does_not_answer_and_the_draft_is_kept
 }
 
 #[test]
+fn m_a10_what_was_typed_while_the_screen_was_stopped_does_not_answer() {
+    let world = World::new();
+    world.opens("one", &["--policy", "ask"], "shell: touch made");
+    let mut tty = Tty::run(&world, &["attach", "one"]);
+    tty.wait_for(ASKED);
+    for _ in 0..3 {
+        std::thread::sleep(GUARD);
+        tty.signal("STOP");
+        tty.press("y");
+        tty.signal("CONT");
+        // What follows is read behind it.
+        tty.press("\x18?");
+        tty.wait_for(" Help: ");
+        tty.press("\x1b");
+        tty.wait_for(ASKED);
+    }
+    tty.press_until("n", "→ denied");
+    assert!(!world.work("made").exists());
+    tty.press("\x18d");
+    tty.end(0);
+}
+
+#[test]
 fn m_a2_a_reason_is_typed_and_esc_goes_back() {
     let world = World::new();
     world.opens("one", &[], "shell: touch made\nsay Done.");
