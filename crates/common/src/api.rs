@@ -10,6 +10,7 @@
 //! | `POST sessions/{id}/prompts` | [`PromptRequest`] | [`Prompted`] |
 //! | `POST sessions/{id}/run` | [`RunRequest`] | [`RunStarted`] |
 //! | `POST sessions/{id}/interrupt` | [`InterruptRequest`] | [`InterruptReply`] |
+//! | `GET sessions/{id}/turns/{turn}` | | [`TurnEnd`], or `null` |
 //! | `POST sessions/{id}/{hold,release}` | | [`Hold`](crate::Hold) |
 //! | `POST sessions/{id}/toggle` | [`ToggleRequest`] | [`Hold`](crate::Hold) |
 //! | `POST sessions/{id}/rename` | [`RenameRequest`] | nothing |
