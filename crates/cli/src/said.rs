@@ -145,7 +145,8 @@ impl Wants {
                 let message = lines(&pause.message).next().unwrap_or_default();
                 let detail = first_detail(pause);
                 let all = lines(&pause.message).count() + about_lines(pause).count();
-                let shown = usize::from(!message.is_empty()) + usize::from(detail.is_some());
+                let shown = [!message.is_empty(), detail.is_some(), diff_file(pause).is_some()];
+                let shown = shown.into_iter().filter(|shown| *shown).count();
                 let line = format!("{message} {}", detail.unwrap_or_default());
                 (line, count(all.saturating_sub(shown), "more line"))
             }
@@ -194,9 +195,16 @@ fn about_lines(pause: &PauseRequest) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The first of them: that of a diff says only which file, as the message does.
+/// The first of them, or the file of a diff.
 fn first_detail(pause: &PauseRequest) -> Option<&str> {
-    about_lines(pause).next().filter(|line| !line.starts_with("--- "))
+    diff_file(pause).or_else(|| about_lines(pause).next())
+}
+
+/// The file of a diff, which its second line names: the first one of a file that is made does not. A command is no diff.
+fn diff_file(pause: &PauseRequest) -> Option<&str> {
+    let mut about = about_lines(pause).filter(|_| pause.tool_name != "shell");
+    about.next()?.strip_prefix("--- ")?;
+    about.next()?.strip_prefix("+++ ")
 }
 
 /// The first line of a text, and how many more there are.
@@ -259,15 +267,16 @@ mod tests {
     }
 
     #[test]
-    fn what_an_ask_wants_is_said_without_the_head_of_a_diff() {
-        let pause = |details: &str| {
+    fn what_an_ask_wants_is_said_with_the_file_of_a_diff() {
+        let of_tool = |tool: &str, details: &str| {
             AskRequest::Pause(PauseRequest {
                 kind: PauseKind::Confirm,
-                tool_name: "shell".to_owned(),
+                tool_name: tool.to_owned(),
                 message: "Do it?".to_owned(),
                 details: Some(details.to_owned()),
             })
         };
+        let pause = |details: &str| of_tool("shell", details);
         let wants = |details: &str, cells| Wants::of(&pause(details)).fit(cells);
         assert_eq!(wants("ls\u{9b}\n\nin /w", 80), "Do it? ls\\u{9b}");
         assert_eq!(wants("echo a\nrm -rf important\n\nin /w", 80), "Do it? echo a (1 more line)");
@@ -275,8 +284,13 @@ mod tests {
         assert_eq!(wants("echo a\nb\nc\n\nin /w", 25), "Do it? ec… (2 more lines)");
         assert_eq!(wants("\nrm -rf important\n\nin /w", 80), "Do it? rm -rf important");
         assert_eq!(wants("\n \na\nb\n\nin /w", 80), "Do it? a (1 more line)");
-        assert_eq!(wants("--- a.rs\n+++ a.rs\n", 80), "Do it? (2 more lines)");
-        assert_eq!(about(&pause("--- a.rs\n+++ a.rs\n")), "⏸ shell: Do it? ");
+        let diff = of_tool("edit_file", "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-a\n+b\n");
+        assert_eq!(Wants::of(&diff).fit(80), "Do it? a.rs (3 more lines)");
+        assert_eq!(about(&diff), "⏸ edit_file: a.rs ");
+        let made = of_tool("write_file", "--- /dev/null\n+++ w\u{9b}.txt\n@@ -0,0 +1 @@\n+a\n");
+        assert_eq!(Wants::of(&made).fit(80), "Do it? w\\u{9b}.txt (2 more lines)");
+        // A command that looks like one is shown from its beginning.
+        assert_eq!(wants("--- a\n+++ b\nrm c\n\nin /w", 80), "Do it? --- a (2 more lines)");
     }
 
     #[test]
