@@ -226,6 +226,21 @@ impl Tty {
         signal_to(self.pid(), signal);
     }
 
+    /// Stops the program, and waits until none of its threads runs.
+    pub(crate) fn stop(&self) {
+        self.signal("STOP");
+        let by = Instant::now() + patience();
+        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+            // The state is behind the name, which may have anything in it.
+            let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
+            stat.rsplit_once(") ").unwrap().1.starts_with('T')
+        };
+        while !std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap().all(is_stopped) {
+            assert!(Instant::now() < by, "it is not stopped");
+            std::thread::yield_now();
+        }
+    }
+
     /// What it writes is no longer taken.
     pub(crate) fn stop_reading(&mut self) {
         self.wake = None;

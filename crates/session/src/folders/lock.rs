@@ -103,7 +103,8 @@ fn is_at(path: &Path, file: &Metadata) -> bool {
 /// The process whose number is written in the lock, if it has the file open.
 fn holder(path: &Path) -> Option<u32> {
     let pid = fs::read_to_string(path).ok()?.lines().next()?.parse().ok()?;
-    has_open(pid, path).then_some(pid)
+    // To look at a file of a process keeps it open for a moment longer: our own is not looked at.
+    (pid == std::process::id() || has_open(pid, path)).then_some(pid)
 }
 
 /// A number that was written long ago, or in another container, may be another process's here.

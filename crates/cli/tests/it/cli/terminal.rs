@@ -389,7 +389,7 @@ fn m_a10_keys_typed_while_the_program_was_stopped_answer_nothing() {
     terminal.wait_for(ASKED);
     std::thread::sleep(GUARD);
     for shown in 2..5 {
-        terminal.signal("STOP");
+        terminal.stop();
         terminal.press("y");
         terminal.signal("CONT");
         terminal.wait_until("the ask again", |text| text.matches(ASKED).count() == shown);

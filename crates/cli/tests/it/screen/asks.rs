@@ -40,7 +40,7 @@ fn m_a10_what_was_typed_while_the_screen_was_stopped_does_not_answer() {
     tty.wait_for(ASKED);
     for _ in 0..3 {
         std::thread::sleep(GUARD);
-        tty.signal("STOP");
+        tty.stop();
         tty.press("y");
         tty.signal("CONT");
         // What follows is read behind it.
