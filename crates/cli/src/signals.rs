@@ -100,7 +100,7 @@ pub(crate) fn watch(what: Signalled, terminal: Option<Terminal>) -> io::Result<L
     if !is_ignored(SIGHUP) {
         signals.add_signal(SIGHUP)?;
     }
-    // Those keys do as ever, but leave no terminal behind whose keys are read one by one. Who stops us otherwise may do so.
+    // Those keys do as ever, but leave no terminal behind whose keys are read one by one. A shell does so where something else stops us.
     for signal in [SIGQUIT, SIGTSTP, SIGCONT].into_iter().filter(|signal| terminal.is_some() && !is_ignored(*signal)) {
         signals.add_signal(signal)?;
     }

@@ -87,8 +87,8 @@ impl Terminal {
         }
     }
 
-    /// The process goes on, or a key that stops it has not: [`Self::continues`] ends. Whoever had the terminal meanwhile may
-    /// have changed it.
+    /// The process goes on, or a key that stops it has not: [`Self::continues`] ends. Another program may have
+    /// changed the terminal meanwhile.
     pub(crate) fn goes_on(&self) {
         let mut before = self.before();
         if before.modes.is_some() && self.is_in_foreground() {

@@ -31,7 +31,7 @@ struct Files {
     over: bool,
 }
 
-/// What listens at one of them.
+/// A listener at one of them.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) path: PathBuf,
@@ -198,14 +198,14 @@ pub(super) fn is_served(folders: &Folders) -> Result<bool, CliError> {
     Ok(folders.sockets()?.iter().any(|socket| UnixStream::connect(socket).is_ok()))
 }
 
-/// Checks that no process has the sessions, where none is found that serves them.
+/// Checks that no process has the sessions, where no daemon is found that serves them.
 ///
 /// # Errors
 /// A process has them. It can't be reached, or not yet, or no longer.
 pub(super) fn check_free(folders: &Folders) -> Result<(), Unreachable> {
     match SessionsLock::check(folders) {
         Err(LockError::Held { pid }) => Err(Unreachable { pid }),
-        // A lock that can't be looked at is an error of whoever takes it.
+        // A lock that can't be opened is reported where it is taken.
         Ok(()) | Err(LockError::Failed(_)) => Ok(()),
     }
 }
@@ -287,7 +287,7 @@ mod tests {
             assert_eq!(mode & 0o777, 0o700);
         }
         assert!(claim.sockets().renew().is_empty(), "one that is there is left");
-        // At the end, none is made again.
+        // At the end, they are not made again.
         claim.sockets().remove();
         assert!(claim.sockets().renew().is_empty() && !socket.exists());
     }

@@ -173,7 +173,7 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// What is ready within this time.
+    /// The first of both that is ready within this time.
     fn ready(&self, within: Option<Timespec>) -> rustix::io::Result<Option<Ready>> {
         let mut fds = [PollFd::new(self.tty, PollFlags::IN), PollFd::new(self.woken, PollFlags::IN)];
         Ok(match poll(&mut fds, within.as_ref())? {

@@ -226,7 +226,7 @@ impl Tty {
         signal_to(self.pid(), signal);
     }
 
-    /// Stops the program, and waits until none of its threads runs.
+    /// Stops the program, and waits until all of its threads are stopped.
     pub(crate) fn stop(&self) {
         self.signal("STOP");
         let by = Instant::now() + patience();

@@ -46,7 +46,7 @@ impl SessionsLock {
             let file = private::open(&path, OpenOptions::new().read(true).write(true))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                // Another process may only look who has it.
+                // Another process only looked at it.
                 Err(Errno::WOULDBLOCK) if is_free(&file) => continue,
                 Err(Errno::WOULDBLOCK) => return Err(LockError::Held { pid: holder(&path) }),
                 Err(error) => return Err(failed(error.into()).into()),

@@ -381,7 +381,7 @@ fn m_b10_a_job_that_goes_on_in_the_background_ends_there() {
     world.census.wait_none();
 }
 
-/// Input for whoever had the terminal meanwhile is not an answer.
+/// Input for another program that had the terminal meanwhile is not an answer.
 #[test]
 fn m_a10_keys_typed_while_the_program_was_stopped_answer_nothing() {
     let world = World::new();
