@@ -39,10 +39,10 @@ pub(crate) fn words_for(model: &str, given: Option<&str>, config: &Config, usage
     Ok(words)
 }
 
-/// Looks for mistakes in what is to be done by this model: `rehearsal` plays a script.
+/// Checks a prompt for this model: `rehearsal` plays it as a script.
 ///
 /// # Errors
-/// They can't be played.
+/// The script can't be played.
 pub(crate) fn check_for(model: &str, words: &str) -> Result<(), CliError> {
     if model == Rehearsal.name()
         && let Err(ModelError::Setup { message, hint }) = rehearsal::check(words)

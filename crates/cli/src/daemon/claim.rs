@@ -120,8 +120,8 @@ impl Sockets {
         self.lock().files.iter().find(|socket| socket.is_there()).map(|socket| socket.path.clone())
     }
 
-    /// Makes those again that others have removed, and their folder if it is gone, and listens there. A file that was put in
-    /// the place of one stays, and so does the lack of what is above the folder: both can be over at the next call.
+    /// Makes removed sockets again, with their folder if that is gone, and listens on them. A socket is skipped while another
+    /// file has its path, or the parent of its folder is missing; the next call tries it again.
     pub(super) fn renew(&self) -> Vec<Listener> {
         let Files { files, over } = &mut *self.lock();
         let mut listeners = Vec::new();

@@ -40,8 +40,8 @@ struct Open(Arc<AtomicUsize>);
 struct Connected(Open);
 
 impl Servers {
-    /// Begins to serve: whoever has connected already waits in a listener's queue. To be called inside of a tokio
-    /// runtime; the worker has a thread and a runtime of its own.
+    /// Begins to serve. Clients that connected earlier wait in a listener's queue. Call it inside of a tokio runtime; the
+    /// worker has a thread and a runtime of its own.
     pub(super) fn start(&mut self, listeners: Vec<Listener>, host: &Data<Host>) -> io::Result<Server> {
         let open = Open::default();
         let (sockets, listeners) = listeners.into_iter().map(|Listener { path, listener }| (path, listener)).unzip();

@@ -27,8 +27,8 @@ const LOCK: &str = "start.lock";
 /// What a daemon says when it serves.
 const READY: &str = "ready";
 
-/// Of the environment, what a daemon is given, besides [`environment::DESKTOP`]: where its folders are, what it logs, and
-/// for the command of `notify` the certificates. All else comes from the clients, for the sessions they open.
+/// The variables that a daemon gets of the environment, besides [`environment::DESKTOP`]: for its folders, its log, and the
+/// certificates for the command of `notify`. Clients send all others for the sessions they open.
 const ENVIRONMENT: [&str; 6] =
     ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", holdpoint_session::levels::VARIABLE];
 

@@ -15,7 +15,7 @@ use rustix::termios::{LocalModes, Termios, tcgetattr};
 /// A key that answers counts this long after the ask appeared, and after a key that answers nothing.
 pub(crate) const GUARD: Duration = Duration::from_millis(300);
 
-/// Around what is drawn in one go (synchronized output).
+/// The begin and the end of a frame (synchronized output).
 const BEGIN_FRAME: &[u8] = b"\x1b[?2026h";
 const END_FRAME: &[u8] = b"\x1b[?2026l";
 

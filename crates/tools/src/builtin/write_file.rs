@@ -31,8 +31,8 @@ const NAME: &str = "write_file";
 ///
 /// All or nothing: the text goes into a new file beside it, which then takes its place. An existing file's
 /// permissions, encoding and byte order mark are kept, and if all its lines end in carriage return and line feed, so do
-/// those of a text that has no carriage return. All else is as given. A link at its path is followed and what it leads to
-/// is written.
+/// those of a text that has no carriage return. All else is as given. A link at its path is followed, and the file it
+/// leads to is written.
 ///
 /// The encoding is that of the byte order mark, else the one that the call names, else UTF-8. A file that is not text in
 /// it, or is larger than 64 MiB, is replaced only if the user was asked, each time: *always* does not count.

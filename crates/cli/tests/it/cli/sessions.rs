@@ -104,7 +104,7 @@ fn m_b9_sessions_are_opened_listed_shown_renamed_closed_and_deleted() {
         let ran = world.run(args).code(1);
         assert!(ran.err.contains("there is no session ``"), "{ran:#?}");
     }
-    // What was meant is told, where the answer itself does not.
+    // Commands that do not name the session in their answer name it before.
     let meant = format!("session: one ({id})\n");
     for args in [&["prompt", &id[..4], "say Hello."][..], &["rename", &id[..5], "one"], &["export", &id[..6]]] {
         assert_eq!(world.run(args).code(0).err, meant);

@@ -164,7 +164,7 @@ async fn m_e6_a_call_that_says_nothing_beside_another_is_none() {
         assert_eq!(world.file("ran"), "ran\n", "{wire:?}");
         world.server.assert_no_violations();
 
-        // Alone, it is what is left of one that was wanted.
+        // Without another call, an empty one is a call that was lost.
         let end = Reply::stream().say("So I");
         world.server.reply(with_an_empty_call(wire, end).finish("tool_calls")).reply(Reply::text(["done"]));
         let error = turn(&mut talk, "go").await.error.unwrap();

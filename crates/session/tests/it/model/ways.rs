@@ -242,7 +242,7 @@ async fn m_e2_plain_http_is_forwarded_by_a_proxy_also_over_tls() {
     let place = Place::new(&["127.0.0.1"]);
     let (base, server) = ("http://models.invalid/v1", place.server.address());
     let of = |address: String| Proxies { http: Some(address), ..Proxies::default() };
-    // The server stands for the proxy: with the whole address in the request, it answers for any host.
+    // The server is the proxy: requests have the whole address, and it answers for any host.
     let plain = of(format!("http://me:hunter2@{server}"));
     let secure = of(format!("https://me:hunter2@{}", place.tls.address));
     for proxies in [&plain, &secure] {

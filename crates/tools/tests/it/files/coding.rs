@@ -52,7 +52,7 @@ fn m_e7_an_edit_keeps_encoding_byte_order_mark_and_line_ends() {
         let wrote = edit(&bench, input).unwrap().wrote;
         assert_eq!((fs::read(&path).unwrap(), wrote[0].size), (new.clone(), new.len() as u64), "{name}");
 
-        // All of it anew, in the same form.
+        // The whole file is written again, in the same form.
         let input = with(json!({"path": "a", "content": "one é\ntwo\n"}), encoding);
         let said = judge_and_call(&bench, WriteFile::new(), input).unwrap().output;
         assert_eq!(said, format!("wrote a ({} bytes of {name}, lines end in CRLF as before)", old.len()));
