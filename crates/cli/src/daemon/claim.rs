@@ -81,7 +81,7 @@ impl Claim {
         Ok((claim, listeners))
     }
 
-    /// Whether no other daemon can take the claim: its lock is still where others look for it.
+    /// Whether no other daemon can take the claim: the folder that is locked is still where others look for it.
     pub(super) fn is_in_place(&self) -> bool {
         self.lock.is_in_place()
     }

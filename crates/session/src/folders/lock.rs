@@ -1,4 +1,7 @@
-//! The lock on a folder of sessions: whoever runs them has it, be it a daemon or a program of its own.
+//! The lock on a folder of sessions: the process that runs them has it, be it a daemon or a program of its own.
+//!
+//! Two files are locked. The lock on the folder holds for as long as the folder is there, also when files in it are removed.
+//! The lock on a file in it reaches other machines where the file system has such locks for files only.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -16,8 +19,9 @@ const LOCK: &str = "daemon.lock";
 /// The sessions of a folder are ours: from when it is taken until it is dropped.
 #[derive(Debug)]
 pub struct SessionsLock {
-    file: File,
     path: PathBuf,
+    folder: File,
+    _file: File,
 }
 
 /// Why they are not.
@@ -40,22 +44,17 @@ impl SessionsLock {
     /// # Errors
     /// [`LockError::Held`] if another process has it: that is not waited for.
     pub fn take(folders: &Folders) -> Result<Self, LockError> {
-        let path = folders.data().join(LOCK);
-        let failed = |error| FoldersError::Io { path: path.clone(), error };
+        let path = folders.data().to_owned();
+        let folder = File::open(&path).map_err(|error| FoldersError::Io { path: path.clone(), error })?;
+        let file = folders.data().join(LOCK);
+        lock(&folder, &file)?;
         loop {
-            let file = private::open(&path, OpenOptions::new().read(true).write(true))?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                // Another process only looked at it.
-                Err(Errno::WOULDBLOCK) if is_free(&file) => continue,
-                Err(Errno::WOULDBLOCK) => return Err(LockError::Held { pid: holder(&path) }),
-                Err(error) => return Err(failed(error.into()).into()),
-            }
-            // What was locked may have been removed meanwhile, and another file be in its place.
-            let mut lock = Self { file, path: path.clone() };
-            if lock.is_in_place() {
-                lock.sign().map_err(failed)?;
-                return Ok(lock);
+            let mut opened = private::open(&file, OpenOptions::new().read(true).write(true))?;
+            lock(&opened, &file)?;
+            // The file that was locked may have been removed meanwhile, and another be in its place.
+            if opened.metadata().is_ok_and(|held| is_at(&file, &held)) {
+                sign(&mut opened).map_err(|error| FoldersError::Io { path: file, error })?;
+                return Ok(Self { path, folder, _file: opened });
             }
         }
     }
@@ -65,28 +64,45 @@ impl SessionsLock {
     /// # Errors
     /// [`LockError::Held`] if a process has it.
     pub fn check(folders: &Folders) -> Result<(), LockError> {
-        let path = folders.data().join(LOCK);
-        match File::open(&path) {
-            Ok(file) if is_free(&file) => Ok(()),
-            Ok(_) => Err(LockError::Held { pid: holder(&path) }),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(()),
-            Err(error) => Err(FoldersError::Io { path, error }.into()),
+        let file = folders.data().join(LOCK);
+        for path in [folders.data(), &file] {
+            match File::open(path) {
+                Ok(opened) if is_free(&opened) => {}
+                Ok(_) => return Err(LockError::Held { pid: holder(&file) }),
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+                Err(error) => return Err(FoldersError::Io { path: path.to_owned(), error }.into()),
+            }
         }
+        Ok(())
     }
 
-    /// Whether the file at its path is still the one that is locked. If not, another process can take the lock.
+    /// Whether the folder at its path is still the one that is locked. If not, another process can have the one there.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
-        self.file.metadata().is_ok_and(|held| is_at(&self.path, &held))
-    }
-
-    fn sign(&mut self) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.write_all(format!("{}\n", std::process::id()).as_bytes())
+        self.folder.metadata().is_ok_and(|held| is_at(&self.path, &held))
     }
 }
 
-/// Whether no process has the lock. A shared lock, for a moment, is in the way of nothing but [`SessionsLock::take`].
+/// Locks the folder or the file in it.
+fn lock(opened: &File, file: &Path) -> Result<(), LockError> {
+    loop {
+        match flock(opened, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            // Another process only looked at it.
+            Err(Errno::WOULDBLOCK) if is_free(opened) => {}
+            Err(Errno::WOULDBLOCK) => return Err(LockError::Held { pid: holder(file) }),
+            Err(error) => return Err(FoldersError::Io { path: file.to_owned(), error: error.into() }.into()),
+        }
+    }
+}
+
+/// Writes into the file the process that has it, for people.
+fn sign(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.write_all(format!("{}\n", std::process::id()).as_bytes())
+}
+
+/// Whether no process has locked it. A shared lock, for a moment, is in the way of nothing but [`SessionsLock::take`].
 fn is_free(file: &File) -> bool {
     let free = flock(file, FlockOperation::NonBlockingLockShared).is_ok();
     if free {
@@ -97,7 +113,7 @@ fn is_free(file: &File) -> bool {
 }
 
 fn is_at(path: &Path, file: &Metadata) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (file.dev(), file.ino()))
+    fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (file.dev(), file.ino()))
 }
 
 /// The process whose number is written in the lock, if it has the file open.

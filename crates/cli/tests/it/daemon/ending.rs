@@ -269,6 +269,29 @@ fn t_n7_a_daemon_that_cannot_be_reached_is_named_and_serves_as_soon_as_it_can() 
     house.run(&["status"]).code(3);
 }
 
+/// As one removes files that are taken for leftovers. Nothing else keeps a second daemon from the same database.
+#[test]
+fn t_n7_a_daemon_whose_lock_and_sockets_are_removed_stays_the_only_one() {
+    let house = House::new();
+    let pid = house.start();
+    let api = Api::new(&house);
+    let session = api.open("ask");
+    api.prompt(&session, "shell: echo hi");
+    let ask = api.asks(&session, 1);
+    // While it is stopped it makes none of them again.
+    house.signal(Signal::STOP);
+    std::fs::remove_file(house.data().join("daemon.lock")).unwrap();
+    sockets(&house).iter().for_each(|socket| std::fs::remove_file(socket).unwrap());
+    assert!(house.run(&["daemon"]).code(1).err.contains("a daemon runs already"));
+    let told = house.run(&["status"]).code(1).err;
+    assert!(told.contains("a process that can't be reached has the sessions"), "{told}");
+    // By its id: the file that names it is gone.
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::CONT).unwrap();
+    wait_found(&house);
+    assert_eq!((house.pid(), api.asks(&session, 1)), (pid, ask));
+    house.run(&["daemon", "stop"]).code(0);
+}
+
 #[test]
 fn t_n7_a_hang_up_means_nothing_to_it_and_its_sessions_go_on() {
     let house = House::new();
