@@ -44,6 +44,11 @@ pub(crate) fn title(call: &ToolCall) -> String {
     format!("{}: {}", prose_line(&call.name), shorten(&line(&what)))
 }
 
+/// What an acknowledgement ends with: that it is not on the disk, if it is not.
+pub(crate) fn unless_saved(saved: bool) -> &'static str {
+    if saved { "" } else { ", not saved" }
+}
+
 /// An answer, and its origin: an answer of this process, `own`, needs none.
 pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own: u32) -> String {
     let origin = match by {

@@ -55,6 +55,12 @@ pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
     }
 }
 
+/// Whether all of a session is on the disk, asked after a command was acknowledged: the session goes on where it can't be
+/// saved. One that is gone meanwhile is not reported.
+pub(crate) async fn is_saved(sessions: &Sessions, id: &SessionId) -> bool {
+    sessions.look(id.as_str()).await.map_or(true, |session| session.saved)
+}
+
 /// Closes and deletes a session in which nothing was said. One to which something is said meanwhile stays.
 pub(crate) async fn forget(sessions: &Sessions, id: &SessionId) {
     let Ok(before) = sessions.look(id.as_str()).await else { return };

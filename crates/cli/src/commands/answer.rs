@@ -11,6 +11,7 @@ use holdpoint_tools::shown::prose_line;
 use crate::error::CliError;
 use crate::follow::asked;
 use crate::runtime::block_on;
+use crate::said::unless_saved;
 use crate::select::complete_ask;
 use crate::sessions::control;
 use crate::ui::{Style, Ui};
@@ -164,7 +165,7 @@ fn answer(
         if args.json {
             ui.json(&answered)?;
         } else {
-            ui.print(if answered.saved { "answered\n" } else { "answered, not saved\n" })?;
+            ui.print(&format!("answered{}\n", unless_saved(answered.saved)))?;
         }
         Ok(0)
     })

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
-use crate::said::paused;
+use crate::said::{paused, unless_saved};
 use crate::select::{Faults, SessionsArg};
-use crate::sessions::control;
+use crate::sessions::{control, is_saved};
 use crate::ui::Ui;
 
 /// Stops sessions at their next boundary: at the end of a step, never in the middle of one
@@ -68,8 +68,9 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
                     continue;
                 }
             };
+            let saved = is_saved(&sessions, session.id()).await;
             if what.json {
-                ui.json(&json!({ "session": session.id(), "hold": now }))?;
+                ui.json(&json!({ "session": session.id(), "hold": now, "saved": saved }))?;
                 continue;
             }
             let now = match now {
@@ -78,7 +79,7 @@ fn carry_out(what: &What, holds: bool, folders: &Folders, ui: &mut Ui) -> Result
                 Hold::Requested { .. } => "PAUSING... (at its next boundary)".to_owned(),
                 Hold::Standing { cause, .. } => paused(&cause),
             };
-            ui.print(&format!("{}: {now}\n", prose_line(&name)))?;
+            ui.print(&format!("{}: {now}{}\n", prose_line(&name), unless_saved(saved)))?;
         }
         Ok(faults.code())
     })

@@ -8,8 +8,9 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
+use crate::said::unless_saved;
 use crate::select::{Faults, SessionsArg};
-use crate::sessions::control;
+use crate::sessions::{control, is_saved};
 use crate::ui::Ui;
 
 /// Ends what sessions do now, and all that it has started; says what that was
@@ -58,12 +59,14 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                     continue;
                 }
             };
+            let saved = is_saved(&sessions, session.id()).await;
             if args.json {
-                ui.json(&json!({ "session": session.id(), "what": what, "end": end }))?;
+                ui.json(&json!({ "session": session.id(), "what": what, "end": end, "saved": saved }))?;
                 continue;
             }
             let receipt = end.and_then(|end| end.receipt).map(|receipt| format!(": {receipt}")).unwrap_or_default();
-            ui.print(&format!("{}: {what}{}\n", prose_line(&name), prose_line(&receipt)))?;
+            let (name, receipt) = (prose_line(&name), prose_line(&receipt));
+            ui.print(&format!("{name}: {what}{receipt}{}\n", unless_saved(saved)))?;
         }
         Ok(faults.code())
     })

@@ -5,6 +5,7 @@ use holdpoint_session::folders::Folders;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
+use crate::said::unless_saved;
 use crate::select::{SessionArg, tell_meant};
 use crate::sessions::sessions;
 use crate::ui::{Style, Ui};
@@ -60,7 +61,6 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         2 => "1 prompt is before it".to_owned(),
         place => format!("{} prompts are before it", place - 1),
     };
-    let saved = if prompted.saved { "" } else { ", not saved" };
-    ui.print(&format!("prompt {}: {place}{saved}\n", prompted.prompt))?;
+    ui.print(&format!("prompt {}: {place}{}\n", prompted.prompt, unless_saved(prompted.saved)))?;
     Ok(0)
 }

@@ -5,8 +5,9 @@ use serde_json::json;
 
 use crate::error::CliError;
 use crate::runtime::block_on;
+use crate::said::unless_saved;
 use crate::select::{SessionArg, tell_meant};
-use crate::sessions::sessions;
+use crate::sessions::{is_saved, sessions};
 use crate::ui::Ui;
 
 /// Gives a session another name, which is its title, too
@@ -29,13 +30,14 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let sessions = sessions(folders, "rename").await?;
         let session = sessions.look(&args.session.session).await?;
         sessions.rename(&session.settings.id, &args.name).await?;
-        Ok::<_, CliError>(session)
+        let saved = is_saved(&sessions, &session.settings.id).await;
+        Ok::<_, CliError>((session, saved))
     };
-    let session = block_on(renamed)?;
+    let (session, saved) = block_on(renamed)?;
     tell_meant(&args.session.session, &session, ui)?;
     match args.json {
-        true => ui.json(&json!({ "session": session.settings.id, "name": args.name }))?,
-        false => ui.print("renamed\n")?,
+        true => ui.json(&json!({ "session": session.settings.id, "name": args.name, "saved": saved }))?,
+        false => ui.print(&format!("renamed{}\n", unless_saved(saved)))?,
     }
     Ok(0)
 }

@@ -41,8 +41,12 @@ fn browser(running: RunningBrowser) -> BrowserStatus {
 /// What became of a damaged database, in words.
 fn damage(salvaged: &Salvaged) -> String {
     let Salvaged { kept_at, whole, relisted, damaged } = salvaged;
+    let kept_at = kept_at.display();
+    if whole.is_empty() && relisted.is_empty() && damaged.is_empty() {
+        return format!("the database was damaged and is kept as {kept_at}: no session can be read from it");
+    }
     let lost = match damaged.is_empty() {
-        true => "of none, facts are lost".to_owned(),
+        true => "no other session can be read from it".to_owned(),
         false => {
             let ids: Vec<_> = damaged.iter().map(SessionId::as_str).collect();
             format!("facts are lost of {}", ids.join(", "))
@@ -52,6 +56,6 @@ fn damage(salvaged: &Salvaged) -> String {
         0 => String::new(),
         sessions => format!(", {sessions} are listed anew from their facts, which seem to be all there"),
     };
-    let (kept_at, whole) = (kept_at.display(), whole.len());
+    let whole = whole.len();
     format!("the database was damaged and is kept as {kept_at}: {whole} sessions are whole{relisted}, {lost}")
 }

@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader};
 
+use serde_json::Value;
+
 use crate::tty::Tty;
 use crate::world::World;
 
@@ -18,6 +20,14 @@ fn t_u9_what_is_not_saved_is_shown_in_every_client() {
     let (there, away) = (world.path("data/holdpoint/sessions.db"), world.path("data/holdpoint/away.db"));
     std::fs::rename(&there, &away).unwrap();
     assert!(world.run(&["prompt", "one", "say More."]).code(0).out.contains("not saved"));
+    // Also by commands of which the facts are few.
+    assert_eq!(world.run(&["rename", "one", "uno"]).code(0).out, "renamed, not saved\n");
+    let held = world.run(&["hold", "uno"]).code(0).out;
+    assert!(held.starts_with("uno: ⏸ PAUSED") && held.ends_with(", not saved\n"), "{held}");
+    assert_eq!(world.run(&["interrupt", "uno"]).code(0).out, "uno: nothing was running, not saved\n");
+    let told: Value = serde_json::from_str(&world.run(&["release", "uno", "--json"]).code(0).out).unwrap();
+    assert_eq!(told["saved"], false);
+    assert_eq!(world.run(&["rename", "uno", "one"]).code(0).out, "renamed, not saved\n");
     tty.wait_for("not saved: ");
     wait_said("not saved: ");
     // Who comes later has not been told, and sees it all the same.
@@ -30,6 +40,7 @@ fn t_u9_what_is_not_saved_is_shown_in_every_client() {
     tty.wait_for("saved again");
     wait_said("saved again");
     assert!(!world.run(&["status"]).code(0).out.contains("not saved"));
+    assert_eq!(world.run(&["rename", "one", "one"]).code(0).out, "renamed\n");
     assert!(!world.run(&["show", "one"]).code(0).out.contains("saved     no"));
     late.wait_until("without a word", |screen| !screen.contains(" not saved\n"));
     for mut tty in [tty, late] {
