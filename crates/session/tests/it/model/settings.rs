@@ -54,6 +54,7 @@ async fn m_e6_what_is_set_for_a_model_is_sent() {
         ),
         (Wire::Anthropic, thinking, "/max_tokens", json!(4000)),
         (Wire::Anthropic, thinking, "/thinking", json!({"type": "enabled", "budget_tokens": 2000})),
+        (Wire::Anthropic, "thinking = 0", "/thinking", json!({"type": "disabled"})),
         // As it is set, however little is left beside the thoughts.
         (Wire::Anthropic, "max_output = 2001\nthinking = 2000", "/max_tokens", json!(2001)),
         (Wire::Anthropic, "effort = 'low'", "/output_config", json!({"effort": "low"})),
@@ -70,6 +71,12 @@ async fn m_e6_what_is_set_for_a_model_is_sent() {
             "effort = 'low'",
             "/generationConfig/thinkingConfig",
             json!({"includeThoughts": true, "thinkingLevel": "low"}),
+        ),
+        (
+            Wire::Gemini,
+            "thinking = 0",
+            "/generationConfig/thinkingConfig",
+            json!({"includeThoughts": false, "thinkingBudget": 0}),
         ),
         (Wire::Gemini, extra, "/generationConfig/topK", json!(3)),
         (Wire::Ollama, thinking, "/options", json!({"num_ctx": 8192, "num_predict": 4000})),

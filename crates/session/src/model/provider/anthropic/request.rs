@@ -99,9 +99,10 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-struct Thinking {
-    r#type: &'static str,
-    budget_tokens: u64,
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Thinking {
+    Enabled { budget_tokens: u64 },
+    Disabled,
 }
 
 #[derive(Serialize)]
@@ -121,7 +122,10 @@ impl<'a> Body<'a> {
     /// The request to this endpoint.
     pub(super) fn of(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
         let settings = &endpoint.settings;
-        let thinking = settings.thinking.map(|budget_tokens| Thinking { r#type: "enabled", budget_tokens });
+        let thinking = settings.thinking.map(|budget_tokens| match budget_tokens {
+            0 => Thinking::Disabled,
+            _ => Thinking::Enabled { budget_tokens },
+        });
         let mut body = Self {
             model: &endpoint.model,
             max_tokens: max_tokens(settings),

@@ -123,7 +123,8 @@ impl<'a> Body<'a> {
         // Models before 2.5 have no thoughts, and refuse to be asked for them.
         let thinks = generation.is_none_or(|generation| generation >= (2, 5));
         let thinking_config = thinks.then_some(ThinkingConfig {
-            include_thoughts: true,
+            // Vertex AI refuses to be asked for the thoughts of a model that is not to think.
+            include_thoughts: settings.thinking != Some(0),
             thinking_budget: settings.thinking,
             thinking_level: settings.effort.as_deref(),
         });
