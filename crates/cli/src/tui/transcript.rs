@@ -153,14 +153,7 @@ impl Transcript {
             }
             Fact::AskAnswered { ask, answer, by } => self.settled(seq, ask, &answered(answer, by, self.own)),
             Fact::AskClosed { ask, cause } => self.settled(seq, ask, &format!("closed: {cause}")),
-            Fact::HoldChanged { hold } => match hold {
-                Hold::Off if self.held => self.note(seq, Tone::Dim, "▶ no longer held".to_owned()),
-                Hold::Off | Hold::Requested { .. } => {}
-                Hold::Standing { cause: HoldCause::User { by }, .. } if by.pid == Some(self.own) => {
-                    self.note(seq, Tone::Dim, "⏸ PAUSED".to_owned());
-                }
-                Hold::Standing { cause, .. } => self.note(seq, Tone::Dim, paused(cause)),
-            },
+            Fact::HoldChanged { hold } => self.hold(seq, hold),
             Fact::SessionRenamed { .. } | Fact::ModelChanged { .. } | Fact::DebugChanged { .. } => {
                 self.note(seq, Tone::Dim, setting(fact).unwrap_or_default());
             }
@@ -177,8 +170,26 @@ impl Transcript {
             // Runs and tasks are told above.
             _ => {}
         }
-        if let Fact::HoldChanged { hold } = fact {
-            self.held = matches!(hold, Hold::Standing { .. });
+    }
+
+    /// Notes a change of the hold. An answer to a restored ask turns the hold into a request for the rest of the turn: the
+    /// session is still held, and its note is not repeated right behind itself.
+    fn hold(&mut self, seq: u64, hold: &Hold) {
+        let was_held = self.held;
+        self.held = match hold {
+            Hold::Off => false,
+            Hold::Requested { .. } => was_held,
+            Hold::Standing { .. } => true,
+        };
+        let text = match hold {
+            Hold::Off if was_held => "▶ no longer held".to_owned(),
+            Hold::Off | Hold::Requested { .. } => return,
+            Hold::Standing { cause: HoldCause::User { by }, .. } if by.pid == Some(self.own) => "⏸ PAUSED".to_owned(),
+            Hold::Standing { cause, .. } => paused(cause),
+        };
+        let last = self.entries.last().map(|entry| &entry.kind);
+        if !matches!(last, Some(Kind::Note { text: last, .. }) if *last == text) {
+            self.note(seq, Tone::Dim, text);
         }
     }
 

@@ -48,6 +48,8 @@ fn m_b7_m_a11_what_is_approved_after_a_crash_is_held_at_its_boundary() {
     tty.wait_for("⏸ asks you, then PAUSED: restored");
     world.run(&["approve", &ask]).code(0);
     tty.wait_for("⏸ PAUSED: restored");
+    // The turn ran on to its boundary under one hold.
+    assert_eq!(tty.count("⏸ PAUSED (restored)"), 1, "{}", tty.text());
     assert!(world.work("first").exists() && !world.work("second").exists());
     let shown = world.run(&["show", "one"]).code(0).out;
     assert!(shown.contains("held (restored)") && shown.contains("⏸ PAUSED (restored)"), "{shown}");
@@ -57,7 +59,8 @@ fn m_b7_m_a11_what_is_approved_after_a_crash_is_held_at_its_boundary() {
     assert!(places.is_sorted() && log.matches("⏸ PAUSED (restored)").count() == 2, "{places:?}\n{log}");
     // Released, it asks for the next call.
     tty.press("\x18p");
-    tty.wait_for("touch second");
+    tty.wait_for("│ touch second");
+    assert_eq!(tty.count("▶ no longer held"), 1, "{}", tty.text());
     tty.press("\x18d");
     tty.end(0);
 }

@@ -249,6 +249,32 @@ fn commands_that_change_nothing_say_so() {
 }
 
 #[test]
+fn a_hold_that_lets_a_turn_reach_its_boundary_is_noted_once() {
+    let restored = || standing(HoldCause::Restored);
+    let requested = || Hold::Requested { cause: HoldCause::Restored, since: Timestamp(0) };
+    let counts = |scene: &mut Scene| {
+        let screen = scene.screen(80, 24);
+        ["⏸ PAUSED (restored)", "▶ no longer held"].map(|note| screen.matches(note).count())
+    };
+    let mut scene = Scene::session();
+    scene.turn("Go.").hold(restored()).hold(requested()).hold(restored());
+    assert_eq!(counts(&mut scene), [1, 0]);
+    // Behind something else it is noted again: a run's iteration may go on for long.
+    scene.hold(requested()).said(1, "So much is done.").hold(restored());
+    assert_eq!(counts(&mut scene), [2, 0]);
+    // Released on the way to its boundary.
+    scene.hold(requested()).hold(Hold::Off);
+    assert_eq!(counts(&mut scene), [2, 1]);
+    // Held anew.
+    scene.hold(restored());
+    assert_eq!(counts(&mut scene), [3, 1]);
+    // A hold that was never in force is not lifted.
+    let mut scene = Scene::session();
+    scene.turn("Go.").hold(requested()).hold(Hold::Off);
+    assert_eq!(counts(&mut scene), [0, 0]);
+}
+
+#[test]
 fn older_facts_bring_no_prompt_into_the_history_twice() {
     let mut scene = Scene::session();
     scene.state.session.as_mut().unwrap().limit = 1;
