@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{SessionId, SessionStatus, SessionSummary, Timestamp};
-use holdpoint_session::form::AfterAsk;
+use holdpoint_session::form::{AfterAsk, Guard};
 use holdpoint_session::model::DefaultModel;
-use holdpoint_tools::shown::prose_line;
 
 use super::ask::{AskView, Begun};
 
@@ -19,6 +18,10 @@ pub(crate) struct Hub {
     pub(crate) cursor: usize,
     /// The ask that is answered from here.
     pub(crate) asking: Option<AskView>,
+    /// The session whose next ask the panel waits for: its turn runs on after an answer.
+    pub(crate) working: Option<SessionId>,
+    /// Set when an ask takes the place of a session at work: an Esc pressed right then was meant to leave the panel.
+    followed: Option<Guard>,
     pub(crate) after: AfterAsk,
     /// This process's folder, and the model of a session that is opened in it.
     pub(crate) folder: String,
@@ -111,21 +114,43 @@ impl Hub {
         waiting
     }
 
-    /// If the ask that was being answered is closed by now, shows the next one of the same session. Returns how it was
-    /// closed, if not by this user.
-    pub(crate) fn ask(&mut self, begun: &mut Begun, now: Instant) -> Option<String> {
-        let view = self.asking.as_ref()?;
-        let id = &view.form.ask().id;
-        let session = self.sessions.get(&id.session);
+    /// Keeps the panel on its session: shows the next ask when the one before is closed, and until there is one, that the
+    /// session works. Returns the ask that was closed, if not by this user.
+    pub(crate) fn follow(&mut self, begun: &mut Begun, now: Instant) -> Option<AskView> {
+        let shown = self.asking.as_ref().map(|view| &view.form.ask().id);
+        let id = shown.map(|ask| &ask.session).or(self.working.as_ref())?.clone();
+        let session = self.sessions.get(&id);
         let first = session.and_then(|session| session.waits_for.as_ref());
-        if first.is_some_and(|ask| ask.id == *id) {
+        let works = first.is_none() && session.is_some_and(|session| session.status == SessionStatus::Running);
+        let is_same = match shown {
+            Some(shown) => first.is_some_and(|ask| ask.id == *shown),
+            None => works,
+        };
+        if is_same {
             return None;
         }
-        let name = session.map_or(id.session.as_str(), |session| &session.name);
-        let closed = view.closed().map(|closed| format!("{}: {closed}", prose_line(name)));
+        self.followed = (shown.is_none() && first.is_some()).then(|| Guard::new(now));
+        self.working = works.then_some(id);
         self.after.begin(now);
-        self.asking = first.map(|ask| begun.view(ask, now));
-        closed
+        let next = first.map(|ask| begun.view(ask, now));
+        std::mem::replace(&mut self.asking, next).filter(|view| !view.form.is_done())
+    }
+
+    /// Whether the keys are for the panel, not for the list.
+    pub(crate) fn has_panel(&self) -> bool {
+        self.asking.is_some() || self.working.is_some()
+    }
+
+    /// Goes back to the list. Returns the ask that was in the panel.
+    pub(crate) fn close_panel(&mut self) -> Option<AskView> {
+        (self.working, self.followed) = (None, None);
+        self.asking.take()
+    }
+
+    /// Whether the ask has only now taken the place of a session at work.
+    pub(crate) fn has_just_followed(&self, now: Instant) -> bool {
+        let is_drawn = self.asking.as_ref().is_some_and(|view| view.drawn);
+        self.followed.is_some_and(|guard| !is_drawn || !guard.is_over(now))
     }
 
     /// How many asks of all sessions wait.

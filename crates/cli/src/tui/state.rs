@@ -193,6 +193,7 @@ impl State {
         let moves = match &self.session {
             Some(session) if session.spins() => Some(SPIN),
             Some(_) => None,
+            None if self.hub.working.is_some() => Some(SPIN),
             None => self.hub.next_age(self.now.time),
         };
         let goes = self.notice.as_ref().map(|notice| notice.until.saturating_duration_since(self.now.instant));

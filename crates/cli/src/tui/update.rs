@@ -15,6 +15,7 @@ use holdpoint_common::api::SessionNews;
 use holdpoint_session::form::Guard;
 use holdpoint_tools::shown::prose_line;
 
+use super::ask::AskView;
 use super::keymap::{Action, Found};
 use super::message::{Command, Message, Moment};
 use super::session::Session;
@@ -59,9 +60,9 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
                     for (_, text) in state.drafts.extract_if(.., |(of, _)| *of == id) {
                         session.type_again(&text);
                     }
-                    if let Some(view) = state.hub.asking.take() {
+                    if state.hub.has_panel() {
                         session.after.begin(now.instant);
-                        state.begun.keep(Some(view));
+                        state.begun.keep(state.hub.close_panel());
                     }
                     state.session = Some(session);
                     state.opening = None;
@@ -247,10 +248,18 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
             vec![]
         }
     };
-    if let Some(closed) = state.hub.ask(&mut state.begun, state.now.instant) {
-        state.tell(Tone::Warning, closed);
+    if let Some(view) = state.hub.follow(&mut state.begun, state.now.instant) {
+        tell_closed(state, &view);
     }
     commands
+}
+
+/// Tells how an ask that was shown in the hub was closed.
+fn tell_closed(state: &mut State, view: &AskView) {
+    if let Some(closed) = view.closed() {
+        let name = state.name_of(&view.form.ask().id.session);
+        state.tell(Tone::Warning, format!("{name}: {closed}"));
+    }
 }
 
 fn paste(state: &mut State, text: &str) -> Vec<Command> {

@@ -46,11 +46,11 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
         Action::Detach => leave(state, true),
         Action::Quit => ask_to_leave(state, true),
         Action::Sessions => {
-            state.begun.keep(state.hub.asking.take());
+            state.begun.keep(state.hub.close_panel());
             ask_to_leave(state, false)
         }
         Action::Inbox => {
-            state.begun.keep(state.hub.asking.take());
+            state.begun.keep(state.hub.close_panel());
             state.hub.show_inbox();
             leave(state, false)
         }

@@ -14,6 +14,12 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     if state.hub.asking.is_some() {
         return answer(state, key);
     }
+    if state.hub.working.is_some() {
+        if key.code == KeyCode::Tab || form_key(key).interrupts() {
+            state.hub.close_panel();
+        }
+        return vec![];
+    }
     if state.hub.after.swallows(form_key(key), state.now.instant) {
         return vec![];
     }
@@ -73,9 +79,10 @@ fn answer_here(state: &mut State) {
 
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
+    let meant_to_leave = form_key(key).interrupts() && state.hub.has_just_followed(now);
     let Some(view) = &mut state.hub.asking else { return vec![] };
-    if key.code == KeyCode::Tab && !view.has_more_questions() {
-        state.begun.keep(state.hub.asking.take());
+    if meant_to_leave || key.code == KeyCode::Tab && !view.has_more_questions() {
+        state.begun.keep(state.hub.close_panel());
         return vec![];
     }
     let ask = view.form.ask().id.clone();
@@ -90,6 +97,7 @@ fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
 pub(super) fn paste(state: &mut State, text: &str) {
     match &mut state.hub.asking {
         Some(view) => view.paste(text, state.now.instant),
+        None if state.hub.working.is_some() => {}
         None if state.hub.after.swallows(Key::Other, state.now.instant) => {}
         None => {
             state.hub.filter.extend(text.chars().filter(|character| !character.is_control()));

@@ -14,6 +14,7 @@ use super::super::keymap::Action;
 use super::super::state::State;
 use super::super::style::{Tone, selected};
 use super::super::wrap::wrap;
+use super::status::spinner;
 use super::{ask, foot, position, put, rule};
 use crate::said::{Wants, session::status};
 use crate::table::{fit, span};
@@ -35,6 +36,8 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let hints = if let Some(view) = &state.hub.asking {
         let key = if view.has_more_questions() { state.keymap.key(Action::Sessions) } else { "Tab".to_owned() };
         vec![(key, "back to the list")]
+    } else if state.hub.working.is_some() {
+        vec![("Tab".to_owned(), "back to the list")]
     } else {
         let row = state.hub.row();
         let session = row.as_ref().and_then(Row::session).and_then(|id| state.hub.get(id));
@@ -65,7 +68,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     foot.iter().fold(last, |rest, line| put(buffer, rest, line));
     rest.height -= foot_rows;
 
-    let panel = peek(hub, area.width, rest.height / 2);
+    let panel = peek(hub, now, area.width, rest.height / 2);
     let panel_rows = panel.height().min(rest.height);
     let list = Rect { height: rest.height - panel_rows, ..rest };
     draw_list(buffer, list, hub, now, opening);
@@ -76,7 +79,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         Peek::Ask(panel, _) => panel.draw(buffer, place, hub.asking.as_mut()?, "↑ ↓"),
         Peek::Lines(lines) => {
             lines.iter().fold(place, |rest, line| put(buffer, rest, line));
-            filter
+            filter.filter(|_| !hub.has_panel())
         }
     }
 }
@@ -112,13 +115,16 @@ impl Peek {
     }
 }
 
-fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
+fn peek(hub: &Hub, now: Timestamp, width: u16, most: u16) -> Peek {
     if let Some(view) = &hub.asking {
         let id = &view.form.ask().id.session;
         let (asks, name) = hub.get(id).map_or((0, id.as_str()), |session| (session.asks, &session.name));
         let panel = ask::panel(view, asks, Some(name), width);
         let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
         return Peek::Ask(panel, rows);
+    }
+    if let Some(session) = hub.working.as_ref().and_then(|id| hub.get(id)) {
+        return Peek::Lines(working(session, now, width));
     }
     if hub.is_empty() && most >= 4 {
         return Peek::Lines(first_start(hub, width));
@@ -145,6 +151,13 @@ fn peek(hub: &Hub, width: u16, most: u16) -> Peek {
     }
     lines.truncate(usize::from(most));
     Peek::Lines(lines)
+}
+
+/// The panel of a session whose next ask is awaited.
+fn working(session: &SessionSummary, now: Timestamp, width: u16) -> Vec<Line<'static>> {
+    let title = format!("{} {}: {}", spinner(now), prose_line(&session.name), status(session));
+    let text = fit("Its next ask is shown here.", usize::from(width));
+    vec![rule(width, &title, Tone::Accent.style()), Line::styled(text, Tone::Dim.style())]
 }
 
 /// Where there is no session yet: which model the first one has, why, and how it gets another.
@@ -198,7 +211,7 @@ fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening
         let y = rest.y;
         let full = rest.height > 0;
         rest = put(buffer, rest, line);
-        if *at == Some(hub.cursor) && full && hub.asking.is_none() {
+        if *at == Some(hub.cursor) && full && !hub.has_panel() {
             buffer.set_style(Rect { y, height: 1, ..area }, selected());
         }
     }

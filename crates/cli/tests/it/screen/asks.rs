@@ -184,6 +184,26 @@ fn m_b9_all_that_one_session_asks_is_answered_from_the_hub() {
 }
 
 #[test]
+fn m_b9_the_panel_of_the_hub_waits_for_the_next_ask_while_the_turn_runs_on() {
+    let world = World::new();
+    world.opens("one", &[], "shell: until [ -e go ]; do sleep 0.05; done\n---\nshell: touch made");
+    let mut tty = Tty::run(&world, &[]);
+    tty.wait_for("1 waits for you");
+    tty.press("\t");
+    tty.wait_for(ASKED);
+    tty.press_until("y", "one: running");
+    // None of these is a filter.
+    tty.press("yy\ry");
+    std::fs::write(world.work("go"), "").unwrap();
+    tty.wait_for("│ touch made");
+    assert_eq!(tty.count("filter:"), 0, "{}", tty.text());
+    answer_the_last(&mut tty);
+    assert!(world.work("made").exists());
+    tty.press("\x03\x03");
+    tty.end(0);
+}
+
+#[test]
 fn m_c6_what_is_interrupted_from_the_hub_is_told_with_its_receipt() {
     let world = World::new();
     world.opens("one", &[], "ask: Which name?");

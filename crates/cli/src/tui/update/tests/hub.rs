@@ -1,10 +1,11 @@
 //! Keys of the hub.
 
-use holdpoint_common::{Answer, Gap, Outcome, PauseKind, SessionStatus, Timestamp, TurnId};
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::{Answer, Gap, HoldCause, Outcome, PauseKind, SessionStatus, SessionSummary, Timestamp, TurnId};
 
 use super::answers;
 use crate::tui::message::{Command, Message};
-use crate::tui::scene::{Scene, ask, pause};
+use crate::tui::scene::{Scene, ask, pause, standing};
 
 #[test]
 fn m_a3_what_was_chosen_last_is_shown_however_late_the_one_before_comes() {
@@ -211,6 +212,100 @@ fn m_b9_several_asks_of_one_session_are_counted_and_answered_one_after_the_other
     assert!(scene.state.hub.asking.is_none());
     assert_eq!(scene.state.hub.filter, "");
     assert_eq!(scene.state.title(), "holdpoint");
+}
+
+/// The hub, with a session that was answered from it and works on.
+fn hub_working() -> Scene {
+    let mut scene = hub_asking(pause(PauseKind::Confirm, "ls"));
+    scene.screen(80, 24);
+    assert_eq!(answers(&scene.later(300).press("y")), [&Answer::Approve { always: false }]);
+    scene.hears(|session| session.status = SessionStatus::Running, "alpha");
+    scene
+}
+
+/// The session asks again.
+fn asks_again(scene: &mut Scene) {
+    let asked = ask(11, pause(PauseKind::Confirm, "touch made"), Timestamp(20));
+    scene.hears(|session| (session.waits_for, session.status) = (Some(asked), SessionStatus::Paused), "alpha");
+}
+
+#[test]
+fn m_b9_the_panel_stays_on_a_session_that_works_and_shows_its_next_ask() {
+    let mut scene = hub_working();
+    let screen = scene.screen(80, 24);
+    assert!(screen.contains("alpha: running") && screen.contains("Tab back to the list"), "{screen}");
+    // However late, no key or paste is a filter or opens anything.
+    scene.later(1000).tell(Message::Paste("y".to_owned()));
+    assert_eq!(scene.press("y enter n up ctrl+d"), []);
+    assert_eq!((&*scene.state.hub.filter, &scene.state.overlay), ("", &None));
+    scene.hears(|session| (session.status, session.asks) = (SessionStatus::Running, 0), "alpha");
+    asks_again(&mut scene);
+    assert!(scene.screen(80, 24).contains("│ touch made"));
+    assert_eq!(scene.later(299).press("y"), []);
+    let answered = scene.later(300).press("y");
+    assert!(matches!(&answered[..], [Command::Answer { ask, .. }] if ask.seq == 11), "{answered:?}");
+    scene.hears(|session| session.status = SessionStatus::Running, "alpha");
+    assert!(scene.screen(80, 24).contains("alpha: running"));
+    // The turn ends: the list is back, and keys that were meant for the panel go nowhere.
+    scene.later(1000).hears(|_| {}, "alpha");
+    let screen = scene.screen(80, 24);
+    assert!(!screen.contains("Tab back") && screen.contains("Enter open"), "{screen}");
+    assert_eq!(scene.later(299).press("y enter"), []);
+    assert_eq!(scene.state.hub.filter, "");
+    scene.later(300).types("al");
+    assert_eq!(scene.state.hub.filter, "al");
+}
+
+#[test]
+fn m_b9_the_panel_of_a_session_that_works_is_left_by_keys_of_its_own() {
+    for key in ["esc", "tab", "ctrl+c", "ctrl+x s", "ctrl+x i"] {
+        let mut scene = hub_working();
+        scene.later(1000);
+        let commands = scene.press(key);
+        assert!(matches!(commands[..], [] | [Command::Detach]), "{key}: {commands:?}");
+        assert!(!scene.screen(80, 24).contains("alpha: running"), "{key}");
+        assert!(scene.state.notice.is_none(), "{key}");
+        scene.types("al");
+        assert_eq!(scene.state.hub.filter, "al", "{key}");
+        // It was left: what is asked next waits in the list.
+        asks_again(&mut scene);
+        assert!(scene.state.hub.asking.is_none(), "{key}");
+    }
+    // Held, interrupted or gone, nothing follows by itself.
+    for change in [
+        |session: &mut SessionSummary| {
+            (session.hold, session.status) = (standing(HoldCause::Restored), SessionStatus::Paused);
+        },
+        |session: &mut SessionSummary| session.status = SessionStatus::Interrupted,
+    ] {
+        let mut scene = hub_working();
+        scene.hears(change, "alpha");
+        assert!(!scene.screen(80, 24).contains("Tab back"));
+    }
+    let mut scene = hub_working();
+    scene.tell(Message::News(SessionNews::Deleted("alpha".parse().unwrap())));
+    assert!(!scene.screen(80, 24).contains("Tab back"));
+}
+
+/// Esc leaves a session that works, and interrupts one that asks: pressed as the ask appears, it was meant for the first.
+#[test]
+fn m_a10_esc_that_was_meant_to_leave_the_panel_interrupts_nothing() {
+    for key in ["esc", "ctrl+c"] {
+        let mut scene = hub_working();
+        asks_again(&mut scene);
+        assert_eq!(scene.later(1000).press(key), [], "not drawn: {key}");
+        assert!(scene.state.hub.asking.is_none());
+        let mut scene = hub_working();
+        asks_again(&mut scene);
+        scene.screen(80, 24);
+        assert_eq!(scene.later(299).press(key), [], "not read: {key}");
+        assert!(scene.state.hub.asking.is_none());
+        let mut scene = hub_working();
+        asks_again(&mut scene);
+        scene.screen(80, 24);
+        let ask = "alpha.11".parse().unwrap();
+        assert_eq!(scene.later(300).press(key), [Command::InterruptOther { ask }], "{key}");
+    }
 }
 
 #[test]
