@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent};
-use holdpoint_common::{Ask, Event, Fact, SessionId};
+use holdpoint_common::{Ask, AskId, Event, Fact, SessionId};
 use holdpoint_session::form::{AskForm, Entry, Key, Pressed};
 use holdpoint_tools::shown::prose_line;
 
@@ -24,8 +24,8 @@ pub(crate) struct AskView {
     pub(crate) below: usize,
     /// It takes the whole screen.
     pub(crate) large: bool,
-    /// How it has ended, as far as an event has said so.
-    ended: Option<String>,
+    /// How it has ended, once an event has reported it.
+    pub(crate) ended: Option<String>,
 }
 
 impl AskView {
@@ -88,12 +88,7 @@ impl AskView {
 
     /// Takes how it ended, if that is among the events.
     pub(crate) fn note(&mut self, events: &[Arc<Event>]) {
-        let id = &self.form.ask().id;
-        let ended = events.iter().filter_map(|event| event.fact()).find_map(|fact| match fact {
-            Fact::AskAnswered { ask, by, .. } if ask == id => Some(format!("answered {by}")),
-            Fact::AskClosed { ask, cause } if ask == id => Some(format!("closed: {cause}")),
-            _ => None,
-        });
+        let ended = events.iter().find_map(|event| end(event, &self.form.ask().id));
         self.ended = ended.or(self.ended.take());
     }
 
@@ -115,6 +110,15 @@ impl AskView {
     pub(crate) fn scroll_by(&mut self, rows: isize) {
         let most = self.scroll + self.below;
         self.scroll = self.scroll.saturating_add_signed(rows).min(most);
+    }
+}
+
+/// How this event ends the ask, if it does.
+pub(crate) fn end(event: &Event, id: &AskId) -> Option<String> {
+    match event.fact()? {
+        Fact::AskAnswered { ask, by, .. } if ask == id => Some(format!("answered {by}")),
+        Fact::AskClosed { ask, cause } if ask == id => Some(format!("closed: {cause}")),
+        _ => None,
     }
 }
 

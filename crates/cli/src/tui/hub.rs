@@ -22,6 +22,8 @@ pub(crate) struct Hub {
     pub(crate) working: Option<SessionId>,
     /// Set when an ask takes the place of a session at work: an Esc pressed right then was meant to leave the panel.
     followed: Option<Guard>,
+    /// The ask that was closed last, not by this user, while it was in the panel: until its session has reported how.
+    pub(crate) closed: Option<AskView>,
     pub(crate) after: AfterAsk,
     /// This process's folder, and the model of a session that is opened in it.
     pub(crate) folder: String,

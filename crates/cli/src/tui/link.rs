@@ -1,5 +1,6 @@
 //! Carries out what the screen wants done, and tells it what becomes of sessions: by their handles alone.
 
+mod ask_end;
 mod branch;
 mod daemon;
 mod export;
@@ -153,6 +154,10 @@ impl Link {
             Command::Detach => self.detach(),
             Command::Start => _ = self.shared.daemon.send_replace(Wanted::Back),
             Command::InterruptOther { ask } => self.interrupt_other(ask),
+            Command::ReadAskEnd { ask } => {
+                let shared = self.shared.clone();
+                self.begin(async move { ask_end::read(&shared, ask).await });
+            }
             Command::Close { id } => self.close(id),
             Command::Delete { id } => {
                 let shared = self.shared.clone();

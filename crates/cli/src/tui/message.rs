@@ -83,6 +83,11 @@ pub(crate) enum Message {
         ask: AskId,
         why: String,
     },
+    /// How an ask has ended that was closed while the hub showed it.
+    AskEnded {
+        ask: AskId,
+        how: String,
+    },
     /// The session can't be opened; by the attachment of this number.
     NotOpened {
         attachment: u64,
@@ -126,6 +131,10 @@ pub(crate) enum Command {
     Answer {
         ask: AskId,
         answer: Answer,
+    },
+    /// Reads how this ask has ended, of whichever session.
+    ReadAskEnd {
+        ask: AskId,
     },
     Interrupt {
         turn: Option<TurnId>,

@@ -144,6 +144,13 @@ pub(crate) fn update(state: &mut State, message: Message, now: Moment) -> Vec<Co
             state.tell(Tone::Warning, why);
             vec![]
         }
+        Message::AskEnded { ask, how } => {
+            if let Some(mut view) = state.hub.closed.take_if(|view| view.form.ask().id == ask) {
+                view.ended = Some(how);
+                tell_closed(state, &view);
+            }
+            vec![]
+        }
         Message::NotOpened { attachment, why } => not_opened(state, attachment, why),
         Message::Edited(text) => {
             state.session.iter_mut().for_each(|session| session.prompt.set(text.trim_end()));
@@ -218,7 +225,7 @@ fn notify(state: &State, text: Option<String>) -> Vec<Command> {
 /// News of all sessions.
 fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
     let asks = |summary: Option<&SessionSummary>| summary.and_then(|summary| summary.waits_for.clone());
-    let commands = match news {
+    let mut commands = match news {
         SessionNews::Session(summary) => {
             let before = asks(state.hub.get(&summary.id)).map(|ask| ask.id);
             let asked = summary.waits_for.as_ref().filter(|ask| before.as_ref() != Some(&ask.id));
@@ -249,7 +256,10 @@ fn hear(state: &mut State, news: SessionNews) -> Vec<Command> {
         }
     };
     if let Some(view) = state.hub.follow(&mut state.begun, state.now.instant) {
+        // The summary says only that it is closed.
         tell_closed(state, &view);
+        commands.push(Command::ReadAskEnd { ask: view.form.ask().id.clone() });
+        state.hub.closed = Some(view);
     }
     commands
 }

@@ -1,11 +1,13 @@
 //! Keys of the hub.
 
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{Answer, Gap, HoldCause, Outcome, PauseKind, SessionStatus, SessionSummary, Timestamp, TurnId};
+use holdpoint_common::{
+    Answer, AskId, Gap, HoldCause, Outcome, PauseKind, SessionStatus, SessionSummary, Timestamp, TurnId,
+};
 
 use super::answers;
 use crate::tui::message::{Command, Message};
-use crate::tui::scene::{Scene, ask, pause, standing};
+use crate::tui::scene::{Scene, ask, pause, snapshot, standing};
 
 #[test]
 fn m_a3_what_was_chosen_last_is_shown_however_late_the_one_before_comes() {
@@ -137,10 +139,21 @@ fn m_a10_words_in_the_hub_for_an_ask_that_somebody_else_closes_are_dropped_and_i
         assert!(scene.screen(80, 24).contains("⏸ alpha: shell"), "the panel names its session");
         scene.later(300).press("r");
         scene.types("not ");
-        let waits_for = next.cloned();
-        scene.hears(|session| session.waits_for = waits_for, "alpha");
+        let mut summary = SessionSummary::from(&snapshot("alpha"));
+        summary.waits_for = next.cloned();
+        let ask: AskId = "alpha.10".parse().unwrap();
+        let commands = scene.tell(Message::News(SessionNews::Session(Box::new(summary))));
+        assert_eq!(commands, [Command::ReadAskEnd { ask: ask.clone() }]);
         let screen = scene.screen(80, 24);
         assert!(screen.contains("alpha: shell: answered, or closed, elsewhere; your words were not sent"), "{screen}");
+        // Then its session reports how, once.
+        let ended = |ask: &str, how: &str| Message::AskEnded { ask: ask.parse().unwrap(), how: how.to_owned() };
+        assert_eq!(scene.tell(ended("alpha.9", "of another")), []);
+        assert_eq!(scene.tell(ended("alpha.10", "answered from the command line (pid 9)")), []);
+        assert_eq!(scene.tell(ended("alpha.10", "again")), []);
+        let screen = scene.screen(80, 24);
+        let how = "alpha: shell: answered from the command line (pid 9); your words were not sent";
+        assert!(screen.contains(how), "{screen}");
         assert!(!screen.contains("> not"), "{screen}");
         assert_eq!(screen.contains("[Y]"), next.is_some(), "{screen}");
         for key in ["y", "n", "enter", "y"] {
