@@ -27,7 +27,9 @@ use std::time::SystemTime;
 use actix::dev::{MessageResponse, OneshotSender};
 use actix::prelude::*;
 use futures_util::FutureExt;
-use holdpoint_common::{Body, Delta, Event, Fact, ItemId, RestoreCause, SessionStatus, Snapshot, Timestamp};
+use holdpoint_common::{
+    Body, Delta, Event, Fact, ItemId, RestoreCause, SessionStatus, Snapshot, Timestamp, ToolResult, ToolStatus,
+};
 use holdpoint_tools::{Background, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -174,7 +176,10 @@ impl SessionActor {
             }
         }
         let mut numbered = Vec::with_capacity(facts.len());
-        for fact in facts {
+        for mut fact in facts {
+            if let Fact::ToolFinished(result) = &mut fact {
+                self.keep_output(result);
+            }
             let (turn, step) = self.state.place(&fact);
             let event = Arc::new(Event { seq: self.number(ctx), at, turn, step, body: Body::Fact(fact) });
             self.state.apply(&event);
@@ -215,6 +220,17 @@ impl SessionActor {
         if !events.is_empty() || !actions.is_empty() {
             self.dispatch(numbered, Parcel { events, snapshot, actions }, ctx);
         }
+    }
+
+    /// Gives a call that was ended in its runner's place the output that was sent on its way already.
+    fn keep_output(&self, result: &mut ToolResult) {
+        if result.status != ToolStatus::Interrupted || !result.output.is_empty() {
+            return;
+        }
+        let item = result.call.item();
+        let mut output = self.ring.output(item);
+        self.outbox.events().filter_map(|event| ring::output(event, item)).for_each(|text| output.push(text));
+        result.output = output.finish();
     }
 
     /// Numbers a delta of the open turn and sends it on its way.

@@ -85,7 +85,7 @@ async fn the_invariants_hold_under_load_and_fault() {
             house.wait_gone();
         }
         while let Some(person) = people.join_next().await {
-            acts += person.unwrap_or_else(|error| panic!("seed {seed}, round {done}: {error}"));
+            acts += person.unwrap_or_else(|error| panic!("{}: {error}", ledger.round));
         }
         if end != End::Calm {
             house.0.census.wait_none();

@@ -101,6 +101,11 @@ impl Outbox {
         self.held.is_empty()
     }
 
+    /// The events that wait, in order.
+    pub(super) fn events(&self) -> impl Iterator<Item = &Arc<Event>> {
+        self.held.iter().flat_map(|held| &held.parcel.events)
+    }
+
     /// The end of this turn waits.
     pub(super) fn has_end_of(&self, turn: TurnId) -> bool {
         let mut actions = self.held.iter().flat_map(|held| &held.parcel.actions);

@@ -156,6 +156,13 @@ impl Ring {
         (evicted, here.filter(|event| !is_left_out(event)).cloned().collect())
     }
 
+    /// The output of a call that has no result yet.
+    pub(crate) fn output(&self, item: ItemId) -> Kept {
+        let mut output = self.open.get(&item).map(|evicted| evicted.text.clone()).unwrap_or_default();
+        self.events.iter().filter_map(|event| self::output(event, item)).for_each(|text| output.push(text));
+        output
+    }
+
     /// The number before the `newest`-th last fact that is here; `None` if there are fewer.
     pub(crate) fn before_newest(&self, newest: usize) -> Option<u64> {
         if newest == 0 {
@@ -213,6 +220,14 @@ fn text_of_part(part: &Event) -> Option<&str> {
     match part.delta()? {
         Delta::ItemSoFar { so_far, .. } => Some(&so_far.head),
         _ => piece(part).map(|(.., text)| text),
+    }
+}
+
+/// The output that an event adds to this item.
+pub(super) fn output(event: &Event, item: ItemId) -> Option<&str> {
+    match event.delta()? {
+        Delta::Output { item: of, text } if *of == item => Some(text),
+        _ => None,
     }
 }
 

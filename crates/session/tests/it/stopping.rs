@@ -114,11 +114,12 @@ async fn m_b8_a_confirm_stands_through_a_stop_and_what_ran_beside_it_ends() {
     let results: Vec<_> = events
         .facts()
         .filter_map(|fact| match fact {
-            Fact::ToolFinished(result) => Some((result.call, result.status)),
+            Fact::ToolFinished(result) => Some((result.call, result.status, &*result.output.head)),
             _ => None,
         })
         .collect();
-    assert_eq!(results, [(shell.call, ToolStatus::Interrupted), (probe.call, ToolStatus::Ok)]);
+    // The output that was seen is in the log.
+    assert_eq!(results, [(shell.call, ToolStatus::Interrupted, "begun\n"), (probe.call, ToolStatus::Ok, "")]);
 }
 
 #[tokio::test]

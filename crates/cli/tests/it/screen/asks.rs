@@ -288,7 +288,7 @@ fn shift_enter_is_a_line_and_the_cursor_is_where_one_types() {
     let world = World::new();
     world.opens("one", &[], "say hello");
     let mut tty = Tty::run(&world, &["attach", "one"]);
-    tty.wait_for("hello");
+    tty.wait_for("done: 1 step");
     // As kitty and as xterm report it, both of which were asked to.
     tty.press("first\x1b[13;2usecond\x1b[27;2;13~third");
     tty.wait_for("third");
