@@ -832,7 +832,7 @@ fn m_b9_saved_sessions_are_read_renamed_closed_and_waited_for_as_they_are() {
     assert_eq!(lines(&["--after", &third["seq"].to_string()]).lines().count(), all.lines().count() - 3);
     assert!(world.run(&["wait", "old"]).code(0).out.contains("old: idle"));
     let renamed = world.json(&["rename", "old", "older", "--json"]);
-    assert_eq!(renamed, serde_json::json!({ "session": id, "name": "older" }));
+    assert_eq!(renamed, serde_json::json!({ "session": id, "name": "older", "saved": true }));
     assert!(world.run(&["close", "older"]).code(0).out.contains("was closed already"));
     let list = world.json(&["list", "--json"]);
     assert_eq!(
