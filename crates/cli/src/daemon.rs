@@ -47,7 +47,7 @@ pub(crate) use self::client::{Daemon, READS_ANEW};
 pub(crate) use self::start::{announce, detach};
 pub(crate) use self::stop::stop;
 
-use self::claim::{Claim, ClaimError, Listener};
+use self::claim::{Claim, ClaimError, Listener, Unreachable};
 use self::host::{About, Host};
 use self::server::Servers;
 use crate::error::CliError;
@@ -179,16 +179,21 @@ async fn idle(host: &Host) {
 fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, Vec<Listener>)>, CliError> {
     let by = Instant::now() + start::PATIENCE;
     loop {
-        let held = match Claim::take(folders) {
+        let pid = match Claim::take(folders) {
             Ok(claimed) => return Ok(Some(claimed)),
             Err(ClaimError::Failed(error)) => return Err(error),
-            Err(held @ ClaimError::Held { .. }) => held,
+            Err(held @ ClaimError::Held { .. }) if !options.patient => {
+                let hint = "`holdpoint status` tells of it, `holdpoint daemon stop` ends it";
+                return Err(CliError::failed(held).hint(hint));
+            }
+            Err(ClaimError::Held { pid }) => pid,
         };
-        if options.patient && claim::is_served(folders)? {
+        if claim::is_served(folders)? {
             return Ok(None);
         }
-        if !options.patient || Instant::now() > by {
-            return Err(CliError::failed(held).hint("`holdpoint status` tells of it, `holdpoint daemon stop` ends it"));
+        // As the command that waits for this process reports it, and which of them is first is chance.
+        if Instant::now() > by {
+            return Err(Unreachable { pid }.into());
         }
         // A daemon takes up to 10 s to stop, and there is no lock with a time limit. Seldom: two commands in a row.
         std::thread::sleep(start::AGAIN);
