@@ -250,9 +250,11 @@ fn t_n7_a_daemon_that_cannot_be_reached_is_named_and_serves_as_soon_as_it_can() 
     }
     let commands = [&["status"][..], &["status", "--json"], &["daemon", "stop"], &["inbox"], &["new"]];
     std::thread::scope(|scope| {
-        let ran = commands.map(|args| scope.spawn(|| house.run(args).code(1)));
-        for ran in ran {
-            let told = ran.join().unwrap().err;
+        // As `daemon start` starts one: it writes its error to the command.
+        let detached = scope.spawn(|| house.run(&["daemon", "--detached"]).code(1).out);
+        let ran = commands.map(|args| scope.spawn(|| house.run(args).code(1).err));
+        for ran in ran.into_iter().chain([detached]) {
+            let told = ran.join().unwrap();
             assert!(told.contains(&format!("(pid {pid})")) && told.contains(&format!("`kill {pid}`")), "{told}");
         }
     });
