@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use holdpoint_common::{CallId, ToolIds};
 
+use super::super::Provider;
 use super::Endpoint;
 use crate::model::Message;
 
@@ -27,7 +28,7 @@ impl<'a> CallIds<'a> {
         let mut taken = HashSet::new();
         let named = answers.flatten().filter_map(|call| {
             let id = call.provider_id.as_deref()?;
-            let usable = !id.is_empty() && id.len() <= LONGEST && !is_ours(id);
+            let usable = !id.is_empty() && id.len() <= LONGEST && !is_ours(id) && is_legal(endpoint.provider, id);
             (usable && taken.insert(id)).then_some((call.id, id))
         });
         Self(named.collect())
@@ -37,6 +38,16 @@ impl<'a> CallIds<'a> {
     pub(crate) fn get(&self, call: CallId) -> Cow<'a, str> {
         self.0.get(&call).map_or_else(|| Cow::Owned(ours(call)), |id| Cow::Borrowed(*id))
     }
+}
+
+/// Bytes of a name in Anthropic's protocol.
+const ANTHROPIC_LONGEST: usize = 64;
+
+/// Whether the protocol allows this name. Gateways give other ones in Anthropic's protocol, which Anthropic itself refuses
+/// when the same model is reached without the gateway.
+fn is_legal(provider: Provider, id: &str) -> bool {
+    let of_anthropic = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    provider != Provider::Anthropic || id.len() <= ANTHROPIC_LONGEST && id.bytes().all(of_anthropic)
 }
 
 /// Our own name for a call: `c` and its number in base 36, with zeros before it. Mistral takes exactly nine letters and
