@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use holdpoint_common::{CallId, ToolIds};
 
-use super::super::Provider;
-use super::Endpoint;
+use super::{Endpoint, Provider};
 use crate::model::Message;
 
 /// Bytes of a provider's name for a call that are sent back. Some gateways put a signed thought into it.
