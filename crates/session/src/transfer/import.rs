@@ -157,6 +157,11 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
         Body::Fact(Fact::AskRaised { ask }) if ask.id.seq != event.seq => {
             Err(format!("ask {} has another number than its event, {}", ask.id, event.seq))
         }
+        // As a session refuses it, and some models do.
+        Body::Fact(Fact::PromptAccepted { text, .. }) if text.trim().is_empty() => {
+            Err("the prompt is empty".to_owned())
+        }
+        Body::Fact(Fact::RunStarted { run, .. }) if run.goal.trim().is_empty() => Err("the goal is empty".to_owned()),
         Body::Fact(_) => Ok(event.seq),
         // Facts that could not be read when it was written out.
         Body::Delta(Delta::Gap { from, to }) if from <= to && *from == event.seq => Ok(*to),

@@ -189,13 +189,21 @@ async fn a_number_above_the_bound_is_refused_with_its_line() {
     }
 }
 
+fn prompt(text: &str) -> serde_json::Value {
+    json!({"type": "promptAccepted", "prompt": 50, "text": text, "by": {"name": "them"}})
+}
+
+fn run(goal: &str) -> serde_json::Value {
+    json!({"type": "runStarted", "run": {"goal": goal}, "by": {"name": "them"}})
+}
+
 /// Whoever changes a text can write its check sum anew.
 #[tokio::test]
 async fn what_fits_its_check_sum_and_is_no_log_is_refused_with_its_line() {
     type Change = fn(&mut Vec<serde_json::Value>);
     let (id, facts) = unbound().await;
     let behind = facts.len() as u64 + 2;
-    let changes: [(Change, u64, &str); 7] = [
+    let changes: [(Change, u64, &str); 9] = [
         (|facts| facts[2]["seq"] = facts[1]["seq"].clone(), 4, "is not above"),
         (|facts| drop(facts.remove(0)), 2, "is not the session's opening"),
         (|facts| facts[0]["body"]["settings"]["id"] = "other".into(), 2, "opens another session"),
@@ -203,6 +211,8 @@ async fn what_fits_its_check_sum_and_is_no_log_is_refused_with_its_line() {
         (|facts| add(facts, 1, &json!({"type": "text", "item": 1, "text": "x"})), behind, "is no fact"),
         (|facts| add(facts, 9, &json!({"type": "gap", "from": 1, "to": 9_000})), behind, "is no fact"),
         (|facts| add(facts, 9_000, &json!({"type": "gap", "from": 9_000, "to": 1})), behind, "is no fact"),
+        (|facts| add(facts, 1, &prompt("\n")), behind, "the prompt is empty"),
+        (|facts| add(facts, 1, &run(" ")), behind, "the goal is empty"),
     ];
     for (change, line, why) in changes {
         let mut facts = facts.clone();
