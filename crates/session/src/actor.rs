@@ -229,7 +229,7 @@ impl SessionActor {
         }
         let item = result.call.item();
         let mut output = self.ring.output(item);
-        self.outbox.events().filter_map(|event| ring::output(event, item)).for_each(|text| output.push(text));
+        self.outbox.events().filter_map(|event| ring::added_text(event, item)).for_each(|text| output.push(text));
         result.output = output.finish();
     }
 

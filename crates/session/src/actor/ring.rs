@@ -159,7 +159,7 @@ impl Ring {
     /// The output of a call that has no result yet.
     pub(crate) fn output(&self, item: ItemId) -> Kept {
         let mut output = self.open.get(&item).map(|evicted| evicted.text.clone()).unwrap_or_default();
-        self.events.iter().filter_map(|event| self::output(event, item)).for_each(|text| output.push(text));
+        self.events.iter().filter_map(|event| added_text(event, item)).for_each(|text| output.push(text));
         output
     }
 
@@ -223,12 +223,9 @@ fn text_of_part(part: &Event) -> Option<&str> {
     }
 }
 
-/// The output that an event adds to this item.
-pub(super) fn output(event: &Event, item: ItemId) -> Option<&str> {
-    match event.delta()? {
-        Delta::Output { item: of, text } if *of == item => Some(text),
-        _ => None,
-    }
+/// The text that an event adds to this item.
+pub(super) fn added_text(event: &Event, item: ItemId) -> Option<&str> {
+    piece(event).filter(|(of, ..)| *of == item).map(|(.., text)| text)
 }
 
 /// The item a delta adds to, and what it adds.

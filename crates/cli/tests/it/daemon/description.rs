@@ -125,7 +125,7 @@ fn the_event_of_the_page_is_one() {
     api.prompt(&session, "shell: echo hello | tr a-z A-Z");
     let asked = |frame: &Frame| frame.kind == "message" && frame.data.contains("askRaised");
     let mut event: Value = api.attach(&session, "").until(asked).read();
-    // The page keeps its time when it is written anew.
+    // The page keeps its time when it is generated again.
     for time in ["/at", "/body/ask/since"] {
         *event.pointer_mut(time).unwrap() = Value::from(1_795_715_448_055_u64);
     }

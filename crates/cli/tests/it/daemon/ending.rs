@@ -184,6 +184,15 @@ fn t_n7_a_socket_that_is_removed_is_made_again_and_sessions_go_on() {
     assert!(!house.socket().exists());
 }
 
+/// A session that asks, and its ask.
+fn asking(house: &House) -> (Api, String, Vec<String>) {
+    let api = Api::new(house);
+    let session = api.open("ask");
+    api.prompt(&session, "shell: echo hi");
+    let asks = api.asks(&session, 1);
+    (api, session, asks)
+}
+
 /// Both sockets: in the folder of the runtime, and with the data.
 fn sockets(house: &House) -> [PathBuf; 2] {
     [house.socket(), house.data().join("run/holdpoint.sock")]
@@ -203,10 +212,7 @@ fn wait_found(house: &House) {
 fn t_n7_a_daemon_whose_folder_is_removed_is_found_again_with_its_asks() {
     let house = House::new();
     let pid = house.start();
-    let api = Api::new(&house);
-    let session = api.open("ask");
-    api.prompt(&session, "shell: echo hi");
-    let ask = api.asks(&session, 1);
+    let (api, session, ask) = asking(&house);
     let folders = sockets(&house).map(|socket| socket.parent().unwrap().to_owned());
     let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count();
     let mut most = 0;
@@ -238,10 +244,7 @@ fn t_n7_a_daemon_whose_folder_is_removed_is_found_again_with_its_asks() {
 fn t_n7_a_daemon_that_cannot_be_reached_is_named_and_serves_as_soon_as_it_can() {
     let house = House::new();
     let pid = house.start();
-    let api = Api::new(&house);
-    let session = api.open("ask");
-    api.prompt(&session, "shell: echo hi");
-    api.asks(&session, 1);
+    asking(&house);
     for socket in sockets(&house) {
         // So that nothing is missing there in between.
         let mine = house.0.work("mine");
@@ -276,10 +279,7 @@ fn t_n7_a_daemon_that_cannot_be_reached_is_named_and_serves_as_soon_as_it_can() 
 fn t_n7_a_daemon_whose_lock_and_sockets_are_removed_stays_the_only_one() {
     let house = House::new();
     let pid = house.start();
-    let api = Api::new(&house);
-    let session = api.open("ask");
-    api.prompt(&session, "shell: echo hi");
-    let ask = api.asks(&session, 1);
+    let (api, session, ask) = asking(&house);
     // While it is stopped it makes none of them again.
     house.signal(Signal::STOP);
     std::fs::remove_file(house.data().join("daemon.lock")).unwrap();

@@ -280,7 +280,7 @@ fn m_b9_the_panel_of_a_session_that_works_is_left_by_keys_of_its_own() {
         assert!(scene.state.notice.is_none(), "{key}");
         scene.types("al");
         assert_eq!(scene.state.hub.filter, "al", "{key}");
-        // It was left: what is asked next waits in the list.
+        // The panel is closed: the next ask waits in the list.
         asks_again(&mut scene);
         assert!(scene.state.hub.asking.is_none(), "{key}");
     }

@@ -265,7 +265,7 @@ fn a_hold_that_lets_a_turn_reach_its_boundary_is_noted_once() {
     // Released on the way to its boundary.
     scene.hold(requested()).hold(Hold::Off);
     assert_eq!(counts(&mut scene), [2, 1]);
-    // Held anew.
+    // Held again.
     scene.hold(restored());
     assert_eq!(counts(&mut scene), [3, 1]);
     // A hold that was never in force is not lifted.
