@@ -47,8 +47,9 @@ export function startDaemon(config = '') {
   let started
   after(async () => {
     if (!started) return
-    const { stateDir, pid } = await started
-    if (isAlive(pid)) await run(program, ['--state-dir', stateDir, 'daemon', 'stop'])
+    const { stateDir } = await started
+    // Whichever runs: a test may have ended one and started another.
+    await run(program, ['--state-dir', stateDir, 'daemon', 'stop'])
     await rm(stateDir, { recursive: true, force: true })
   })
   return () => (started ??= start(config))
@@ -61,14 +62,6 @@ async function start(config) {
   await run(program, ['--state-dir', stateDir, 'daemon', 'start'])
   const pid = Number(await readFile(path.join(stateDir, 'data/daemon.lock'), 'utf8'))
   return { stateDir, pid, sessions: await connect({ stateDir }) }
-}
-
-function isAlive(pid) {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }
 
 /** What is attached, and would keep the process. */
