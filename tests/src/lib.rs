@@ -3,6 +3,8 @@
 pub mod faults;
 pub mod json;
 pub mod model_server;
+#[cfg(target_os = "linux")]
+pub mod mounts;
 pub mod proxy_server;
 pub mod said;
 pub mod tls_server;

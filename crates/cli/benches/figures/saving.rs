@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::limits::DRAFT_EVERY;
@@ -13,6 +13,7 @@ use holdpoint_common::{Delta, Fact};
 use holdpoint_session::Attachment;
 use holdpoint_session::store::{SessionStore, Sqlite};
 use holdpoint_tests::model_server::Reply;
+use holdpoint_tests::mounts::Mounted;
 use tempfile::TempDir;
 
 use crate::api::World;
@@ -168,9 +169,7 @@ fn read_only() -> Samples {
     place.succeed(&["daemon", "start"]);
     place.succeed(&["daemon", "stop"]);
     let data = place.data();
-    let _bound = Mount::new(&["--bind", data.to_str().unwrap()], &data).unwrap();
-    let remounted = Command::new("mount").args(["-o", "remount,ro,bind"]).arg(&data).status().unwrap();
-    assert!(remounted.success());
+    let _bound = Mounted::read_only(&data).unwrap();
     Samples::of(ROUNDS, || {
         let since = Instant::now();
         let status = place.command(&["list"]).stdout(Stdio::null()).status().unwrap();
@@ -183,7 +182,7 @@ fn read_only() -> Samples {
 /// A small file system of its own.
 struct Disk {
     // Unmounted before its folder is removed.
-    _mount: Mount,
+    _mounted: Mounted,
     folder: TempDir,
 }
 
@@ -191,8 +190,8 @@ impl Disk {
     /// `None` where this process may not mount.
     fn new() -> Option<Self> {
         let folder = TempDir::new().unwrap();
-        let mount = Mount::new(&["-t", "tmpfs", "-o", "size=32m,mode=700", "tmpfs"], folder.path())?;
-        Some(Self { _mount: mount, folder })
+        let mounted = Mounted::disk(folder.path(), 32)?;
+        Some(Self { _mounted: mounted, folder })
     }
 
     /// A daemon whose state is on it.
@@ -208,21 +207,5 @@ impl Disk {
             while file.write_all(&vec![1; size]).is_ok() {}
         }
         path
-    }
-}
-
-/// A mount that ends when dropped.
-struct Mount(PathBuf);
-
-impl Mount {
-    fn new(how: &[&str], folder: &Path) -> Option<Self> {
-        let output = Command::new("mount").args(how).arg(folder).output();
-        output.is_ok_and(|output| output.status.success()).then(|| Self(folder.to_owned()))
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }

@@ -90,7 +90,7 @@ impl World {
     pub(crate) fn daemon(&self) -> Option<Pid> {
         let path = self.path("data/holdpoint/daemon.lock");
         let file = File::open(&path).ok()?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
             return None;
         }
         let told = fs::read_to_string(path).unwrap();

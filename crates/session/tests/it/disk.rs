@@ -3,29 +3,26 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Instant;
 
 use holdpoint_common::{Delta, Event, Fact, Outcome};
 use holdpoint_session::SessionHandle;
 use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
-use holdpoint_session::testing::{Harness, Recorder, patience, reply, soon};
+use holdpoint_session::testing::{Harness, Recorder, reply, soon};
+use holdpoint_tests::mounts::Mounted;
 use tempfile::TempDir;
 
 /// A small disk of its own; `None` where none can be made, which only root can.
 struct Disk {
+    // Unmounted before its folder is removed.
+    mounted: Mounted,
     folder: TempDir,
 }
 
 impl Disk {
     fn new(mib: u32) -> Option<Self> {
         let folder = TempDir::new().unwrap();
-        let options = format!("size={mib}m,mode=700");
-        let mounted = mount(&["-t", "tmpfs", "-o", &options, "tmpfs"], folder.path());
-        if !mounted {
-            println!("skipped: no disk can be mounted here");
-        }
-        mounted.then_some(Self { folder })
+        let mounted = Mounted::disk(folder.path(), mib)?;
+        Some(Self { mounted, folder })
     }
 
     fn path(&self) -> &Path {
@@ -41,16 +38,6 @@ impl Disk {
         }
         path
     }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
-    }
-}
-
-fn mount(how: &[&str], at: &Path) -> bool {
-    Command::new("mount").args(how).arg(at).output().is_ok_and(|output| output.status.success())
 }
 
 /// Gives it a prompt of that many bytes, and says whether it was acknowledged as saved.
@@ -152,12 +139,7 @@ async fn t_u9_a_store_that_can_not_be_written_is_refused_at_the_start() {
         assert!(prompt(&harness, &session, &mut events, 100).await);
         session
     };
-    // The engine's store closes its files when its threads end; until then the disk is busy.
-    let by = Instant::now() + patience();
-    while !mount(&["-o", "remount,ro"], disk.path()) {
-        assert!(Instant::now() < by, "the files are closed");
-        std::thread::yield_now();
-    }
+    disk.mounted.set_read_only(true);
     let message = match Sqlite::open(disk.path()) {
         Err(StoreError::Io { message }) => message,
         Err(error) => panic!("{error}"),
@@ -165,7 +147,7 @@ async fn t_u9_a_store_that_can_not_be_written_is_refused_at_the_start() {
     };
     let message = message.to_lowercase();
     assert!(message.contains("read") || message.contains("open"), "{message}");
-    assert!(mount(&["-o", "remount,rw"], disk.path()));
+    disk.mounted.set_read_only(false);
     let store = Sqlite::open(disk.path()).unwrap();
     assert_eq!(store.list().await.unwrap()[0].summary.id, *session.id());
 }

@@ -2,9 +2,10 @@
 
 use std::io::BufRead;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
+use holdpoint_tests::mounts::Mounted;
 use holdpoint_tools::testing::{again, part};
 use tempfile::TempDir;
 
@@ -57,17 +58,11 @@ async fn t_u10_a_process_that_can_not_write_ends_with_a_code_that_says_so() {
     }
     let folder = TempDir::new().unwrap();
     drop(Sqlite::open(folder.path()).unwrap());
-    let mount = |how: &[&str]| Command::new("mount").args(how).arg(folder.path()).output().unwrap().status.success();
-    if !mount(&["--bind", folder.path().to_str().unwrap()]) {
-        println!("skipped: nothing can be mounted here");
-        return;
-    }
-    let read_only = mount(&["-o", "remount,ro,bind"]);
-    let output = again("w0").env(STORE, folder.path()).output();
-    assert!(Command::new("umount").arg("-l").arg(folder.path()).status().unwrap().success());
-    let (said, status) =
-        output.map(|output| (String::from_utf8_lossy(&output.stdout).into_owned(), output.status)).unwrap();
-    assert!(read_only && !status.success() && !said.contains("wrote"), "{status}: {said}");
+    let Some(mounted) = Mounted::read_only(folder.path()) else { return };
+    let output = again("w0").env(STORE, folder.path()).output().unwrap();
+    drop(mounted);
+    let (said, status) = (String::from_utf8_lossy(&output.stdout), output.status);
+    assert!(!status.success() && !said.contains("wrote"), "{status}: {said}");
     assert!(Sqlite::open(folder.path()).unwrap().list().await.unwrap().is_empty());
 }
 
